@@ -1,0 +1,115 @@
+# Lakebound's commands. `make` alone lists them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The first Python process of a shell finds the environment's commands (airflow, spark-submit) on the PATH.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYTHONUNBUFFERED := 1
+# Airflow starts a Python process for every task: without bytecode on disk each compiles its imports again.
+unexport PYTHONDONTWRITEBYTECODE
+COMPILED := airflow sqlalchemy pydantic aiohttp fastapi libcst rich jinja2 opentelemetry cryptography click pyspark/sql \
+	pyiceberg deltalake
+# How many random kills the chaos tests make: few in `make test`, many in `make chaos`.
+CHAOS_KILLS ?= 20
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help install jars demo up down status test test-unit test-spark test-integration test-airflow test-chaos chaos \
+	bench-freshness lint format lock lock-jars clean
+
+##@ Start here
+help: ## List these commands
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: install jars ## Start Kafka and Airflow, land a stream for a minute, prove it, stop
+	@lakebound demo
+
+up: install jars ## Start Kafka and Airflow, and leave them running
+	@lakebound up
+
+status: install ## Show the services and the pipelines
+	@lakebound status
+
+down: install ## Stop the streams, Airflow and Kafka; tables stay
+	@lakebound down
+
+##@ Set up
+install: $(STAMP) ## Make the Python environment from the lock; a second run does nothing
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
+	  echo "Lakebound needs Python 3.11, 3.12 or 3.13 as '$(PYTHON)'; found: $$($(PYTHON) --version 2>&1)." \
+	       "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@found=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1); \
+	  [ "$${found:-0}" -ge 17 ] || { \
+	  echo "Lakebound needs Java 17 or newer as 'java' on the PATH; found: $${found:-none}." \
+	       "Install a Java 17 runtime (for example the package openjdk-17-jre-headless)" >&2; exit 1; }
+	@[ -x $(BIN)/python ] || { echo "install: making $(VENV)"; $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu install the package python3-venv" >&2; exit 1; }; }
+	@awk '/^uv==/ {inside = 1} inside {print; if ($$0 !~ /\\$$/) exit}' requirements.lock > $(VENV)/uv.lock
+	@[ "$$($(BIN)/uv --version 2>/dev/null | cut -d ' ' -f 2)" = "$$(sed -n 's/^uv==\([^ ]*\).*/\1/p' $(VENV)/uv.lock)" ] || { \
+	  echo "install: uv, which installs the rest"; $(BIN)/python -m pip install --quiet --require-hashes -r $(VENV)/uv.lock; }
+	@echo "install: the locked packages (about 1 GB at the first time)"
+	@VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/uv pip sync --require-hashes requirements.lock
+	@VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/uv pip install --no-deps --no-build-isolation -e .
+	@echo "install: bytecode of what every process imports"
+	@cd $(VENV)/lib/python3.*/site-packages && "$(CURDIR)/$(BIN)/python" -m compileall -q -j 0 $(COMPILED) > /dev/null || true
+	@touch $@
+
+jars: install ## Fetch the JVM jars and check their SHA-256 sums; right ones are left alone
+	@python -m lakebound.embedded.jars
+
+##@ Test
+test: lint test-unit test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included
+
+test-unit: install ## Tests without a JVM and without Airflow's database
+	@echo "== unit tests"
+	@pytest -q -m unit
+
+test-spark: install jars ## Tests with a local Spark
+	@echo "== tests with a local Spark"
+	@pytest -m spark --durations=5
+
+test-integration: install jars ## Tests with a real Kafka broker
+	@echo "== tests with a real broker"
+	@pytest -m integration --durations=5
+
+test-airflow: install jars ## Tests with a real Airflow
+	@echo "== tests with a real Airflow"
+	@pytest -m airflow --durations=5
+
+test-chaos: install jars
+	@echo "== random kills under load, the short form ('make chaos' makes $(CHAOS_KILLS))"
+	@pytest -m chaos --durations=5
+
+chaos: install jars ## Random kills under load, the long form (CHAOS_KILLS=20)
+	@LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) pytest -m chaos --durations=5
+
+bench-freshness: install jars ## Measure freshness as an outside reader sees it (about 4 minutes)
+	@python bench/freshness.py
+
+##@ Work on it
+lint: install ## Ruff and mypy
+	@echo "== ruff, mypy"
+	@ruff check .
+	@ruff format --check .
+	@mypy
+
+format: install ## Let ruff rewrite what it can
+	@ruff check --fix .
+	@ruff format .
+
+lock: ## Resolve the Python lock anew
+	uv pip compile --universal --generate-hashes --extra dev pyproject.toml -o requirements.lock
+
+lock-jars: install ## Resolve ivy.xml anew and record the sums
+	python -m lakebound.embedded.jars --record
+
+clean: ## Remove the environment and the tools' caches; tables and jars stay
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find bench dags include plugins spark_apps tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,39 @@
+"""Spark's checkpoint files, as far as the batch in flight needs them: which offsets a batch reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from lakebound.errors import LakeboundError
+
+TopicPartitionOffsets = dict[str, dict[int, int]]
+"""Per topic and partition, an offset."""
+
+
+class UnreadableOffsetLogError(LakeboundError):
+    """An offset log file is not what Spark writes."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"offset log {path}: {reason}; the application starts again from the ledger")
+
+
+def read_offset_log(checkpoint: Path, batch: int) -> TopicPartitionOffsets:
+    """Return the end offsets (exclusive) of a batch, which Spark wrote before it ran the batch.
+
+    The file holds a version line, a line of metadata, and one line per source; a Lakebound query has one Kafka source.
+
+    Raises:
+        UnreadableOffsetLogError: The file is not there or not of that form.
+    """
+    path = checkpoint / "offsets" / str(batch)
+    try:
+        lines = path.read_text().splitlines()
+        if lines[0] != "v1" or len(lines) != 3:
+            raise UnreadableOffsetLogError(
+                path, f"expected version v1 and one source, found {lines[0]!r} and {len(lines) - 2}"
+            )
+        body = json.loads(lines[2])
+        return {topic: {int(p): int(o) for p, o in partitions.items()} for topic, partitions in body.items()}
+    except (OSError, ValueError, IndexError, AttributeError) as exc:
+        raise UnreadableOffsetLogError(path, str(exc)) from exc

@@ -1,0 +1,134 @@
+"""Commit a batch exactly once, whatever the commit answers: read the ledger again, and let it decide."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_after_delay, wait_random_exponential
+
+from lakebound import faults, ledger
+from lakebound.errors import BatchOverlapError, CommitUnknownError, LakeboundError, LeaseLostError
+from lakebound.ledger import Entry
+from lakebound.tables import CommittedEntry, DataFile, LedgerView, Table
+
+_FIRST_WAIT_SECONDS = 0.05
+_LONGEST_WAIT_SECONDS = 5.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A commit that took place.
+
+    Attributes:
+        version: Delta version or Iceberg snapshot id.
+        entry: The entry as it was committed.
+        attempts: How often it was tried.
+    """
+
+    version: str
+    entry: Entry
+    attempts: int
+
+    @property
+    def view(self) -> LedgerView:
+        """The ledger as it stands after the commit."""
+        return LedgerView(self.entry, self.version)
+
+
+def commit_entry(
+    table: Table,
+    view: LedgerView,
+    files: Sequence[DataFile],
+    draft: Entry,
+    *,
+    own_epoch: int,
+    check_lease: Callable[[], None],
+    attempts: int,
+    on_commit_wait: Callable[[float], None] = time.sleep,
+    reread_seconds: float = 120.0,
+) -> Committed:
+    """Commit files and an entry to a table, and return when it is known that they are there, once.
+
+    Args:
+        table: The table; its handle is the one from which ``view`` was read or committed.
+        view: The ledger as this application last saw it.
+        files: Data files, perhaps none.
+        draft: The entry: ``range`` is what the commit adds, ``commit`` its UUID; its ``coverage`` is worked out here.
+        own_epoch: Of this application's lease.
+        check_lease: Raises LeaseLostError when the lease is gone; called before each attempt after the first.
+        attempts: How often to try.
+        on_commit_wait: Waits the given seconds before the next attempt.
+        reread_seconds: How long to try to read the ledger after a failed attempt.
+
+    Raises:
+        BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
+        LeaseLostError: A later application writes for this pipeline.
+        CommitUnknownError: All attempts failed, or the ledger could not be read.
+    """
+    reason = ""
+    for attempt in range(1, attempts + 1):
+        entry = _next_entry(table, view, draft, own_epoch)
+        try:
+            faults.reach("before_commit", table.spec.format)
+            version = table.commit(files, entry)
+            faults.reach("after_commit", table.spec.format)
+            return Committed(version, entry, attempt)
+        except Exception as exc:
+            reason = f"{type(exc).__name__}: {exc}"
+            _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=reason)
+        before, view = view, _reread(table, attempt, reread_seconds)
+        if view.epoch > own_epoch:
+            raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
+        found = _own_commit(table, before, draft)
+        if found is not None:
+            return Committed(found.version, found.entry, attempt)
+        check_lease()
+        if attempt < attempts:
+            on_commit_wait(_wait_seconds(attempt))
+    raise CommitUnknownError(table.spec.id, attempts, reason)
+
+
+def _next_entry(table: Table, view: LedgerView, draft: Entry, own_epoch: int) -> Entry:
+    """Return the entry for the table as ``view`` shows it."""
+    if view.entry is not None:
+        ledger.check_owner(view.entry, draft.pipeline, table.spec.id)
+    if view.epoch > own_epoch:
+        raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
+    overlap = ledger.count(ledger.common(view.coverage, draft.range))
+    if overlap:
+        raise BatchOverlapError(table.spec.id, overlap)
+    return draft.model_copy(update={"epoch": own_epoch, "coverage": ledger.add(view.coverage, draft.range)})
+
+
+def _reread(table: Table, attempts: int, patience_seconds: float) -> LedgerView:
+    """Read the ledger, waiting while catalog or disk do not answer."""
+    reading = Retrying(
+        retry=retry_if_not_exception_type(LakeboundError),
+        stop=stop_after_delay(patience_seconds),
+        wait=wait_random_exponential(multiplier=_FIRST_WAIT_SECONDS, max=_LONGEST_WAIT_SECONDS),
+    )
+    try:
+        return reading(table.read_ledger)
+    except RetryError as exc:
+        cause = exc.last_attempt.exception()
+        raise CommitUnknownError(table.spec.id, attempts, f"its ledger cannot be read: {cause}") from cause
+
+
+def _own_commit(table: Table, before: LedgerView, draft: Entry) -> CommittedEntry | None:
+    """Return the commit of this very draft, if it is among the table's entries since ``before``."""
+    for committed in table.entries():
+        if committed.entry.commit == draft.commit:
+            return committed
+        if committed.version == before.version:
+            return None
+    return None
+
+
+def _wait_seconds(attempt: int) -> float:
+    longest = min(_FIRST_WAIT_SECONDS * 2**attempt, _LONGEST_WAIT_SECONDS)
+    return random.uniform(longest / 2, longest)

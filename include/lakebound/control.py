@@ -1,0 +1,112 @@
+"""The folder in which a pipeline's lease, desired state, progress and logs stand, and atomic JSON files in it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ControlFolder:
+    """``<home>/pipelines/<pipeline>``; makes nothing by itself."""
+
+    home: Path
+    pipeline: str
+
+    @property
+    def folder(self) -> Path:
+        """The folder itself."""
+        return self.home / "pipelines" / self.pipeline
+
+    @property
+    def lease(self) -> Path:
+        """Who may write (``lakebound.lease``)."""
+        return self.folder / "lease.json"
+
+    @property
+    def desired(self) -> Path:
+        """What a person or a DAG wants (``lakebound.desired``)."""
+        return self.folder / "desired.json"
+
+    @property
+    def progress(self) -> Path:
+        """What the application last did (``lakebound.progress``)."""
+        return self.folder / "progress.json"
+
+    @property
+    def submission(self) -> Path:
+        """The backend's record of the application that it submitted last."""
+        return self.folder / "submission.json"
+
+    def stop_marker(self, app_id: str) -> Path:
+        """Its presence asks that one application to stop gracefully."""
+        return self.folder / f"stop-{app_id}.json"
+
+    def outcome(self, app_id: str) -> Path:
+        """How that application ended (``lakebound.progress.Outcome``)."""
+        return self.folder / "outcomes" / f"{app_id}.json"
+
+    def log(self, app_id: str) -> Path:
+        """That application's log."""
+        return self.folder / "logs" / f"{app_id}.log"
+
+    def checkpoint(self, app_id: str) -> Path:
+        """That application's scratch checkpoint."""
+        return self.folder / "checkpoints" / app_id
+
+
+def write_json(path: Path, body: Any, *, durable: bool = False) -> None:
+    """Replace the file in one step, so that a reader sees the old or the new one whole.
+
+    Args:
+        path: The file; its folder is made when it is not there.
+        body: What ``json.dumps`` takes.
+        durable: Also survive a power cut (fsync of file and folder); leases need it, progress does not.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w") as file:
+            json.dump(body, file)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    if durable:
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read_json(path: Path) -> Any | None:
+    """Return the file's JSON, or None when there is no file.
+
+    Raises:
+        ValueError: The file is not JSON.
+    """
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    return json.loads(text)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on ``<path>.lock``, among the processes of this machine."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path.with_name(path.name + ".lock"), "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

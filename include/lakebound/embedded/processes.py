@@ -1,0 +1,238 @@
+"""Detached processes: start one, know it again later, end exactly it.
+
+A process leads a session of its own, so it outlives whoever started it, and everything that it starts (unless that in
+turn asks for a session of its own) can be found by the session. A record on disk names it by pid *and* creation time:
+a pid alone may by now belong to somebody else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from lakebound.errors import DeadlineExceededError, ServiceError
+
+# The kernel counts a process's start from boot; the time of boot itself moves a little when the clock is corrected.
+CREATE_TIME_TOLERANCE_SECONDS = 2.0
+
+T = TypeVar("T")
+
+# Handles of this interpreter's own children: asking them is what lets the kernel forget a child that has ended.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass(frozen=True)
+class ProcessRecord:
+    """A process that was started.
+
+    Attributes:
+        name: What it is, for messages.
+        pid: Its process id, also the id of its session.
+        create_time: When it was created, seconds since the epoch, as the kernel tells.
+        log: The file that receives its standard output and error.
+    """
+
+    name: str
+    pid: int
+    create_time: float
+    log: Path
+
+    def save(self, file: Path) -> None:
+        """Write the record as JSON, all or nothing."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_name(f".{file.name}.{os.getpid()}")
+        partial.write_text(json.dumps({**asdict(self), "log": str(self.log)}, indent=2) + "\n")
+        partial.replace(file)
+
+    @classmethod
+    def load(cls, file: Path) -> ProcessRecord | None:
+        """Return the record in ``file``, or None when there is none that can be read."""
+        try:
+            fields = json.loads(file.read_text())
+            return cls(
+                name=str(fields["name"]),
+                pid=int(fields["pid"]),
+                create_time=float(fields["create_time"]),
+                log=Path(fields["log"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def start(
+    name: str,
+    command: Sequence[str],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> ProcessRecord:
+    """Start a process in a session of its own, its output appended to ``log``; return its record.
+
+    Args:
+        name: What it is, for messages.
+        command: The program and its arguments. Never secrets: every user of the machine can read them.
+        log: The file for standard output and error.
+        environment: The whole environment of the process (default: this process's).
+        folder: The working directory (default: this process's).
+
+    Raises:
+        ServiceError: The program cannot be started.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        try:
+            child = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=None if environment is None else dict(environment),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ServiceError(name, f"cannot start {command[0]}: {error}") from error
+    _children[child.pid] = child
+    return ProcessRecord(name=name, pid=child.pid, create_time=_create_time(child.pid), log=log)
+
+
+def is_alive(record: ProcessRecord) -> bool:
+    """Return whether the very process of this record still runs; a zombie does not."""
+    child = _children.get(record.pid)
+    if child is not None and child.poll() is not None:
+        del _children[record.pid]
+        return False
+    try:
+        process = psutil.Process(record.pid)
+        return _is_same(process, record) and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def is_living(process: psutil.Process) -> bool:
+    """Return whether a process of psutil still runs; a zombie, which only waits for its parent, does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def session_members(record: ProcessRecord) -> list[psutil.Process]:
+    """Return the living processes of the record's session, its leader included while it lives.
+
+    The kernel hands out a leader's pid again only after the last member of its session is gone.
+    """
+    try:
+        if not _is_same(psutil.Process(record.pid), record):
+            return []
+    except psutil.NoSuchProcess:
+        pass
+    return [process for process in psutil.process_iter() if _is_living_member(process, record.pid)]
+
+
+def stop(record: ProcessRecord, deadline_seconds: float = 30.0) -> bool:
+    """End the process: ask it (TERM), wait, then end it and what it left in its session by force (KILL).
+
+    Returns:
+        True if it ended by itself within the deadline; also if it did not run any more.
+    """
+    graceful = True
+    if is_alive(record):
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(record.pid).send_signal(signal.SIGTERM)
+        graceful = _gone_within(lambda: not is_alive(record), deadline_seconds)
+    if graceful:
+        # Workers end a moment after their parent.
+        graceful = _gone_within(lambda: not session_members(record), min(deadline_seconds, 5.0))
+    if not graceful:
+        kill(record)
+    return graceful
+
+
+def kill(record: ProcessRecord, deadline_seconds: float = 10.0) -> None:
+    """End the process and everything left in its session at once (KILL).
+
+    Raises:
+        ServiceError: Something of it still lives after the deadline.
+    """
+
+    def killed() -> bool:
+        members = session_members(record)
+        for member in members:
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
+        return not members and not is_alive(record)
+
+    if not _gone_within(killed, deadline_seconds):
+        pids = ", ".join(str(member.pid) for member in session_members(record))
+        raise ServiceError(record.name, f"still runs after SIGKILL (pid {pids})", record.log)
+
+
+def wait_until(
+    condition: Callable[[], T],
+    deadline_seconds: float,
+    what: str,
+    poll_seconds: float = 0.1,
+) -> T:
+    """Return the first truthy answer of ``condition``.
+
+    Args:
+        condition: Asked again and again; what it raises is passed on at once.
+        deadline_seconds: How long to go on asking.
+        what: What is waited for, for the message.
+        poll_seconds: The pause between two questions.
+
+    Raises:
+        DeadlineExceededError: No truthy answer in time.
+    """
+    deadline = time.monotonic() + deadline_seconds
+    while not (answer := condition()):
+        if time.monotonic() >= deadline:
+            raise DeadlineExceededError(what, deadline_seconds)
+        time.sleep(poll_seconds)
+    return answer
+
+
+def last_lines(log: Path, count: int = 15) -> str:
+    """Return the last lines of a log file, or an empty text if there is none; reads at most 64 KiB of it."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 65_536))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-count:])
+    except OSError:
+        return ""
+
+
+def _gone_within(gone: Callable[[], bool], deadline_seconds: float) -> bool:
+    try:
+        return wait_until(gone, deadline_seconds, "the end of a process", poll_seconds=0.05)
+    except DeadlineExceededError:
+        return False
+
+
+def _create_time(pid: int) -> float:
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess:
+        return time.time()
+
+
+def _is_same(process: psutil.Process, record: ProcessRecord) -> bool:
+    return abs(process.create_time() - record.create_time) < CREATE_TIME_TOLERANCE_SECONDS
+
+
+def _is_living_member(process: psutil.Process, session: int) -> bool:
+    try:
+        return os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.NoSuchProcess, ProcessLookupError, PermissionError):
+        return False

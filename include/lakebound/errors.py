@@ -1,0 +1,229 @@
+"""One root exception, one class per situation; each builds its sentence from facts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class LakeboundError(Exception):
+    """Anything that Lakebound refuses or fails at; its text says what is wrong, where, and what to do next."""
+
+
+class InvalidSpecError(LakeboundError):
+    """A pipeline's YAML is wrong: the user's to mend.
+
+    Attributes:
+        problems: One line per mistake, each ``FILE:LINE: FIELD: what is wrong``.
+    """
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+class UnknownPipelineError(LakeboundError):
+    """No YAML file declares the pipeline that was asked for."""
+
+    def __init__(self, pipeline: str, known: list[str], folder: Path) -> None:
+        names = ", ".join(sorted(known)) or "none"
+        super().__init__(f"there is no pipeline {pipeline!r} in {folder}; it declares: {names}")
+
+
+class MissingSecretError(LakeboundError):
+    """A secret is named in the connection, but is not where the name points."""
+
+    def __init__(self, field: str, where: str) -> None:
+        super().__init__(f"connection.{field}: {where} holds nothing; set it where the Spark application runs")
+
+
+class MissingTopicError(LakeboundError):
+    """A topic of the pipeline is not on the broker."""
+
+    def __init__(self, topic: str, bootstrap_servers: str) -> None:
+        super().__init__(
+            f"topic {topic!r} is not on the broker at {bootstrap_servers}; "
+            f"create it, or correct 'topics' in the pipeline's YAML"
+        )
+
+
+class BrokerUnavailableError(LakeboundError):
+    """Kafka does not answer: usually passes by itself."""
+
+    def __init__(self, bootstrap_servers: str, reason: str) -> None:
+        super().__init__(f"no answer from Kafka at {bootstrap_servers}: {reason}; check the address and the broker")
+
+
+class TopicRecreatedError(LakeboundError):
+    """A topic's id is not the one whose offsets the ledger holds: only a person can decide what to do."""
+
+    def __init__(self, topic: str, landed_id: str, found_id: str) -> None:
+        super().__init__(
+            f"topic {topic!r} was recreated: the ledger holds offsets of topic id {landed_id}, the broker has {found_id}; "
+            f"nothing was written. Decide with the runbook topic-recreated"
+        )
+
+
+class RetentionPassedError(LakeboundError):
+    """Kafka has deleted records that were never landed."""
+
+    def __init__(self, topic: str, partition: int, landed: int, earliest: int) -> None:
+        super().__init__(
+            f"topic {topic!r} partition {partition}: landed up to {landed}, but Kafka's earliest offset is {earliest}: "
+            f"{earliest - landed} offsets are gone; nothing was written. Decide with the runbook retention-passed"
+        )
+
+
+class LeaseHeldError(LakeboundError):
+    """Another application may write for this pipeline."""
+
+    def __init__(self, pipeline: str, holder: str, epoch: int, age_seconds: float) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r} is being written by {holder} (epoch {epoch}, last sign of life {age_seconds:.0f} s ago); "
+            f"stop it first, or wait until its lease ends"
+        )
+
+
+class LeaseLostError(LakeboundError):
+    """A later application took the lease: this one is a zombie and must end without writing."""
+
+    def __init__(self, pipeline: str, own_epoch: int, found_epoch: int) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: epoch {own_epoch} was superseded by epoch {found_epoch}; this application ends here"
+        )
+
+
+class NoLedgerError(LakeboundError):
+    """A table has rows, but no commit of it carries an entry."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"table {table} has data but no ledger entry that can be reached, so what it holds is not known; "
+            f"nothing was written. Decide with the runbook no-ledger"
+        )
+
+
+class BadEntryError(LakeboundError):
+    """An entry in a commit cannot be read."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"the ledger entry in {where} cannot be read: {reason}")
+
+
+class ForeignTableError(LakeboundError):
+    """A table belongs to another pipeline; one pipeline per table."""
+
+    def __init__(self, table: str, owner: str, pipeline: str) -> None:
+        super().__init__(
+            f"table {table} is written by pipeline {owner!r}; pipeline {pipeline!r} needs a table of its own"
+        )
+
+
+class CommitRefusedError(LakeboundError):
+    """A commit did not take place because the table moved on under the handle (a fence, or a conflict)."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(f"table {table} refused the commit: {reason}")
+
+
+class CommitUnknownError(LakeboundError):
+    """It could not be learned whether a commit took place."""
+
+    def __init__(self, table: str, attempts: int, reason: str) -> None:
+        super().__init__(
+            f"table {table}: no commit after {attempts} attempts ({reason}); "
+            f"nothing is lost, the next start reads these offsets again"
+        )
+
+
+class TableMismatchError(LakeboundError):
+    """A table's schema or partitioning is not what the pipeline produces."""
+
+    def __init__(self, table: str, difference: str) -> None:
+        super().__init__(f"table {table} does not fit the pipeline: {difference}")
+
+
+class TransformRefusedError(LakeboundError):
+    """The transform does something that would make a wider replay differ, or loses the _kafka column."""
+
+    def __init__(self, pipeline: str, transform: str, reason: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: transform {transform}: {reason}")
+
+
+class HeldError(LakeboundError):
+    """The pipeline is held: nothing may run until it is started again."""
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r} is held ({reason}); start it with its control DAG when that is settled"
+        )
+
+
+class SubmitFailedError(LakeboundError):
+    """The Spark application could not be started."""
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(f"pipeline {pipeline!r} could not be submitted: {reason}")
+
+
+class ChecksumError(LakeboundError):
+    """A downloaded jar is not the one that was recorded."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("jars refused: " + "; ".join(problems))
+
+
+class ServiceError(LakeboundError):
+    """An embedded service did not start, or did not stop."""
+
+    def __init__(self, service: str, reason: str, log: Path | None = None) -> None:
+        super().__init__(f"{service}: {reason}" + (f"; its log is {log}" if log else ""))
+
+
+class DeadlineExceededError(LakeboundError):
+    """Something that was waited for did not happen in time."""
+
+    def __init__(self, what: str, deadline_seconds: float) -> None:
+        super().__init__(f"waited {deadline_seconds:g} s for {what}, in vain")
+
+
+class OffsetBeyondEndError(LakeboundError):
+    """The ledger holds offsets that Kafka does not have: the topic was truncated, or it is another broker."""
+
+    def __init__(self, topic: str, partition: int, landed: int, latest: int) -> None:
+        super().__init__(
+            f"topic {topic!r} partition {partition}: the ledger holds offsets up to {landed}, but Kafka ends at {latest}; "
+            f"nothing was written. Check bootstrap_servers, then decide with the runbook offsets-beyond-end"
+        )
+
+
+class AirflowAnswerError(LakeboundError):
+    """Airflow's REST API did not answer, or refused."""
+
+    def __init__(self, method: str, path: str, reason: str) -> None:
+        super().__init__(f"Airflow: {method} {path}: {reason}; is it up (lakebound status), and the name right?")
+
+
+class BatchOverlapError(LakeboundError):
+    """Another commit landed offsets of the batch that is about to be committed: trim it again and redo it."""
+
+    def __init__(self, table: str, offsets: int) -> None:
+        super().__init__(
+            f"table {table} meanwhile holds {offsets} offsets of this batch; it must be trimmed and written again"
+        )
+
+
+class TableRestoredError(LakeboundError):
+    """A Delta table was restored by hand: what it holds is no longer what its ledger says."""
+
+    def __init__(self, table: str, version: int) -> None:
+        super().__init__(
+            f"table {table} was restored by somebody else in version {version}, without a ledger entry, so what it holds is not "
+            f"known; nothing was written. Decide with the runbook table-restored"
+        )
+
+
+class NotAcknowledgedError(LakeboundError):
+    """Kafka did not take records that were produced."""
+
+    def __init__(self, count: int, reason: str) -> None:
+        super().__init__(f"{count} records were not acknowledged by Kafka ({reason}); check the broker and the topic")

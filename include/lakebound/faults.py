@@ -1,0 +1,115 @@
+"""Named points at which a test can kill, stop, hold or fail the application. Inert unless LAKEBOUND_FAULTS is set.
+
+The variable holds rules ``ACTION@POINT[/DETAIL][#NTH]``, separated by commas: ``kill@after_commit/delta#3`` kills the
+application the third time that a Delta commit has just succeeded.
+
+| action | what happens |
+| --- | --- |
+| kill | SIGKILL to the whole process group, JVM included |
+| stop | SIGSTOP to the whole process group |
+| hold | this thread waits until the application is killed |
+| fail | InjectedFaultError is raised |
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import NoReturn
+
+from lakebound.errors import LakeboundError
+
+POINTS = (
+    "before_offset_log",
+    "after_offset_log",
+    "after_trim",
+    "after_data_files",
+    "before_commit",
+    "after_commit",
+    "before_commit_log",
+)
+_RULE = re.compile(r"^(kill|stop|hold|fail)@([a-z_]+)(?:/([a-z_]+))?(?:#(\d+))?$")
+_seen: Counter[str] = Counter()
+_lock = threading.Lock()
+
+
+class InjectedFaultError(LakeboundError):
+    """A test asked for this failure."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__(f"fault injected at {point} (LAKEBOUND_FAULTS)")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What to do at which point, the how many-th time."""
+
+    action: str
+    point: str
+    detail: str
+    nth: int
+
+
+def parse(text: str) -> tuple[Rule, ...]:
+    """Return the rules in ``text``.
+
+    Raises:
+        ValueError: A rule is not of the form, or names no known point.
+    """
+    rules = []
+    for part in filter(None, text.split(",")):
+        match = _RULE.match(part)
+        if match is None or match[2] not in POINTS:
+            form = f"ACTION@POINT[/DETAIL][#NTH] with a point of {', '.join(POINTS)}"
+            raise ValueError(f"LAKEBOUND_FAULTS: {part!r} is not {form}")
+        rules.append(Rule(match[1], match[2], match[3] or "", int(match[4] or 1)))
+    return tuple(rules)
+
+
+@cache
+def _rules() -> tuple[Rule, ...]:
+    return parse(os.environ.get("LAKEBOUND_FAULTS", ""))
+
+
+def wanted(point: str, detail: str = "") -> bool:
+    """Return whether any rule names the point."""
+    return any(rule.point == point and rule.detail in ("", detail) for rule in _rules())
+
+
+def reach(point: str, detail: str = "") -> None:
+    """Do what the rules ask for here; usually nothing.
+
+    Raises:
+        InjectedFaultError: A rule says ``fail``.
+    """
+    if not _rules():
+        return
+    with _lock:
+        _seen[f"{point}/"] += 1
+        if detail:
+            _seen[f"{point}/{detail}"] += 1
+        due = [rule for rule in _rules() if rule.point == point and rule.detail in ("", detail)]
+        due = [rule for rule in due if _seen[f"{point}/{rule.detail}"] == rule.nth]
+    for rule in due:
+        _act(rule)
+
+
+def _act(rule: Rule) -> None:
+    if rule.action == "kill":
+        os.killpg(os.getpgid(0), signal.SIGKILL)
+    elif rule.action == "stop":
+        os.killpg(os.getpgid(0), signal.SIGSTOP)
+    elif rule.action == "fail":
+        raise InjectedFaultError(f"{rule.point}/{rule.detail}")
+    else:
+        _hold()
+
+
+def _hold() -> NoReturn:
+    while True:
+        threading.Event().wait()

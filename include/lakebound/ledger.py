@@ -1,0 +1,195 @@
+"""The ledger: what each commit to a table says about the offsets that it lands. Pure.
+
+An entry is cumulative: its coverage holds everything landed so far, so one reachable entry is enough to go on.
+It stands in ``commitInfo.userMetadata`` of a Delta commit and in the snapshot property ``lakebound`` of Iceberg.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from lakebound.errors import BadEntryError, ForeignTableError, TopicRecreatedError
+from lakebound.offsets import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
+
+FORMAT_VERSION = 1
+ENTRY_KEY = "lakebound"
+"""Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
+
+Kind = Literal["genesis", "open", "land", "replay", "skip", "reset", "carry"]
+Offset = Annotated[int, Field(ge=0)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TopicOffsets(_Frozen):
+    """Offsets of one incarnation of a topic.
+
+    Attributes:
+        topic_id: Kafka's id of the topic (KIP-516); differs after delete and create.
+        partitions: Per partition, merged half-open intervals.
+    """
+
+    topic_id: str
+    partitions: dict[int, tuple[tuple[Offset, Offset], ...]]
+
+    @model_validator(mode="after")
+    def _merged(self) -> TopicOffsets:
+        for partition, intervals in self.partitions.items():
+            if merge(intervals) != intervals:
+                raise ValueError(f"partition {partition}: intervals are not sorted and merged")
+        return self
+
+
+Offsets = dict[str, TopicOffsets]
+"""Topic name to offsets: the shape of coverage and of range."""
+
+
+class Entry(_Frozen):
+    """One commit's record.
+
+    ``coverage`` is everything landed so far, this commit included; ``range`` is what this commit adds.
+    Counts are records (not rows) of ``range``: ``read = filtered + landed + quarantined``.
+    ``rows`` are rows of the table; an explode makes more rows than records.
+    """
+
+    version: Literal[1] = 1
+    kind: Kind
+    pipeline: str
+    epoch: int = Field(ge=0)
+    commit: str
+    batch: int | None = None
+    coverage: Offsets = Field(default_factory=dict)
+    range: Offsets = Field(default_factory=dict)
+    read: int = Field(default=0, ge=0)
+    filtered: int = Field(default=0, ge=0)
+    landed: int = Field(default=0, ge=0)
+    quarantined: int = Field(default=0, ge=0)
+    rows: int = Field(default=0, ge=0)
+    lane: Literal["driver", "cluster"] | None = None
+    timestamps_ms: tuple[int, int] | None = Field(
+        default=None, description="Kafka's earliest and latest of this commit's rows."
+    )
+
+
+def new_commit_id() -> str:
+    """Return the UUID by which a commit is found again after an unknown outcome."""
+    return str(uuid.uuid4())
+
+
+def encode(entry: Entry) -> str:
+    """Return the entry as compact JSON with the one key ``lakebound``."""
+    body = entry.model_dump(mode="json", exclude_defaults=True)
+    body["version"] = FORMAT_VERSION
+    return json.dumps({ENTRY_KEY: body}, separators=(",", ":"))
+
+
+def decode(text: str | None, where: str) -> Entry | None:
+    """Return the entry in a commit's metadata, or None where the metadata is somebody else's.
+
+    Args:
+        text: What stands in the commit.
+        where: The commit, for the error message.
+
+    Raises:
+        BadEntryError: It says it is an entry, and cannot be read.
+    """
+    if not text:
+        return None
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(body, dict) or ENTRY_KEY not in body:
+        return None
+    try:
+        return Entry.model_validate(body[ENTRY_KEY])
+    except ValidationError as exc:
+        raise BadEntryError(where, str(exc.errors()[0]["msg"])) from exc
+
+
+def newest(entries: Iterable[Entry]) -> Entry | None:
+    """Return the entry that counts: the first of ``entries``, which the table gives newest first.
+
+    For Iceberg these are the current snapshot's ancestry, for Delta the log; the newest one is cumulative, and a
+    rewind's own commit carries a ``reset`` entry, so nothing older can bring rolled-back offsets back to life.
+    """
+    return next(iter(entries), None)
+
+
+def check_owner(entry: Entry, pipeline: str, table: str) -> None:
+    """Raise ForeignTableError when another pipeline lands in the table."""
+    if entry.pipeline != pipeline:
+        raise ForeignTableError(table, entry.pipeline, pipeline)
+
+
+def check_topic_ids(coverage: Mapping[str, TopicOffsets], topic_ids: Mapping[str, str]) -> None:
+    """Raise TopicRecreatedError when a topic of the coverage now has another id."""
+    for topic, offsets in coverage.items():
+        found = topic_ids.get(topic)
+        if found is not None and found != offsets.topic_id:
+            raise TopicRecreatedError(topic, offsets.topic_id, found)
+
+
+def add(coverage: Mapping[str, TopicOffsets], landed: Mapping[str, TopicOffsets]) -> Offsets:
+    """Return coverage with ``landed`` added.
+
+    Raises:
+        TopicRecreatedError: The two name different ids of one topic.
+    """
+    check_topic_ids(coverage, {topic: offsets.topic_id for topic, offsets in landed.items()})
+    result = dict(coverage)
+    for topic, offsets in landed.items():
+        known = result[topic].partitions if topic in result else {}
+        result[topic] = TopicOffsets(topic_id=offsets.topic_id, partitions=merge_partitions(known, offsets.partitions))
+    return result
+
+
+def missing(wanted: Mapping[str, TopicOffsets], coverage: Mapping[str, TopicOffsets]) -> Offsets:
+    """Return what of ``wanted`` the coverage does not hold; topics without a rest are left out."""
+    result: Offsets = {}
+    for topic, offsets in wanted.items():
+        held = coverage[topic].partitions if topic in coverage else {}
+        rest = subtract_partitions(offsets.partitions, held)
+        if rest:
+            result[topic] = TopicOffsets(topic_id=offsets.topic_id, partitions=rest)
+    return result
+
+
+def common(left: Mapping[str, TopicOffsets], right: Mapping[str, TopicOffsets]) -> Offsets:
+    """Return the offsets that stand in both; topics without any are left out."""
+    result: Offsets = {}
+    for topic in left:
+        if topic in right:
+            both = overlap_partitions(left[topic].partitions, right[topic].partitions)
+            if both:
+                result[topic] = TopicOffsets(topic_id=left[topic].topic_id, partitions=both)
+    return result
+
+
+def high_water_marks(coverage: Mapping[str, TopicOffsets]) -> dict[str, dict[int, int]]:
+    """Return the next offset to read, per topic and partition: the end of the last interval."""
+    return {
+        topic: {partition: intervals[-1][1] for partition, intervals in offsets.partitions.items() if intervals}
+        for topic, offsets in coverage.items()
+    }
+
+
+def count(offsets: Mapping[str, TopicOffsets]) -> int:
+    """Return how many offsets are in all intervals."""
+    return sum(total(intervals) for topic in offsets.values() for intervals in topic.partitions.values())
+
+
+def intervals_of(offsets: Mapping[str, TopicOffsets]) -> list[tuple[str, int, Intervals]]:
+    """Return (topic, partition, intervals), sorted."""
+    return [
+        (topic, partition, intervals)
+        for topic, topic_offsets in sorted(offsets.items())
+        for partition, intervals in sorted(topic_offsets.partitions.items())
+    ]

@@ -1,0 +1,127 @@
+"""The spark-submit command of one application, and its environment. Pure: starts nothing, opens nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lakebound.run_spec import RunSpec
+from lakebound.settings import Settings
+
+APPLICATION = "ingest_stream.py"
+LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+DRIVER_MEMORY = "1g"
+
+# Airflow's own configuration holds secrets and means nothing to a Spark application.
+_NOT_INHERITED = re.compile(r"^_?AIRFLOW_|^__AIRFLOW|^PYTHONASYNCIODEBUG$|^SPARK_(HOME|CONF_DIR)$")
+
+# Values of spark.* settings whose name matches are never printed.
+_REDACTION = r"(?i)secret|password|passwd|token|jaas|sasl|access[.]?key"
+
+
+def spark_submit_command(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> list[str]:
+    """Return the command that starts the application.
+
+    Args:
+        run_spec: The application's orders; its JSON is the application's only argument.
+        settings: This machine's places.
+        ui_port: Where the Spark UI shall listen; 0 lets the kernel choose.
+    """
+    return [str(Path(sys.executable).parent / "spark-submit"), *submit_arguments(run_spec, settings, ui_port=ui_port)]
+
+
+def submit_arguments(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> list[str]:
+    """Return the arguments of SparkSubmit: options, application, and the application's own argument."""
+    options = ["--master", settings.spark_master, "--name", app_name(run_spec.app_id), "--driver-memory", DRIVER_MEMORY]
+    for key, value in sorted(spark_conf(run_spec, settings, ui_port=ui_port).items()):
+        options += ["--conf", f"{key}={value}"]
+    orders = run_spec.model_dump_json(by_alias=True)
+    return [*options, str(settings.apps / APPLICATION), "--run-spec", orders]
+
+
+def app_name(app_id: str) -> str:
+    """Return the application's name in Spark, by which its process can also be found on a machine."""
+    return f"lakebound {app_id}"
+
+
+def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> dict[str, str]:
+    """Return the Spark settings of a landing application.
+
+    The values were measured on two cores; what each is worth stands in the docs on freshness. Table formats need no
+    settings here: Spark only makes rows and Parquet files, the driver's Python commits them.
+    """
+    local = is_local(settings.spark_master)
+    stop_timeout_ms = int(run_spec.spec.limits.stop_timeout_seconds * 1000)
+    return {
+        **(_local_conf(settings) if local else _cluster_conf(settings)),
+        "spark.driver.extraJavaOptions": " ".join(
+            [
+                "-Duser.timezone=UTC",
+                "-XX:+UseParallelGC",
+                "-XX:+ExitOnOutOfMemoryError",
+                f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
+            ]
+        ),
+        "spark.driver.maxResultSize": "256m",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.locality.wait": "0s",
+        "spark.redaction.regex": _REDACTION,
+        "spark.security.credentials.kafka.enabled": "false",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.stopTimeout": str(stop_timeout_ms),
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.ui.port": str(ui_port),
+        "spark.ui.retainedJobs": "50",
+        "spark.ui.retainedStages": "50",
+        "spark.ui.retainedTasks": "500",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def spark_environment(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the whole environment of the application.
+
+    It inherits (default: this process's), because ``connection.sasl.password.env`` names a variable of it, but not
+    Airflow's own variables.
+    """
+    inherited = os.environ if environ is None else environ
+    environment = {name: value for name, value in inherited.items() if not _NOT_INHERITED.search(name)}
+    environment.update(settings.environment())
+    environment.update(
+        PYSPARK_PYTHON=sys.executable,
+        PYSPARK_DRIVER_PYTHON=sys.executable,
+        PYTHONUNBUFFERED="1",
+        TZ="UTC",
+    )
+    if is_local(settings.spark_master):
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return environment
+
+
+def is_local(master: str) -> bool:
+    """Whether driver and executors are one process on this machine."""
+    return master.startswith("local")
+
+
+def _local_conf(settings: Settings) -> dict[str, str]:
+    # A class path starts faster than spark.jars, which copies every jar into a folder of the application's own.
+    jars = str(settings.jars / "spark" / "*")
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraClassPath": jars,
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.extraClassPath": jars,
+    }
+
+
+def _cluster_conf(settings: Settings) -> dict[str, str]:
+    jars = sorted(str(jar) for jar in (settings.jars / "spark").glob("*.jar"))
+    return {"spark.jars": ",".join(jars)} if jars else {}

@@ -1,0 +1,166 @@
+"""Tables, one Protocol for both formats: read the ledger, commit files with an entry. One engine commits per format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebound.ledger import Entry, Offsets
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+
+KAFKA_COLUMN = "_kafka"
+"""Struct column of every row: where in Kafka it came from."""
+
+KAFKA_TYPE = pa.struct(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("ordinal", pa.int32()),
+    ]
+)
+"""``ordinal`` tells apart the rows that an explode made of one record; 0 otherwise."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file that lies in a table's folder and is not committed yet.
+
+    Attributes:
+        path: Absolute path.
+        size_bytes: Its size.
+        metadata: Its footer: rows, and statistics per column.
+        partition: Value per partition column, as Delta writes them; empty for Iceberg, which infers them from statistics.
+    """
+
+    path: Path
+    size_bytes: int
+    metadata: pq.FileMetaData
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file."""
+        return int(self.metadata.num_rows)
+
+
+@dataclass(frozen=True)
+class LedgerView:
+    """What a table says it holds.
+
+    Attributes:
+        entry: The entry that counts, None only for a table that does not exist or was born by somebody else and is empty.
+        version: Delta version or Iceberg snapshot id ("" before the first snapshot) at which it was read.
+    """
+
+    entry: Entry | None
+    version: str
+
+    @property
+    def coverage(self) -> Offsets:
+        """Everything landed so far."""
+        return self.entry.coverage if self.entry else {}
+
+    @property
+    def epoch(self) -> int:
+        """Of the newest entry; 0 without one."""
+        return self.entry.epoch if self.entry else 0
+
+
+@dataclass(frozen=True)
+class CommittedEntry:
+    """An entry and the commit that carries it."""
+
+    version: str
+    committed_at_ms: int
+    entry: Entry
+
+
+@dataclass(frozen=True)
+class ReconstructedCoverage:
+    """Coverage worked out without any entry."""
+
+    coverage: Offsets
+    source: Literal["statistics", "scan"]
+
+
+class Table(Protocol):
+    """One target table. Not safe for use by several threads at once; each table is committed by one thread."""
+
+    @property
+    def spec(self) -> TableSpec:
+        """What the pipeline says of it."""
+
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+
+    def create(self, schema: pa.Schema, genesis: Entry) -> None:
+        """Make the table with its ``genesis`` entry, in the one commit that Delta needs or the two that Iceberg needs.
+
+        Raises:
+            TableMismatchError: A partition column is not in the schema.
+        """
+
+    def schema(self) -> pa.Schema:
+        """The table's columns, ``_kafka`` included."""
+
+    def read_ledger(self) -> LedgerView:
+        """Refresh the handle and return the entry that counts.
+
+        Raises:
+            NoLedgerError: The table has rows and no entry can be reached.
+            BadEntryError: An entry is there and cannot be read.
+        """
+
+    def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit files (perhaps none) with the entry, on the handle of the last ``read_ledger`` or ``commit``; return the version.
+
+        Never retries and never rebases onto a state that ``read_ledger`` has not seen.
+
+        Raises:
+            CommitRefusedError: The table moved on under the handle.
+            Exception: Whatever the library raises; the outcome is then unknown until the ledger is read again.
+        """
+
+    def entries(self) -> Iterator[CommittedEntry]:
+        """Yield entries newest first, as far back as history is kept; Iceberg: along the current snapshot's ancestry only."""
+
+    def data_folder(self) -> Path:
+        """The folder below which files must be written to be committed."""
+
+    def file_columns(self) -> pa.Schema:
+        """The columns that a data file holds: all but Delta's partition columns."""
+
+    def scan_kafka(self) -> pa.Table:
+        """Read ``_kafka`` of every row, flattened to topic, topic_id, partition, offset, timestamp, ordinal."""
+
+    def reconstruct(self) -> ReconstructedCoverage | None:
+        """Work out coverage without entries: from column statistics where files do not span partitions, else by a scan.
+
+        It is a lower bound: filtered and quarantined offsets leave no rows. None for an empty table.
+        """
+
+    def keep_cheap(self) -> None:
+        """Do what keeps the next commits cheap and may run beside them (Delta: write a log checkpoint when one is due)."""
+
+
+_IMPLEMENTATIONS = {
+    "delta": "lakebound.tables.delta:DeltaLakeTable",
+    "iceberg": "lakebound.tables.iceberg:IcebergTable",
+}
+
+
+def open_table(spec: TableSpec, places: Places) -> Table:
+    """Return the table of a spec; its library is imported only now, and nothing is read or made yet."""
+    module, _, name = _IMPLEMENTATIONS[spec.format].partition(":")
+    table: Table = getattr(import_module(module), name)(spec, places)
+    return table

@@ -1,0 +1,185 @@
+"""Parquet files for a commit: written here for the driver lane, or found where Spark wrote them for the cluster lane."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakebound.errors import TableMismatchError
+from lakebound.spec import TableSpec
+from lakebound.tables import DataFile
+from lakebound.tables.schemas import check_partitioning, normalise_schema
+
+HELPER_COLUMN = "_lb_p"
+"""``_lb_p0``, ``_lb_p1``, ...: columns that Spark writes an Iceberg table's files by, one per partition field."""
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+COMPRESSION = "snappy"
+"""Quicker than zstd at micro-batch sizes; compaction rewrites the files anyway."""
+
+
+def write_data_files(rows: pa.Table, folder: Path, spec: TableSpec, tag: str) -> list[DataFile]:
+    """Write rows as files of one partition value each, and return them; nothing is committed.
+
+    Args:
+        rows: All columns of the table, partition columns included, in the table's order.
+        folder: Where the files go: the table's ``data_folder`` or a folder below it.
+        spec: The table's spec.
+        tag: Start of the file names; they are unique whatever it is.
+
+    Raises:
+        TableMismatchError: A partition column is not in ``rows``, or cannot be partitioned by.
+    """
+    if rows.num_rows == 0:
+        return []
+    check_partitioning(spec, rows.schema)
+    rows = rows.cast(normalise_schema(rows.schema))
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{tag}-{uuid.uuid4().hex}"
+    return [
+        _write(part, folder / f"{name}-{number:05d}.parquet", partition)
+        for number, (part, partition) in enumerate(_split(rows, spec))
+    ]
+
+
+def list_data_files(folder: Path, spec: TableSpec, written: Path) -> list[DataFile]:
+    """Return the files that Spark wrote below ``written``; its own leftovers and files without rows are passed over.
+
+    Args:
+        folder: The table's ``data_folder``.
+        spec: The table's spec.
+        written: The folder that Spark was told, in or below ``folder``. Partition folders are Hive's: a Delta table's own columns,
+            or one ``_lb_p<n>`` per partition field of an Iceberg table.
+
+    Raises:
+        TableMismatchError: A partition folder is missing, or a file holds timestamps that no table format reads statistics of.
+    """
+    if not written.is_relative_to(folder):
+        raise ValueError(f"{written} is not in {folder}")
+    files = []
+    for path in sorted(written.rglob("*.parquet")):
+        parts = path.relative_to(written).parts
+        if not path.is_file() or any(part.startswith(("_", ".")) and "=" not in part for part in parts):
+            continue
+        values = dict(_hive_value(part) for part in parts[:-1] if "=" in part)
+        metadata = pq.read_metadata(path)
+        if metadata.num_rows:
+            _check_types(spec, path, metadata)
+            files.append(DataFile(path, path.stat().st_size, metadata, _partition_of(spec, path, values)))
+    return files
+
+
+def _write(part: pa.Table, path: Path, partition: Mapping[str, str | None]) -> DataFile:
+    footers: list[pq.FileMetaData] = []
+    pq.write_table(part, path, compression=COMPRESSION, store_schema=False, metadata_collector=footers)
+    return DataFile(path, path.stat().st_size, footers[0], partition)
+
+
+def _split(rows: pa.Table, spec: TableSpec) -> Iterator[tuple[pa.Table, Mapping[str, str | None]]]:
+    """Yield the rows of each partition value, and that value as Delta writes it (empty for Iceberg)."""
+    fields = spec.partition_fields()
+    if not fields:
+        yield rows, {}
+        return
+    kept = rows.drop_columns(list(spec.partition_by)) if spec.format == "delta" else rows
+    columns = [column for _, _, column in fields]
+    for indices in _groups([_partition_key(rows, spec, *field) for field in fields]):
+        part = kept if len(indices) == rows.num_rows else kept.take(pa.array(indices))
+        first = int(indices[0])
+        values = {column: delta_partition_value(rows[column][first].as_py()) for column in columns}
+        yield part, values if spec.format == "delta" else {}
+
+
+def _groups(keys: list[pa.Array]) -> Iterator[np.ndarray]:
+    """Yield the row numbers, ascending, of each distinct combination of key values."""
+    codes = np.zeros(len(keys[0]), dtype=np.int64)
+    for key in keys:
+        encoded = key.dictionary_encode(null_encoding="encode")
+        codes = np.unique(codes * len(encoded.dictionary) + encoded.indices.to_numpy(), return_inverse=True)[1]
+    order = np.argsort(codes, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+
+
+def _partition_key(rows: pa.Table, spec: TableSpec, transform: str, argument: int | None, column: str) -> pa.Array:
+    values = rows[column].combine_chunks()
+    kind = values.type
+    if pa.types.is_nested(kind) or (pa.types.is_floating(kind) and spec.format == "iceberg"):
+        raise TableMismatchError(spec.id, f"it cannot be partitioned by column {column!r} of type {kind}")
+    if transform == "identity":
+        return values
+    if transform == "truncate":
+        return _truncated(values, argument or 1, spec, column)
+    if not (pa.types.is_timestamp(kind) or (pa.types.is_date(kind) and transform != "hour")):
+        raise TableMismatchError(spec.id, f"{transform}({column}) needs a timestamp or date, and {column!r} is {kind}")
+    return pc.floor_temporal(values, unit=transform)
+
+
+def _truncated(values: pa.Array, width: int, spec: TableSpec, column: str) -> pa.Array:
+    if pa.types.is_string(values.type):
+        return pc.utf8_slice_codeunits(values, 0, width)
+    if pa.types.is_binary(values.type):
+        return pc.binary_slice(values, 0, width)
+    if pa.types.is_integer(values.type):
+        return _floored(values, width)
+    raise TableMismatchError(spec.id, f"truncate({width}, {column}) needs a string, bytes or an integer, not {values.type}")
+
+
+def _floored(values: pa.Array, width: int) -> pa.Array:
+    wide = pc.cast(values, pa.int64())
+    whole = pc.divide(wide, width)
+    below = pc.and_(pc.less(wide, 0), pc.not_equal(pc.multiply(whole, width), wide))
+    return pc.subtract(whole, pc.cast(below, pa.int64()))
+
+
+def delta_partition_value(value: Any) -> str | None:
+    """Return a partition value as Delta's log writes it; null stays None."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return str(value)
+
+
+def _hive_value(part: str) -> tuple[str, str | None]:
+    name, _, value = part.partition("=")
+    return unquote(name), None if value == HIVE_NULL else unquote(value)
+
+
+def _partition_of(spec: TableSpec, path: Path, values: Mapping[str, str | None]) -> dict[str, str | None]:
+    fields = spec.partition_fields()
+    if spec.format == "delta":
+        wanted = [column for _, _, column in fields]
+    else:
+        wanted = [f"{HELPER_COLUMN}{number}" for number in range(len(fields))]
+    missing = [column for column in wanted if column not in values]
+    if missing or len(values) != len(wanted):
+        strange = ", ".join(missing) or ", ".join(sorted(set(values) - set(wanted)))
+        raise TableMismatchError(
+            spec.id, f"file {path} does not lie in the folders of its partition: {'no' if missing else 'strange'} {strange}"
+        )
+    return dict(values) if spec.format == "delta" else {}
+
+
+def _check_types(spec: TableSpec, path: Path, metadata: pq.FileMetaData) -> None:
+    for index in range(metadata.num_columns):
+        column = metadata.schema.column(index)
+        if column.physical_type == "INT96":
+            raise TableMismatchError(
+                spec.id,
+                f"column {column.path} of {path} is INT96; set spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS",
+            )

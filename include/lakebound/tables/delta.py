@@ -1,0 +1,218 @@
+"""Delta tables. ``deltalake`` is the one engine that commits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction
+
+from lakebound.errors import CommitRefusedError, NoLedgerError
+from lakebound.ledger import ENTRY_KEY, Entry, encode
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE, CommittedEntry, DataFile, LedgerView, ReconstructedCoverage
+from lakebound.tables.delta_log import (
+    CHECKPOINT_INTERVAL,
+    counting_entry,
+    entries,
+    last_checkpoint,
+    statistics_columns,
+    with_kafka_statistics,
+)
+from lakebound.tables.reconstruction import FileRange, from_ranges, from_rows
+from lakebound.tables.schemas import check_partitioning, normalise_schema
+from lakebound.tables.statistics import delta_statistics
+
+_EPOCH = 2**40
+_CHECKPOINT_EVERY = 50
+_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+_PATH_CHARACTERS = "/!$&'()*+,;=:@-._~"
+
+
+class DeltaLakeTable:
+    """A ``lakebound.tables.Table`` in Delta's format.
+
+    A commit is a compare-and-swap: with deltalake's retries off it takes the version after the handle's, or fails. Beside it stands the
+    ``txn`` of one constant app id, which other engines honour, too.
+    """
+
+    def __init__(self, spec: TableSpec, places: Places) -> None:
+        self._spec = spec
+        self._path = places.delta_path(spec)
+        self._handle: DeltaTable | None = None
+        self._reloaded: DeltaTable | None = None
+        self._number = 0
+        self._epoch = 0
+        self._is_seen = False
+        self._columns: tuple[int, Schema, frozenset[tuple[str, ...]]] | None = None
+
+    @property
+    def spec(self) -> TableSpec:
+        """What the pipeline says of it."""
+        return self._spec
+
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        return DeltaTable.is_deltatable(str(self._path))
+
+    def create(self, schema: pa.Schema, genesis: Entry) -> None:
+        """Make the table with its ``genesis`` entry in one commit."""
+        check_partitioning(self._spec, schema)
+        columns = normalise_schema(schema)
+        properties = {CHECKPOINT_INTERVAL: str(_CHECKPOINT_EVERY), **self._spec.properties}
+        self._path.mkdir(parents=True, exist_ok=True)
+        self._handle = DeltaTable.create(
+            str(self._path),
+            Schema.from_arrow(columns),
+            mode="error",
+            partition_by=list(self._spec.partition_by),
+            configuration=dict(with_kafka_statistics(columns, properties)),
+            commit_properties=self._properties(genesis),
+            post_commithook_properties=_HOOKS,
+            raise_if_key_not_exists=False,
+        )
+        self._is_seen = False
+
+    def schema(self) -> pa.Schema:
+        """The table's columns, ``_kafka`` included."""
+        return normalise_schema(pa.schema(self._table().schema().to_arrow()))
+
+    def read_ledger(self) -> LedgerView:
+        """Refresh the handle and return the entry that counts."""
+        handle = self._table()
+        handle.update_incremental()
+        version = handle.version()
+        found = counting_entry(self._path, version, self._spec.id)
+        if found is None and _active_files(handle).num_rows:
+            raise NoLedgerError(self._spec.id)
+        self._is_seen = True
+        self._epoch = found.entry.epoch if found else 0
+        return LedgerView(found.entry if found else None, str(version))
+
+    def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit files and entry as the version after the handle's."""
+        handle = self._table()
+        if not self._is_seen:
+            raise CommitRefusedError(self._spec.id, f"its ledger was not read at version {handle.version()}")
+        if entry.epoch < self._epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
+        expected = handle.version() + 1
+        schema, columns = self._described(handle)
+        try:
+            handle.create_write_transaction(
+                [self._action(file, columns) for file in files],
+                "append",
+                schema,
+                list(self._spec.partition_by),
+                commit_properties=self._properties(entry),
+                post_commithook_properties=_HOOKS,
+            )
+        except CommitFailedError as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        self._epoch = entry.epoch
+        self._advance(expected)
+        return str(expected)
+
+    def entries(self) -> Iterator[CommittedEntry]:
+        """Yield entries newest first, as far back as the log's JSON commits are kept."""
+        return entries(self._path, self._table().version())
+
+    def data_folder(self) -> Path:
+        """The table's folder."""
+        return self._path
+
+    def file_columns(self) -> pa.Schema:
+        """All columns but the partition columns."""
+        return pa.schema([field for field in self.schema() if field.name not in self._spec.partition_by])
+
+    def scan_kafka(self) -> pa.Table:
+        """Read ``_kafka`` of every row, flattened."""
+        columns = {field.name: ds.field(KAFKA_COLUMN, field.name).cast(field.type) for field in KAFKA_TYPE}
+        return _current(self._path).to_pyarrow_dataset().to_table(columns=columns)
+
+    def reconstruct(self) -> ReconstructedCoverage | None:
+        """Work out coverage from the files' statistics, else from the rows."""
+        files = _active_files(_current(self._path))
+        if not files.num_rows:
+            return None
+        return from_ranges([_file_range(row) for row in files.to_pylist()]) or from_rows(self.scan_kafka())
+
+    def keep_cheap(self) -> None:
+        """Write a log checkpoint when one is due, and have the next commit go on with a handle that starts from it."""
+        handle = _current(self._path)
+        if handle.version() - last_checkpoint(self._path) < self._checkpoint_every(handle):
+            return
+        handle.create_checkpoint()
+        self._reloaded = DeltaTable(str(self._path), version=handle.version())
+
+    def _table(self) -> DeltaTable:
+        if self._handle is None:
+            self._handle = DeltaTable(str(self._path))
+        return self._handle
+
+    def _advance(self, version: int) -> None:
+        """Bring the handle to the version just committed; a commit found after it has not been seen by ``read_ledger``."""
+        handle, self._reloaded = self._reloaded or self._table(), None
+        handle.update_incremental()
+        self._handle = handle
+        self._is_seen = handle.version() == version
+
+    def _properties(self, entry: Entry) -> CommitProperties:
+        self._number += 1
+        return CommitProperties(
+            custom_metadata={"userMetadata": encode(entry)},
+            max_commit_retries=0,
+            app_transactions=[Transaction(ENTRY_KEY, entry.epoch * _EPOCH + self._number)],
+        )
+
+    def _described(self, handle: DeltaTable) -> tuple[Schema, frozenset[tuple[str, ...]]]:
+        """Return the schema and the columns to describe, worked out again only for another handle."""
+        if self._columns is None or self._columns[0] != id(handle):
+            chosen = statistics_columns(self.schema(), handle.metadata().configuration)
+            self._columns = (id(handle), handle.schema(), chosen)
+        return self._columns[1], self._columns[2]
+
+    def _action(self, file: DataFile, columns: frozenset[tuple[str, ...]]) -> AddAction:
+        return AddAction(
+            path=quote(file.path.relative_to(self._path).as_posix(), safe=_PATH_CHARACTERS),
+            size=file.size_bytes,
+            partition_values=dict(file.partition),
+            modification_time=int(time.time() * 1000),
+            data_change=True,
+            stats=delta_statistics(file.metadata, columns),
+        )
+
+    def _checkpoint_every(self, handle: DeltaTable) -> int:
+        text = handle.metadata().configuration.get(CHECKPOINT_INTERVAL) or ""
+        return max(int(text), 1) if text.isdigit() else _CHECKPOINT_EVERY
+
+
+def _current(path: Path) -> DeltaTable:
+    """Return a handle of its own, so that reading never moves the one that commits."""
+    return DeltaTable(str(path))
+
+
+def _active_files(handle: DeltaTable) -> pa.Table:
+    return pa.table(handle.get_add_actions(flatten=True))
+
+
+def _file_range(row: dict[str, Any]) -> FileRange:
+    def bounds(name: str) -> tuple[Any, Any]:
+        return row.get(f"min.{KAFKA_COLUMN}.{name}"), row.get(f"max.{KAFKA_COLUMN}.{name}")
+
+    return FileRange(
+        rows=row.get("num_records"),
+        topic=bounds("topic"),
+        topic_id=bounds("topic_id"),
+        partition=bounds("partition"),
+        offset=bounds("offset"),
+        ordinal=bounds("ordinal"),
+    )

@@ -1,0 +1,134 @@
+"""A Delta log read backwards: the entries in its JSON commits, and the table properties that keep statistics on ``_kafka``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lakebound.errors import TableRestoredError
+from lakebound.ledger import Entry
+from lakebound.tables import KAFKA_COLUMN, CommittedEntry
+from lakebound.tables.entries import counting, read_entry
+from lakebound.tables.schemas import leaves
+
+CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_DEFAULT_INDEXED_COLUMNS = 32
+
+
+@dataclass(frozen=True)
+class DeltaCommit:
+    """One JSON commit of the log.
+
+    Attributes:
+        version: Its version.
+        timestamp_ms: When the writer says that it committed.
+        operation: Such as WRITE, OPTIMIZE or RESTORE.
+        entry: Its ledger entry; None for somebody else's commit.
+    """
+
+    version: int
+    timestamp_ms: int
+    operation: str
+    entry: Entry | None
+
+
+def commits(folder: Path, version: int) -> Iterator[DeltaCommit]:
+    """Yield the log's commits from ``version`` down to the oldest that is kept.
+
+    Raises:
+        BadEntryError: An entry cannot be read.
+    """
+    for number in range(version, -1, -1):
+        path = folder / "_delta_log" / f"{number:020d}.json"
+        try:
+            text = path.read_text()
+        except FileNotFoundError:
+            return
+        info = _commit_info(text)
+        yield DeltaCommit(
+            version=number,
+            timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
+            operation=str(info.get("operation", "")),
+            entry=read_entry(_text(info.get("userMetadata")), str(path)),
+        )
+
+
+def entries(folder: Path, version: int) -> Iterator[CommittedEntry]:
+    """Yield the entries newest first."""
+    for commit in commits(folder, version):
+        if commit.entry is not None:
+            yield CommittedEntry(str(commit.version), commit.timestamp_ms, commit.entry)
+
+
+def counting_entry(folder: Path, version: int, table: str) -> CommittedEntry | None:
+    """Return the entry that counts, or None where the log holds none.
+
+    Raises:
+        TableRestoredError: The table was restored, without an entry, after the entry that would count.
+    """
+    found = counting(entries(folder, version))
+    newer = 0 if found is None else int(found.version) + 1
+    for commit in commits(folder, version):
+        if commit.version < newer:
+            break
+        if commit.operation == "RESTORE" and commit.entry is None:
+            raise TableRestoredError(table, commit.version)
+    return found
+
+
+def last_checkpoint(folder: Path) -> int:
+    """Return the version of the newest log checkpoint, -1 without one."""
+    try:
+        return int(json.loads((folder / "_delta_log" / "_last_checkpoint").read_text())["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return -1
+
+
+def with_kafka_statistics(schema: pa.Schema, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return table properties under which every writer collects statistics of ``_kafka``; what the user set is widened only."""
+    result = dict(properties)
+    chosen = result.get(STATS_COLUMNS)
+    if chosen is not None:
+        names = [name.strip() for name in chosen.split(",") if name.strip()]
+        if KAFKA_COLUMN not in names:
+            result[STATS_COLUMNS] = ",".join([*names, KAFKA_COLUMN])
+        return result
+    needed = max((number for number, (path, _) in enumerate(leaves(schema), 1) if path[0] == KAFKA_COLUMN), default=0)
+    bound = int(result.get(INDEXED_COLUMNS, _DEFAULT_INDEXED_COLUMNS))
+    if 0 <= bound < needed:
+        result[INDEXED_COLUMNS] = str(needed)
+    return result
+
+
+def statistics_columns(schema: pa.Schema, properties: Mapping[str, str | None]) -> frozenset[tuple[str, ...]]:
+    """Return the paths of the columns whose statistics the properties ask for; lists and maps are none."""
+    paths = [(path, kind) for path, kind in leaves(schema)]
+    chosen = properties.get(STATS_COLUMNS)
+    if chosen is not None:
+        wanted = [tuple(name.strip().split(".")) for name in chosen.split(",")]
+        paths = [(path, kind) for path, kind in paths if any(path[: len(prefix)] == prefix for prefix in wanted)]
+    else:
+        bound = int(properties.get(INDEXED_COLUMNS) or _DEFAULT_INDEXED_COLUMNS)
+        paths = paths if bound < 0 else paths[:bound]
+    return frozenset(path for path, kind in paths if not pa.types.is_nested(kind))
+
+
+def _commit_info(text: str) -> Mapping[str, Any]:
+    for line in text.splitlines():
+        if '"commitInfo"' in line[:64]:
+            body = json.loads(line)
+            if isinstance(body, dict) and isinstance(body.get("commitInfo"), dict):
+                found: Mapping[str, Any] = body["commitInfo"]
+                return found
+    return {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,272 @@
+"""Iceberg tables. PyIceberg is the one engine that commits data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import pyarrow as pa
+from pyiceberg.conversions import from_bytes
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io.pyarrow import (
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+    schema_to_pyarrow,
+)
+from pyiceberg.manifest import DataFile as IcebergDataFile
+from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.transforms import Transform, parse_transform
+from pyiceberg.typedef import Identifier
+
+from lakebound.errors import CommitRefusedError, NoLedgerError, TableMismatchError
+from lakebound.ledger import ENTRY_KEY, Entry, encode
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE, CommittedEntry, DataFile, LedgerView, ReconstructedCoverage
+from lakebound.tables.entries import counting, read_entry
+from lakebound.tables.iceberg_catalog import LedgerCatalog, for_commits, make_namespace, open_catalog
+from lakebound.tables.reconstruction import FileRange, from_ranges, from_rows
+from lakebound.tables.schemas import check_partitioning, normalise_schema
+
+_DEFAULTS = {
+    TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
+    TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "20",
+}
+_FORCED = {
+    TableProperties.FORMAT_VERSION: "2",
+    **{f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{KAFKA_COLUMN}.{field.name}": "full" for field in KAFKA_TYPE},
+}
+_SUFFIXES = {"identity": "", "truncate": "_trunc"}
+
+
+class IcebergTable:
+    """A ``lakebound.tables.Table`` in Iceberg's format, in a SQL catalog shared with Spark."""
+
+    def __init__(self, spec: TableSpec, places: Places) -> None:
+        self._spec = spec
+        self._places = places
+        self._handle: PyIcebergTable | None = None
+        self._is_seen = False
+        self._epoch = 0
+        self._plan: tuple[Any, ...] | None = None
+
+    @property
+    def spec(self) -> TableSpec:
+        """What the pipeline says of it."""
+        return self._spec
+
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        return self._catalog.table_exists(self._identifier)
+
+    def create(self, schema: pa.Schema, genesis: Entry) -> None:
+        """Make the table with its ``genesis`` entry in one commit."""
+        check_partitioning(self._spec, schema)
+        columns = assign_fresh_schema_ids(self._catalog._convert_schema_if_needed(normalise_schema(schema)))
+        make_namespace(self._catalog, self._spec.namespace)
+        transaction = self._catalog.create_table_transaction(
+            self._identifier,
+            columns,
+            partition_spec=_partition_spec(self._spec, columns),
+            properties={
+                **_DEFAULTS,
+                **self._spec.properties,
+                **_FORCED,
+                TableProperties.DEFAULT_NAME_MAPPING: columns.name_mapping.model_dump_json(),
+            },
+        )
+        with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(genesis)}).fast_append():
+            pass
+        transaction.commit_transaction()
+        self._handle = None
+        self._is_seen = False
+
+    def schema(self) -> pa.Schema:
+        """The table's columns, ``_kafka`` included."""
+        return normalise_schema(schema_to_pyarrow(self._table().schema(), include_field_ids=False))
+
+    def read_ledger(self) -> LedgerView:
+        """Refresh the handle and return the entry that counts."""
+        handle = self._table()
+        handle.refresh()
+        handle.metadata = for_commits(handle.metadata)
+        found = counting(self.entries())
+        snapshot = handle.current_snapshot()
+        if found is None and snapshot is not None and _has_rows(snapshot, handle):
+            raise NoLedgerError(self._spec.id)
+        self._is_seen = True
+        self._epoch = found.entry.epoch if found else 0
+        return LedgerView(found.entry if found else None, str(snapshot.snapshot_id) if snapshot else "")
+
+    def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit files and entry as a child of the handle's snapshot."""
+        handle = self._table()
+        if not self._is_seen:
+            raise CommitRefusedError(self._spec.id, "its ledger was not read by this handle")
+        if entry.epoch < self._epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
+        described = [self._data_file(file, handle) for file in files]
+        transaction = handle.transaction()
+        try:
+            with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(entry)}).fast_append() as append:
+                for file in described:
+                    append.append_data_file(file)
+            transaction.commit_transaction()
+        except CommitFailedException as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        finally:
+            handle.metadata = for_commits(handle.metadata)
+        self._epoch = entry.epoch
+        return str(handle.metadata.current_snapshot_id)
+
+    def entries(self) -> Iterator[CommittedEntry]:
+        """Yield entries newest first, along the ancestry of the handle's snapshot."""
+        for snapshot in self._ancestry(self._table()):
+            entry = _entry(snapshot, self._spec)
+            if entry is not None:
+                yield CommittedEntry(str(snapshot.snapshot_id), snapshot.timestamp_ms, entry)
+
+    def data_folder(self) -> Path:
+        """The folder ``data`` in the table's location."""
+        return Path(urlparse(self._table().location()).path) / "data"
+
+    def file_columns(self) -> pa.Schema:
+        """All columns."""
+        return self.schema()
+
+    def scan_kafka(self) -> pa.Table:
+        """Read ``_kafka`` of every row, flattened."""
+        rows = self._current().scan(selected_fields=(KAFKA_COLUMN,)).to_arrow()
+        flat = rows.flatten().rename_columns([name.partition(".")[2] for name in rows.flatten().column_names])
+        return flat.select(KAFKA_TYPE.names).cast(pa.schema(list(KAFKA_TYPE)))
+
+    def reconstruct(self) -> ReconstructedCoverage | None:
+        """Work out coverage from the files' statistics, else from the rows."""
+        current = self._current()
+        tasks = list(current.scan().plan_files())
+        if not tasks:
+            return None
+        if not any(task.delete_files for task in tasks):
+            found = from_ranges([_file_range(task.file, current.schema()) for task in tasks])
+            if found is not None:
+                return found
+        return from_rows(self.scan_kafka())
+
+    def keep_cheap(self) -> None:
+        """Nothing: metadata files are deleted by the commits themselves."""
+
+    @property
+    def _catalog(self) -> LedgerCatalog:
+        return open_catalog(self._places.iceberg_catalog_uri, self._places.iceberg_warehouse)
+
+    @property
+    def _identifier(self) -> Identifier:
+        return (self._spec.namespace, self._spec.short_name)
+
+    def _table(self) -> PyIcebergTable:
+        if self._handle is None:
+            self._handle = self._current()
+            self._handle.metadata = for_commits(self._handle.metadata)
+        return self._handle
+
+    def _current(self) -> PyIcebergTable:
+        """Return a handle of its own, so that reading never moves the one that commits."""
+        return self._catalog.load_table(self._identifier)
+
+    def _ancestry(self, handle: PyIcebergTable) -> Iterator[Snapshot]:
+        """Yield the snapshots from the handle's current one back to the oldest that is kept."""
+        metadata = self._catalog.metadata_at(self._identifier, handle.metadata_location, handle.io)
+        known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+        snapshot = known.get(metadata.current_snapshot_id or -1)
+        while snapshot is not None:
+            yield snapshot
+            snapshot = known.get(snapshot.parent_snapshot_id or -1)
+
+    def _data_file(self, file: DataFile, handle: PyIcebergTable) -> IcebergDataFile:
+        schema, spec, columns, ids = self._described(handle.metadata)
+        try:
+            statistics = data_file_statistics_from_parquet_metadata(
+                parquet_metadata=file.metadata, stats_columns=columns, parquet_column_mapping=ids
+            )
+            partition = statistics.partition(spec, schema)
+        except (ValueError, KeyError) as exc:
+            raise TableMismatchError(self._spec.id, f"file {file.path} cannot be committed: {exc}") from exc
+        return IcebergDataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=f"file://{file.path}" if handle.location().startswith("file:") else str(file.path),
+            file_format=FileFormat.PARQUET,
+            partition=partition,
+            file_size_in_bytes=file.size_bytes,
+            sort_order_id=None,
+            spec_id=spec.spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
+
+    def _described(self, metadata: TableMetadata) -> tuple[Any, ...]:
+        """Return schema, partitioning and what statistics need of them, worked out again only when one of them changed."""
+        key = (metadata.current_schema_id, metadata.default_spec_id, metadata.properties)
+        if self._plan is None or self._plan[0] != key:
+            schema = metadata.schema()
+            plan = compute_statistics_plan(schema, metadata.properties)
+            self._plan = (key, schema, metadata.spec(), plan, parquet_path_to_id_mapping(schema))
+        return self._plan[1:]
+
+
+def _partition_spec(spec: TableSpec, schema: Schema) -> PartitionSpec:
+    fields = []
+    for number, (name, argument, column) in enumerate(spec.partition_fields()):
+        transform: Transform[Any, Any] = parse_transform(f"{name}[{argument}]" if argument else name)
+        source = schema.find_field(column)
+        if not transform.can_transform(source.field_type):
+            raise TableMismatchError(spec.id, f"{name}({column}) does not go with a column of type {source.field_type}")
+        fields.append(
+            PartitionField(
+                source_id=source.field_id,
+                field_id=PARTITION_FIELD_ID_START + number,
+                transform=transform,
+                name=column + _SUFFIXES.get(name, f"_{name}"),
+            )
+        )
+    return PartitionSpec(*fields)
+
+
+def _entry(snapshot: Snapshot, spec: TableSpec) -> Entry | None:
+    if snapshot.summary is None:
+        return None
+    return read_entry(snapshot.summary.get(ENTRY_KEY), f"snapshot {snapshot.snapshot_id} of {spec.id}")
+
+
+def _has_rows(snapshot: Snapshot, handle: PyIcebergTable) -> bool:
+    total = snapshot.summary.get("total-records") if snapshot.summary is not None else None
+    if total is not None:
+        return int(total) > 0
+    return any(manifest.has_added_files() or manifest.has_existing_files() for manifest in snapshot.manifests(handle.io))
+
+
+def _file_range(file: IcebergDataFile, schema: Schema) -> FileRange:
+    def bounds(name: str) -> tuple[Any, Any]:
+        field = schema.find_field(f"{KAFKA_COLUMN}.{name}")
+        low, high = ((found or {}).get(field.field_id) for found in (file.lower_bounds, file.upper_bounds))
+        if low is None or high is None:
+            return None, None
+        return from_bytes(field.field_type, low), from_bytes(field.field_type, high)  # type: ignore[arg-type]
+
+    return FileRange(
+        rows=file.record_count,
+        topic=bounds("topic"),
+        topic_id=bounds("topic_id"),
+        partition=bounds("partition"),
+        offset=bounds("offset"),
+        ordinal=bounds("ordinal"),
+    )

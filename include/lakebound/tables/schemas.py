@@ -1,0 +1,104 @@
+"""Schemas as both formats keep them, and where two of them differ. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakebound.errors import TableMismatchError
+from lakebound.spec import TableSpec
+
+_SMALL_INTEGERS = (pa.int8(), pa.int16(), pa.int32())
+
+
+def normalise_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with every field nullable, without metadata, timestamps in microseconds, and zoned ones in UTC."""
+    return pa.schema([normalise_field(field) for field in schema])
+
+
+def normalise_field(field: pa.Field) -> pa.Field:
+    """Return the field as ``normalise_schema`` does."""
+    return pa.field(field.name, normalise_type(field.type))
+
+
+def normalise_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that a table and its files hold for an Arrow type."""
+    types = pa.types
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", tz="UTC" if kind.tz else None)
+    if types.is_dictionary(kind):
+        return normalise_type(kind.value_type)
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    if types.is_large_binary(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if types.is_struct(kind):
+        return pa.struct([normalise_field(field) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(normalise_type(kind.key_type), normalise_type(kind.item_type))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(pa.field("element", normalise_type(kind.value_type)))
+    return kind
+
+
+def check_schema(found: pa.Schema, wanted: pa.Schema, table: str) -> None:
+    """Check that a table takes what the pipeline produces; columns that only the table has stay null.
+
+    Raises:
+        TableMismatchError: A column is not in the table, or has another type; all of them are named.
+    """
+    differences = list(_field_differences("", list(normalise_schema(found)), list(normalise_schema(wanted))))
+    if differences:
+        raise TableMismatchError(table, "; ".join(differences))
+
+
+def check_partitioning(spec: TableSpec, schema: pa.Schema) -> None:
+    """Raise TableMismatchError when a partition column is not a column of the schema."""
+    for _, _, column in spec.partition_fields():
+        if column not in schema.names:
+            raise TableMismatchError(
+                spec.id, f"it is partitioned by {column!r}, which is none of the columns {', '.join(schema.names)}"
+            )
+
+
+def leaves(schema: pa.Schema) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+    """Yield path and type of each column that is no struct, in order; lists and maps count as one."""
+    for field in schema:
+        yield from _leaves((field.name,), field.type)
+
+
+def _leaves(path: tuple[str, ...], kind: pa.DataType) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+    if not pa.types.is_struct(kind):
+        yield path, kind
+        return
+    for field in kind:
+        yield from _leaves((*path, field.name), field.type)
+
+
+def _field_differences(prefix: str, found: list[pa.Field], wanted: list[pa.Field]) -> Iterator[str]:
+    known = {field.name: field.type for field in found}
+    for field in wanted:
+        name = f"{prefix}{field.name}"
+        if field.name not in known:
+            yield f"column {name} ({field.type}) is missing in the table"
+        else:
+            yield from _type_differences(name, known[field.name], field.type)
+
+
+def _type_differences(name: str, found: pa.DataType, wanted: pa.DataType) -> Iterator[str]:
+    types = pa.types
+    if types.is_struct(found) and types.is_struct(wanted):
+        yield from _field_differences(f"{name}.", list(found), list(wanted))
+    elif types.is_list(found) and types.is_list(wanted):
+        yield from _type_differences(f"{name}.element", found.value_type, wanted.value_type)
+    elif types.is_map(found) and types.is_map(wanted):
+        yield from _type_differences(f"{name}.key", found.key_type, wanted.key_type)
+        yield from _type_differences(f"{name}.value", found.item_type, wanted.item_type)
+    elif found != wanted and not _is_wider(found, wanted):
+        yield f"column {name} is {found} in the table, {wanted} in the pipeline"
+
+
+def _is_wider(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Iceberg has no integers below 32 bits; Parquet stores the small ones in 32, too."""
+    return found == pa.int32() and wanted in _SMALL_INTEGERS

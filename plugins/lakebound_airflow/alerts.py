@@ -1,0 +1,59 @@
+"""Tells people, through one webhook: Airflow's HTTP notifier on the connection ``lakebound_webhook``.
+
+The body is JSON: ``pipeline``, ``verdict`` (stalled, failed, incident, refused, crash_loop), ``reason``, ``app_id``,
+``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds). Without the connection nothing is sent; every alert is also a
+line of the task's log and of ``incidents.jsonl`` in the pipeline's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import structlog
+from airflow.providers.http.notifications.http import HttpNotifier
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from lakebound.control import ControlFolder
+
+WEBHOOK_CONN_ID = "lakebound_webhook"
+TIMEOUT_SECONDS = 10.0
+
+Verdict = Literal["stalled", "failed", "incident", "refused", "crash_loop"]
+
+log = structlog.get_logger(__name__)
+
+
+def alert(context: Mapping[str, Any], control: ControlFolder, verdict: Verdict, reason: str, app_id: str | None = None) -> None:
+    """Record the incident and send it. Never raises: a broken webhook must not hide the reason for which it was called."""
+    ti = context["ti"]
+    body = {
+        "pipeline": control.pipeline,
+        "verdict": verdict,
+        "reason": reason,
+        "app_id": app_id,
+        "dag_id": ti.dag_id,
+        "run_id": ti.run_id,
+        "log_url": getattr(ti, "log_url", None),
+        "at": time.time(),
+    }
+    record_incident(control, body)
+    try:
+        notifier = HttpNotifier(http_conn_id=WEBHOOK_CONN_ID, json=body, extra_options={"timeout": TIMEOUT_SECONDS})
+        # notify() and not the notifier itself, which would take a log line with braces for a template.
+        notifier.notify(context)  # type: ignore[arg-type]
+    except AirflowNotFoundException:
+        log.warning("no webhook was called: there is no connection", conn_id=WEBHOOK_CONN_ID, verdict=verdict)
+    except Exception as exc:
+        log.error("the webhook failed", conn_id=WEBHOOK_CONN_ID, verdict=verdict, error=str(exc))
+    else:
+        log.info("webhook called", conn_id=WEBHOOK_CONN_ID, verdict=verdict)
+
+
+def record_incident(control: ControlFolder, body: Mapping[str, Any]) -> None:
+    """Append one line to the pipeline's ``incidents.jsonl``."""
+    control.folder.mkdir(parents=True, exist_ok=True)
+    with (control.folder / "incidents.jsonl").open("a") as file:
+        file.write(json.dumps(body) + "\n")

@@ -1,0 +1,161 @@
+"""Applications on a Spark standalone cluster, submitted through the master's REST server.
+
+spark-submit refuses Python applications in cluster mode on standalone. The REST server takes any main class, so what is
+submitted is SparkSubmit itself: the master starts it as a driver on a worker, and there it starts the Python driver.
+Airflow's workers, the triggerer and Spark's workers share ``LAKEBOUND_HOME`` and the same installation (same paths).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from importlib.metadata import version
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from lakebound.control import ControlFolder, locked
+from lakebound.control_plane import living_submission, submission_is_alive
+from lakebound.errors import SubmitFailedError
+from lakebound.run_spec import RunSpec
+from lakebound.settings import Settings
+from lakebound.submission import BackendName, Owner, Submission, write_submission
+from lakebound.submit import DRIVER_MEMORY, app_name, submit_arguments
+
+TIMEOUT_SECONDS = 10.0
+
+# A driver in these states has not ended. RELAUNCHING: its worker was lost and the master starts it anew elsewhere.
+_ACTIVE = frozenset({"SUBMITTED", "RUNNING", "RELAUNCHING"})
+_ENDED = frozenset({"FINISHED", "KILLED", "FAILED", "ERROR"})
+
+
+class StandaloneBackend:
+    """Talks to one master.
+
+    Args:
+        settings: Its ``spark_master`` is where the application's executors come from.
+        rest_url: The master's REST server; None suffices to look after an application whose record names it.
+    """
+
+    def __init__(self, settings: Settings, rest_url: str | None = None) -> None:
+        self._settings = settings
+        self._rest_url = rest_url
+
+    def submit(self, run_spec: RunSpec, owner: Owner | None) -> Submission:
+        """Start the application, or return the one that already lives for the pipeline.
+
+        Raises:
+            SubmitFailedError: The master does not answer, or refused.
+        """
+        control = run_spec.control
+        with locked(control.submission):
+            living = living_submission(control)
+            if living is not None and (living.backend is not BackendName.STANDALONE or self.is_alive(control, living)):
+                return living
+            submission = Submission(
+                app_id=run_spec.app_id,
+                backend=BackendName.STANDALONE,
+                host=socket.gethostname(),
+                address=self._rest_url,
+                generation=run_spec.generation,
+                source_hash=run_spec.source_hash,
+                owner=owner,
+            )
+            write_submission(control, submission)
+            try:
+                remote_id = self._create(run_spec)
+            except SubmitFailedError:
+                control.submission.unlink(missing_ok=True)
+                raise
+            submission = submission.model_copy(update={"remote_id": remote_id})
+            write_submission(control, submission)
+        return submission
+
+    def is_alive(self, control: ControlFolder, submission: Submission) -> bool:
+        """Whether the application lives; while the master cannot be asked, its lease speaks for it."""
+        state = self.state(submission)
+        if state in _ACTIVE:
+            return True
+        if state in _ENDED:
+            return False
+        return submission_is_alive(control, submission)
+
+    def state(self, submission: Submission) -> str | None:
+        """Return the driver's state at the master, such as RUNNING, or None when it cannot be learned."""
+        if submission.remote_id is None or submission.address is None:
+            return None
+        try:
+            answer = _call(f"{submission.address}/v1/submissions/status/{submission.remote_id}")
+        except (OSError, ValueError):
+            return None
+        state = answer.get("driverState")
+        return str(state) if state else None
+
+    def kill(self, submission: Submission) -> bool:
+        """Have the master end the driver at once."""
+        if submission.remote_id is None or submission.address is None:
+            return False
+        try:
+            answer = _call(f"{submission.address}/v1/submissions/kill/{submission.remote_id}", body={})
+        except (OSError, ValueError):
+            return False
+        return bool(answer.get("success"))
+
+    def log_tail(self, submission: Submission, lines: int = 20) -> str:
+        """Return where the log is: a standalone cluster keeps it on the worker that ran the driver."""
+        return f"the log of driver {submission.remote_id} is on its worker; the page of the Spark master links to it"
+
+    def _create(self, run_spec: RunSpec) -> str:
+        pipeline = run_spec.spec.pipeline
+        if self._rest_url is None:
+            raise SubmitFailedError(pipeline, "no REST address of a Spark master is known; see docs/how-to/backends.md")
+        try:
+            answer = _call(f"{self._rest_url}/v1/submissions/create", body=self._request(run_spec))
+        except (OSError, ValueError) as exc:
+            hint = "the master needs spark.master.rest.enabled=true"
+            raise SubmitFailedError(pipeline, f"no REST server of a Spark master at {self._rest_url} ({exc}); {hint}") from exc
+        if not answer.get("success") or not answer.get("submissionId"):
+            raise SubmitFailedError(pipeline, f"the Spark master refused: {answer.get('message', 'no reason given')}")
+        return str(answer["submissionId"])
+
+    def _request(self, run_spec: RunSpec) -> dict[str, Any]:
+        # appArgs must hold --master: the driver's own SparkSubmit would else silently run local[*].
+        return {
+            "action": "CreateSubmissionRequest",
+            "clientSparkVersion": version("pyspark"),
+            "appResource": "",
+            "mainClass": "org.apache.spark.deploy.SparkSubmit",
+            "appArgs": submit_arguments(run_spec, self._settings),
+            # Secrets do not travel here: Spark's pages show a driver's environment. They are set on the workers.
+            "environmentVariables": {
+                **self._settings.environment(),
+                "PYSPARK_PYTHON": sys.executable,
+                "PYSPARK_DRIVER_PYTHON": sys.executable,
+                "TZ": "UTC",
+            },
+            "sparkProperties": {
+                "spark.app.name": app_name(run_spec.app_id),
+                "spark.driver.cores": "1",
+                "spark.driver.memory": DRIVER_MEMORY,
+                "spark.driver.supervise": "false",
+                "spark.master": self._settings.spark_master,
+                "spark.submit.deployMode": "cluster",
+            },
+        }
+
+
+def _call(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Ask the REST server and return its JSON answer, also when it is an answer of failure."""
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(url, data=data, headers={"Content-Type": "application/json"}, method="GET" if data is None else "POST")
+    try:
+        with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+            answer: Any = json.load(response)
+    except HTTPError as exc:
+        answer = json.load(exc)
+    except URLError as exc:
+        raise OSError(str(exc.reason)) from exc
+    if not isinstance(answer, dict):
+        raise ValueError(f"not an answer of a Spark master: {answer!r}")
+    return answer

@@ -1,0 +1,26 @@
+"""Which Spark a pipeline runs on, from Airflow's connections; asked in a worker, never while DAGs are parsed."""
+
+from __future__ import annotations
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from lakebound.settings import Settings
+from lakebound_airflow.backends import Target, target_from_connection, target_from_environment
+
+SPARK_CONN_ID = "lakebound_spark"
+
+
+def choose_target(conn_id: str, pipeline: str, settings: Settings) -> Target:
+    """Return the pipeline's own connection's target, else the shared connection's, else the environment's.
+
+    Raises:
+        UnknownBackendError: What was found names no backend.
+    """
+    for candidate in (f"{conn_id}_{pipeline}", conn_id):
+        try:
+            connection = BaseHook.get_connection(candidate)
+        except AirflowNotFoundException:
+            continue
+        return target_from_connection(candidate, connection.host or "", connection.port, connection.extra_dejson)
+    return target_from_environment(settings)

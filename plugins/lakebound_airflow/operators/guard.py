@@ -1,0 +1,89 @@
+"""The last task of an ingest run: it decides whether the run counts towards the crash-loop limit.
+
+Airflow pauses a DAG after so many failed runs in a row, whatever they did. A run's state is that of its last task, so
+this one fails only when the stream failed *and* had landed nothing. The stream's own task stays red either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import BaseOperator, TriggerRule
+
+from lakebound.control import ControlFolder, read_json, write_json
+from lakebound.errors import LakeboundError
+from lakebound.progress import read_outcome, read_progress
+from lakebound.settings import load_settings
+from lakebound.submission import Owner, read_submission
+from lakebound.supervision import CrashLoop, has_landed
+from lakebound_airflow.alerts import alert
+from lakebound_airflow.operators.stream import VERDICT_KEY
+from lakebound_airflow.pipelines import control_of
+from lakebound_airflow.task_state import state_of_owner
+
+Context = Mapping[str, Any]
+
+
+class NothingLandedError(LakeboundError):
+    """The application ended in failure before it had landed a row."""
+
+    def __init__(self, pipeline: str, ends: int, limit: int) -> None:
+        after = "the DAG is paused: mend the cause, then unpause it" if ends >= limit else f"the DAG pauses after {limit}"
+        super().__init__(f"pipeline {pipeline!r} failed {ends} times in a row without landing a record; {after}")
+
+
+class CrashLoopGuard(BaseOperator):
+    """Fails when the stream failed without landing anything, and alerts when that makes the DAG pause.
+
+    Args:
+        pipeline: Its name.
+        limit: The DAG's ``max_consecutive_failed_dag_runs``.
+        stream_task_id: The task that has the application in its care.
+    """
+
+    def __init__(self, *, pipeline: str, limit: int, stream_task_id: str, **kwargs: Any) -> None:
+        kwargs.setdefault("trigger_rule", TriggerRule.ALL_DONE)
+        kwargs["retries"] = 0
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.limit = limit
+        self.stream_task_id = stream_task_id
+
+    def execute(self, context: Context) -> None:
+        """Judge the run.
+
+        Raises:
+            NothingLandedError: It counts.
+        """
+        ti = context["ti"]
+        control = control_of(self.pipeline, load_settings())
+        stream = Owner(dag_id=ti.dag_id, run_id=ti.run_id, task_id=self.stream_task_id)
+        failed = state_of_owner(stream) == "failed"
+        landed = self._landed(context, control, stream)
+        loop = read_crash_loop(control).after(failed=failed, landed=landed)
+        write_json(control.folder / "crash-loop.json", {"barren_ends": loop.barren_ends})
+        if not failed:
+            return
+        if landed:
+            self.log.warning("the application had landed data before it ended: the next run starts it again")
+            return
+        error = NothingLandedError(self.pipeline, loop.barren_ends, self.limit)
+        if loop.is_over_limit(self.limit):
+            alert(context, control, "crash_loop", str(error))
+        raise error
+
+    def _landed(self, context: Context, control: ControlFolder, stream: Owner) -> bool:
+        verdict = context["ti"].xcom_pull(task_ids=self.stream_task_id, key=VERDICT_KEY)
+        if isinstance(verdict, dict):
+            return bool(verdict.get("landed"))
+        submission = read_submission(control)
+        if submission is None or submission.owner is None or not submission.owner.is_same_run(stream):
+            return False
+        return has_landed(submission, read_outcome(control, submission.app_id), read_progress(control))
+
+
+def read_crash_loop(control: ControlFolder) -> CrashLoop:
+    """Return the count of barren ends so far."""
+    body: Any = read_json(control.folder / "crash-loop.json")
+    return CrashLoop(int(body.get("barren_ends", 0))) if isinstance(body, dict) else CrashLoop()

@@ -1,0 +1,1 @@
+"""Triggers: pollers that run in the triggerer. They live in a package, because a triggerer imports no DAG bundle."""

@@ -1,0 +1,134 @@
+"""Triggers of the stream operator: watch an application, wait for the wish to run, wait for an application's end.
+
+What they need to know they read from the pipeline's folder again and again, so a triggerer may die, move or be
+restarted at any time. Their arguments name the pipeline and its home; never a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from lakebound.control import ControlFolder
+from lakebound.control_plane import ask_stop
+from lakebound.desired import read_desired
+from lakebound_airflow.stream_watch import Event, StreamWatch, end_of_replaced
+from lakebound_airflow.task_state import state_of_task
+
+POLL_SECONDS = 2.0
+DEFERRED = "deferred"
+
+
+class StreamTrigger(BaseTrigger):
+    """Watches one application until it ended or stalled.
+
+    Args:
+        pipeline: Its name.
+        home: ``LAKEBOUND_HOME``.
+        app_id: The application.
+        owned: Whether the task has it in its care; one that was started by hand is not stopped with the task.
+    """
+
+    def __init__(self, pipeline: str, home: str, app_id: str, owned: bool = True) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+        self.home = home
+        self.app_id = app_id
+        self.owned = owned
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return class path and arguments."""
+        arguments = {"pipeline": self.pipeline, "home": self.home, "app_id": self.app_id, "owned": self.owned}
+        return "lakebound_airflow.triggers.stream.StreamTrigger", arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event: ``ended`` or ``stalled``."""
+        watch = StreamWatch(ControlFolder(Path(self.home), self.pipeline), self.app_id)
+        while True:
+            event: Event | None = await asyncio.to_thread(watch.look, time.time())
+            if event is not None:
+                yield TriggerEvent(event)
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def on_kill(self) -> None:
+        """Ask the application to stop, when a person cleared or marked the task.
+
+        Airflow also calls this when another triggerer took the trigger over, because this one missed its heartbeats.
+        Then the task is still deferred, and the stream goes on. When the state cannot be learned it goes on, too: if
+        a person acted, the next task finds the application and stops it (``lakebound.supervision``).
+        """
+        state = await state_of_task(self.task_instance)
+        if not self.owned or state is None or state == DEFERRED:
+            self.log.info("trigger of %s let go; the task is %s, the application goes on", self.app_id, state)
+            return
+        self.log.info("task is %s: asking %s to stop", state, self.app_id)
+        control = ControlFolder(Path(self.home), self.pipeline)
+        await asyncio.to_thread(ask_stop, control, self.app_id, reason=f"task was set to {state}", by="airflow")
+
+
+class WantedTrigger(BaseTrigger):
+    """Waits until the pipeline is wanted running; until then nothing starts.
+
+    Args:
+        pipeline: Its name.
+        home: ``LAKEBOUND_HOME``.
+    """
+
+    def __init__(self, pipeline: str, home: str) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+        self.home = home
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return class path and arguments."""
+        return "lakebound_airflow.triggers.stream.WantedTrigger", {"pipeline": self.pipeline, "home": self.home}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event: ``wanted``."""
+        control = ControlFolder(Path(self.home), self.pipeline)
+        while True:
+            desired = await asyncio.to_thread(read_desired, control)
+            if desired.wants_app:
+                yield TriggerEvent({"event": "wanted", "reason": f"the pipeline is wanted running: {desired.reason}"})
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+
+class ReplaceTrigger(BaseTrigger):
+    """Waits until an application that was asked to stop has ended, and ends it by force when it does not obey.
+
+    Args:
+        pipeline: Its name.
+        home: ``LAKEBOUND_HOME``.
+        app_id: The application.
+        stop_seconds: How long it may take to stop gracefully.
+    """
+
+    def __init__(self, pipeline: str, home: str, app_id: str, stop_seconds: float) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+        self.home = home
+        self.app_id = app_id
+        self.stop_seconds = stop_seconds
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return class path and arguments."""
+        arguments = {"pipeline": self.pipeline, "home": self.home, "app_id": self.app_id, "stop_seconds": self.stop_seconds}
+        return "lakebound_airflow.triggers.stream.ReplaceTrigger", arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event: ``replaced``, or ``stuck`` when the application cannot be ended from here."""
+        control = ControlFolder(Path(self.home), self.pipeline)
+        deadline = time.monotonic() + self.stop_seconds
+        while True:
+            event: Event | None = await asyncio.to_thread(end_of_replaced, control, self.app_id, deadline)
+            if event is not None:
+                yield TriggerEvent(event)
+                return
+            await asyncio.sleep(POLL_SECONDS / 2)

@@ -1,0 +1,40 @@
+"""Entry point: check a pipeline's plan (schema, transform) without reading Kafka or touching a table.
+
+Prints one JSON object as its last line: ``{"problems": [...], "tables": {"delta:x": "schema"}}``; exit code 0 or 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from lakebound.errors import LakeboundError
+from lakebound.run_spec import RunSpec
+from lakebound_spark.schema import table_schema
+from lakebound_spark.session import make_session
+from lakebound_spark.transform import load_transform, planned_output
+
+
+def main() -> int:
+    """Check the pipeline in ``--run-spec`` and return the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--run-spec", required=True)
+    run = RunSpec.model_validate_json(parser.parse_args().run_spec)
+    problems: list[str] = []
+    tables: dict[str, str] = {}
+    try:
+        session = make_session(f"lakebound-check-{run.spec.pipeline}")
+        output = planned_output(session, run.spec, load_transform(run.spec))
+        for table in run.spec.tables:
+            tables[table.id] = str(table_schema(output.schema, table))
+    except LakeboundError as exc:
+        problems.append(str(exc))
+    except Exception as exc:  # a DDL mistake arrives as whatever Spark raises
+        problems.append(f"pipeline {run.spec.pipeline!r}: {str(exc).splitlines()[0]}")
+    print(json.dumps({"problems": problems, "tables": tables}))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

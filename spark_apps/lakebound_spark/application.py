@@ -1,0 +1,248 @@
+"""One application's life: lease, tables, stream, and a word about how it ended."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import time
+from dataclasses import dataclass
+
+from lakebound.desired import change_desired, read_desired
+from lakebound.errors import (
+    BadEntryError,
+    BatchOverlapError,
+    BrokerUnavailableError,
+    CommitUnknownError,
+    ForeignTableError,
+    LakeboundError,
+    LeaseHeldError,
+    LeaseLostError,
+    MissingSecretError,
+    NoLedgerError,
+    OffsetBeyondEndError,
+    RetentionPassedError,
+    TableMismatchError,
+    TopicRecreatedError,
+    TransformRefusedError,
+)
+from lakebound.kafka import KafkaFacts, TopicFacts
+from lakebound.lease import Lease, release
+from lakebound.progress import Outcome, Verdict, write_outcome
+from lakebound.run_spec import RunSpec
+from lakebound_spark.batch import BatchLander
+from lakebound_spark.decode import make_decoder
+from lakebound_spark.opening import open_tables, reopen, start_offsets, take_lease
+from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
+from lakebound_spark.session import make_session
+from lakebound_spark.signs import LagWatch, ProgressBoard, SignsOfLife, StopRequest, StopSignal, lease_guard
+from lakebound_spark.stream import LandingStream
+from lakebound_spark.targets import Target, Writer
+from lakebound_spark.transform import load_transform, may_multiply, planned_output
+
+log = logging.getLogger(__name__)
+
+REFUSALS = (
+    LeaseHeldError,
+    RetentionPassedError,
+    TopicRecreatedError,
+    OffsetBeyondEndError,
+    NoLedgerError,
+    BadEntryError,
+    ForeignTableError,
+    TableMismatchError,
+    TransformRefusedError,
+    MissingSecretError,
+)
+"""What starting again would meet again: a person decides."""
+
+_FRESH_STARTS = 3
+"""Queries in a row that may fail without landing a batch before the application gives up."""
+
+_KAFKA_OUTAGE = (
+    "org.apache.kafka.common.errors.TimeoutException",
+    "DisconnectException",
+    "TimeoutException: Timed out waiting",
+)
+
+
+@dataclass
+class _Parts:
+    """What a running application is made of."""
+
+    lander: BatchLander
+    targets: list[Target]
+    quarantine: Target
+    topic_ids: dict[str, str]
+
+
+class Application:
+    """Runs a pipeline until it is asked to end, has nothing more to read, or must give up."""
+
+    def __init__(self, run: RunSpec) -> None:
+        self._run = run
+        self._stop = StopSignal()
+        self._facts = KafkaFacts(run.spec.connection)
+        self._started_at = time.time()
+        self._board = ProgressBoard(run, epoch=0)
+        self._targets: list[Target] = []
+
+    def run(self) -> Outcome:
+        """Run to the end and return how it ended; the outcome is also written to the pipeline's folder."""
+        self._obey_signals()
+        lease: Lease | None = None
+        signs: SignsOfLife | None = None
+        error: BaseException | None = None
+        try:
+            lease = take_lease(self._run)
+            self._board.change(epoch=lease.epoch)
+            signs = SignsOfLife(self._run, lease, self._board, self._stop)
+            signs.start()
+            self._land(lease)
+        except Exception as exc:
+            log.exception("pipeline %s ended", self._run.spec.pipeline)
+            error = exc
+        outcome = self._outcome(error)
+        self._board.change(state="ended")
+        if signs is not None:
+            signs.end()
+            self._board.write()
+        write_outcome(self._run.control, outcome)
+        if lease is not None:
+            release(self._run.control, lease)
+        return outcome
+
+    def _obey_signals(self) -> None:
+        def on_signal(number: int, _: object) -> None:
+            self._stop.set("stopped", f"signal {signal.Signals(number).name}")
+
+        signal.signal(signal.SIGTERM, on_signal)
+        signal.signal(signal.SIGINT, on_signal)
+
+    def _land(self, lease: Lease) -> None:
+        session = make_session(f"lakebound-{self._run.spec.pipeline}")
+        try:
+            self._board.change(spark_ui=session.sparkContext.uiWebUrl)
+            facts = self._wait_for_kafka()
+            if facts is None:
+                return
+            parts = self._prepare(session, lease, facts)
+            watch = LagWatch(self._facts, self._run.spec.topics, self._board)
+            watch.start()
+            try:
+                self._stream(session, parts, facts)
+            finally:
+                watch.end()
+                parts.lander.close()
+        finally:
+            session.stop()
+
+    def _prepare(self, session, lease: Lease, facts: dict[str, TopicFacts]) -> _Parts:  # type: ignore[no-untyped-def]
+        spec = self._run.spec
+        transform = load_transform(spec)
+        output = planned_output(session, spec, transform)
+        schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
+        schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
+        writer = Writer(spec.pipeline, lease.epoch, lease_guard(self._run.control, lease), spec.limits.commit_attempts)
+        targets, quarantine = open_tables(self._run, schemas, writer, facts)
+        self._targets = targets
+        topic_ids = {topic: known.topic_id for topic, known in facts.items()}
+        decoder = make_decoder(spec, topic_ids)
+        lander = BatchLander(spec, decoder, transform, targets, quarantine, writer, multiplies=may_multiply(output))
+        return _Parts(lander, targets, quarantine, topic_ids)
+
+    def _stream(self, session, parts: _Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]
+        """Run queries, each in a fresh checkpoint from the ledger, until one ends gracefully."""
+        until = self._bound(facts)
+        stream = LandingStream(
+            self._run, session, parts.lander, parts.targets, self._facts, parts.topic_ids, self._board, self._stop, until
+        )
+        failures, query = 0, 0
+        found: dict[str, TopicFacts] | None = facts
+        while found is not None and not self._stop.is_set():
+            checkpoint = self._run.control.checkpoint(self._run.app_id) / str(query)
+            landed = stream.landed_batches
+            try:
+                stream.run(start_offsets(parts.targets, parts.quarantine, found), checkpoint)
+                return
+            except (LeaseLostError, *REFUSALS):
+                raise
+            except Exception as exc:
+                failures = 1 if stream.landed_batches > landed else failures + 1
+                if failures > _FRESH_STARTS and not _is_outage(exc):
+                    raise
+                log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, _first_line(exc))
+            finally:
+                shutil.rmtree(checkpoint, ignore_errors=True)
+            query += 1
+            self._stop.wait(min(2.0**failures / 2, 10.0))
+            found = self._wait_for_kafka()
+            reopen(parts.targets, parts.quarantine)
+
+    def _wait_for_kafka(self) -> dict[str, TopicFacts] | None:
+        """Return Kafka's facts, waiting out an outage; None when the application is asked to end meanwhile.
+
+        Raises:
+            BrokerUnavailableError: The outage lasts longer than ``limits.outage_seconds``.
+        """
+        deadline = time.monotonic() + self._run.spec.limits.outage_seconds
+        while not self._stop.is_set():
+            try:
+                facts = self._facts.topics(self._run.spec.topics)
+            except BrokerUnavailableError as exc:
+                if time.monotonic() > deadline:
+                    raise
+                self._board.change(state="waiting", waiting_for=str(exc))
+                log.warning("waiting: %s", exc)
+                self._stop.wait(1.0)
+            else:
+                self._board.change(state="starting", waiting_for=None)
+                return facts
+        return None
+
+    def _bound(self, facts: dict[str, TopicFacts]) -> dict[str, dict[int, int]] | None:
+        until = self._run.until
+        if until is None:
+            return None
+        if until.offsets is not None:
+            return {topic: dict(ends) for topic, ends in until.offsets.items() if topic in facts}
+        return self._facts.offsets_at(self._run.spec.topics, until.timestamp_ms or 0)
+
+    def _outcome(self, error: BaseException | None) -> Outcome:
+        request = self._stop.request or StopRequest("completed", "nothing more to read")
+        verdict, reason = _verdict(error) if error is not None else (request.verdict, request.reason)
+        if verdict == "completed" and self._run.until is not None:
+            self._finish_bounded_run()
+        return Outcome(
+            app_id=self._run.app_id,
+            verdict=verdict,
+            reason=reason,
+            error_class=type(error).__name__ if error else None,
+            records=self._board.latest.records,
+            commits=sum(target.commits for target in self._targets),
+            started_at=self._started_at,
+            ended_at=time.time(),
+        )
+
+    def _finish_bounded_run(self) -> None:
+        """A bounded run that reached its end is not to be started again by the next DAG run."""
+        control = self._run.control
+        if read_desired(control).generation == self._run.generation:
+            change_desired(control, "stopped", reason="the bounded run reached its end", by=self._run.app_id)
+
+
+def _verdict(error: BaseException) -> tuple[Verdict, str]:
+    if isinstance(error, LeaseLostError):
+        return "superseded", str(error)
+    if isinstance(error, REFUSALS):
+        return "refused", str(error)
+    return "failed", str(error) if isinstance(error, LakeboundError) else f"{type(error).__name__}: {_first_line(error)}"
+
+
+def _is_outage(error: BaseException) -> bool:
+    restartable = isinstance(error, BrokerUnavailableError | CommitUnknownError | BatchOverlapError)
+    return restartable or any(text in str(error) for text in _KAFKA_OUTAGE)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,271 @@
+"""One micro-batch: trim, decode, transform, write files in a lane, commit with the ledger's entry."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from lakebound import faults
+from lakebound.ledger import Offsets, TopicOffsets, add, intervals_of, missing
+from lakebound.offsets import Intervals
+from lakebound.spec import PipelineSpec
+from lakebound_spark.decode import REASON, SKIPPED, Decoder, good_columns, quarantine_columns
+from lakebound_spark.lanes import Lane, LaneChooser, ResultTooLargeError, Written, write_by_cluster, write_by_driver
+from lakebound_spark.targets import Counts, Target, Writer
+from lakebound_spark.transform import Transform
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was seen of a batch's records on their way, before the transform."""
+
+    read: int
+    bad: int
+    value_bytes: int
+    timestamps_ms: tuple[int, int] | None
+
+
+@dataclass
+class BatchReport:
+    """What a batch did; durations in milliseconds per step."""
+
+    batch: int
+    lane: Lane | None = None
+    counts: Counts = field(default_factory=Counts)
+    newest_record_ms: int | None = None
+    durations_ms: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, step: str):  # type: ignore[no-untyped-def]
+        """Add the time spent inside to the step."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = (time.perf_counter() - started) * 1000
+            self.durations_ms[step] = round(self.durations_ms.get(step, 0.0) + spent, 1)
+
+
+class BatchLander:
+    """Lands the batches of one query. Used by one thread at a time; commits to different tables run side by side."""
+
+    def __init__(
+        self,
+        spec: PipelineSpec,
+        decoder: Decoder,
+        transform: Transform,
+        targets: Sequence[Target],
+        quarantine: Target,
+        writer: Writer,
+        *,
+        multiplies: bool,
+    ) -> None:
+        self._decoder = decoder
+        self._transform = transform
+        self._targets = list(targets)
+        self._quarantine = quarantine
+        self._writer = writer
+        self._multiplies = multiplies
+        self._lanes = LaneChooser(spec.driver_lane)
+        self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
+        self._seen_columns = (
+            F.count(F.lit(1)).alias("read"),
+            F.count_if(F.col(REASON).isNotNull() & (F.col(REASON) != SKIPPED)).alias("bad"),
+            F.coalesce(F.sum(F.length("_value")), F.lit(0)).alias("value_bytes"),
+            F.min("_kafka.timestamp").cast("double").alias("oldest"),
+            F.max("_kafka.timestamp").cast("double").alias("newest"),
+        )
+
+    def land(self, records: DataFrame, batch: int, wanted: Offsets, verify: Callable[[], None]) -> BatchReport:
+        """Land the batch in every table that does not hold it yet.
+
+        Args:
+            records: Kafka's columns of the whole batch.
+            batch: Spark's batch id.
+            wanted: The offsets that are to be landed.
+            verify: Called before anything is committed; raises when the source is not what it was.
+
+        Raises:
+            LakeboundError: What commits raise; nothing is half done: a table has the batch, or has not.
+        """
+        report = BatchReport(batch)
+        for offsets, targets in group_by_missing(self._targets, wanted):
+            self._land_group(records, offsets, targets, report, verify, whole=offsets == wanted)
+        return report
+
+    def flush(self, older_than_seconds: float = 0.0) -> None:
+        """Commit what is pending in the tables."""
+        for target in self._targets:
+            target.flush(self._writer, older_than_seconds=older_than_seconds)
+
+    def close(self) -> None:
+        """Free the threads."""
+        self._pool.shutdown()
+
+    def _land_group(
+        self,
+        records: DataFrame,
+        offsets: Offsets,
+        targets: list[Target],
+        report: BatchReport,
+        verify: Callable[[], None],
+        *,
+        whole: bool,
+    ) -> None:
+        faults.reach("after_trim")
+        source = records if whole else records.where(in_offsets(offsets))
+        tag = f"{self._writer.epoch}-{report.batch}-{uuid.uuid4().hex[:8]}"
+        lane = self._lanes.choose(sum(e - s for _, _, intervals in intervals_of(offsets) for s, e in intervals))
+        written, observed, lane = self._write(source, targets, tag, lane, report)
+        faults.reach("after_data_files", lane)
+        self._lanes.learn(observed.read, observed.value_bytes)
+        with report.timed("verify"):
+            verify()
+        if observed.bad:
+            with report.timed("quarantine"):
+                self._land_quarantine(records, offsets, tag, report)
+        else:
+            self._quarantine.remember(missing(offsets, self._quarantine.coverage), Counts())
+        counts = Counts(
+            read=observed.read,
+            filtered=observed.read - observed.bad - written.records,
+            landed=written.records,
+            quarantined=observed.bad,
+            rows=written.rows,
+        )
+        self._commit(targets, offsets, counts, written, lane, observed, report)
+        report.lane = lane
+        report.counts = report.counts.plus(counts)
+        if observed.timestamps_ms:
+            report.newest_record_ms = max(report.newest_record_ms or 0, observed.timestamps_ms[1])
+
+    def _write(
+        self, source: DataFrame, targets: list[Target], tag: str, lane: Lane, report: BatchReport
+    ) -> tuple[Written, Observed, Lane]:
+        tables = [target.table for target in targets]
+        if lane == "driver":
+            try:
+                with report.timed("driver_lane"):
+                    output, observation = self._observed_output(source, tag)
+                    written = write_by_driver(output, tables, tag, multiplies=self._multiplies)
+                    return written, _observed(observation), lane
+            except ResultTooLargeError:
+                tag = f"{tag}-c"
+        with report.timed("cluster_lane"):
+            output, observation = self._observed_output(source, tag)
+            written = write_by_cluster(output, tables, tag, multiplies=self._multiplies)
+            return written, _observed(observation), "cluster"
+
+    def _observed_output(self, source: DataFrame, tag: str) -> tuple[DataFrame, Observation]:
+        observation = Observation(f"records-{tag}")
+        decoded = self._decoder.decode(source).observe(observation, *self._seen_columns)
+        return self._transform(good_columns(decoded)), observation
+
+    def _land_quarantine(self, records: DataFrame, offsets: Offsets, tag: str, report: BatchReport) -> None:
+        """Commit the bad records before the tables commit their coverage of them, so that none can fall between."""
+        rest = missing(offsets, self._quarantine.coverage)
+        if not rest:
+            return
+        bad = quarantine_columns(self._decoder.decode(records.where(in_offsets(rest))))
+        table = self._quarantine.table
+        try:
+            written = write_by_driver(bad, [table], f"{tag}-q", multiplies=False)
+        except ResultTooLargeError:
+            written = write_by_cluster(bad, [table], f"{tag}-q", multiplies=False)
+        counts = Counts(read=written.rows, quarantined=written.rows, rows=written.rows)
+        self._quarantine.commit(self._writer, rest, counts, written.files.get(table.spec.id, []), batch=report.batch)
+
+    def _commit(
+        self,
+        targets: list[Target],
+        offsets: Offsets,
+        counts: Counts,
+        written: Written,
+        lane: Lane,
+        observed: Observed,
+        report: BatchReport,
+    ) -> None:
+        if not written.rows:
+            for target in targets:
+                target.remember(offsets, counts)
+            return
+
+        def commit(target: Target) -> None:
+            with report.timed(f"commit {target.id}"):
+                target.commit(
+                    self._writer,
+                    offsets,
+                    counts,
+                    written.files[target.id],
+                    batch=report.batch,
+                    lane=lane,
+                    timestamps_ms=observed.timestamps_ms,
+                )
+
+        # Both are joined before an error is raised: a commit that nobody waits for could land after the next start.
+        futures = [self._pool.submit(commit, target) for target in targets]
+        errors = [error for future in futures if (error := future.exception()) is not None]
+        if errors:
+            raise errors[0]
+
+
+def group_by_missing(targets: Sequence[Target], wanted: Offsets) -> list[tuple[Offsets, list[Target]]]:
+    """Return the tables grouped by what of ``wanted`` they lack; those that lack nothing are left out."""
+    groups: list[tuple[Offsets, list[Target]]] = []
+    for target in targets:
+        lacking = missing(wanted, target.coverage)
+        if not lacking:
+            continue
+        for offsets, members in groups:
+            if offsets == lacking:
+                members.append(target)
+                break
+        else:
+            groups.append((lacking, [target]))
+    return groups
+
+
+def in_offsets(offsets: Mapping[str, TopicOffsets]) -> Column:
+    """Return the condition that a record's offset is among ``offsets``."""
+    pieces = [
+        (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") >= start) & (F.col("offset") < end)
+        for topic, partition, intervals in intervals_of(dict(offsets))
+        for start, end in intervals
+    ]
+    return reduce(or_, pieces)
+
+
+def range_between(
+    start: Mapping[str, Mapping[int, int]], end: Mapping[str, Mapping[int, int]], topic_ids: Mapping[str, str]
+) -> Offsets:
+    """Return the offsets that a batch reads; a partition without a start is new and begins at 0, as Spark reads it."""
+    result: Offsets = {}
+    for topic, ends in end.items():
+        starts = start.get(topic, {})
+        intervals: dict[int, Intervals] = {
+            p: ((starts.get(p, 0), stop),) for p, stop in sorted(ends.items()) if stop > starts.get(p, 0)
+        }
+        if intervals:
+            result = add(result, {topic: TopicOffsets(topic_id=topic_ids[topic], partitions=intervals)})
+    return result
+
+
+def _observed(observation: Observation) -> Observed:
+    seen: dict[str, Any] = observation.get
+    oldest, newest = seen.get("oldest"), seen.get("newest")
+    return Observed(
+        read=int(seen.get("read") or 0),
+        bad=int(seen.get("bad") or 0),
+        value_bytes=int(seen.get("value_bytes") or 0),
+        timestamps_ms=None if oldest is None or newest is None else (round(oldest * 1000), round(newest * 1000)),
+    )

@@ -1,0 +1,161 @@
+"""The two lanes: a small batch's files are written by the driver, a large one's by Spark's executors. Neither commits."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+from lakebound.tables.datafiles import list_data_files, write_data_files
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+from lakebound.spec import DriverLaneSpec, TableSpec
+from lakebound.tables import KAFKA_COLUMN, DataFile, Table
+
+Lane = Literal["driver", "cluster"]
+_KEY_FIELDS = ("topic", "partition", "offset")
+
+
+class ResultTooLargeError(Exception):
+    """The batch's rows do not fit through the driver; the cluster lane takes the same batch."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Files that lie in the tables' folders, not committed yet.
+
+    Attributes:
+        files: Per table id.
+        rows: Rows of one table (each gets the same).
+        records: Kafka records that these rows came from.
+    """
+
+    files: dict[str, list[DataFile]]
+    rows: int
+    records: int
+
+
+@dataclass
+class LaneChooser:
+    """Chooses by the batch's size; the bytes per record are learned from the batches before it."""
+
+    limits: DriverLaneSpec
+    bytes_per_record: float | None = None
+
+    def choose(self, offsets: int) -> Lane:
+        """Return the lane for a batch of so many offsets. The first batch, of unknown width, takes the cluster lane."""
+        if self.bytes_per_record is None:
+            return "cluster"
+        fits = offsets <= self.limits.max_rows and offsets * self.bytes_per_record <= self.limits.max_bytes
+        return "driver" if fits else "cluster"
+
+    def learn(self, records: int, value_bytes: int) -> None:
+        """Take a batch's size into account: wider records count at once, narrower ones slowly."""
+        if records == 0:
+            return
+        seen = value_bytes / records
+        known = self.bytes_per_record
+        self.bytes_per_record = seen if known is None else max(seen, 0.8 * known + 0.2 * seen)
+
+
+def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, *, multiplies: bool) -> Written:
+    """Collect the rows as Arrow and write them as Parquet files of each table.
+
+    Args:
+        output: The batch's rows.
+        tables: Where they go.
+        tag: Unique per attempt; part of the files' names.
+        multiplies: Whether one record may have become several rows.
+
+    Raises:
+        ResultTooLargeError: They exceed ``spark.driver.maxResultSize``.
+    """
+    try:
+        rows = output.toArrow()
+    except PySparkException as exc:
+        if "maxResultSize" in str(exc):
+            raise ResultTooLargeError(str(exc)) from exc
+        raise
+    files = {table.spec.id: _write_arrow(rows, table, tag) for table in tables} if rows.num_rows else {}
+    return Written(files, rows.num_rows, _count_records(rows) if multiplies else rows.num_rows)
+
+
+def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, *, multiplies: bool) -> Written:
+    """Have Spark's executors write the rows as Parquet files of each table; one file per task and partition value."""
+    frame = output.persist() if len(tables) > 1 else output
+    try:
+        # The first write fills the cache, so that Kafka is read once; the others can then go side by side.
+        first, *others = tables
+        files = {first.spec.id: _write_spark(frame, first, tag)}
+        with ThreadPoolExecutor(max_workers=len(tables)) as pool:
+            written = {table.spec.id: pool.submit(_write_spark, frame, table, tag) for table in others}
+            files |= {table_id: future.result() for table_id, future in written.items()}
+        rows = sum(file.rows for file in files[first.spec.id])
+        keys = [F.col(f"{KAFKA_COLUMN}.{name}") for name in _KEY_FIELDS]
+        records = frame.select(*keys).distinct().count() if multiplies and rows else rows
+    finally:
+        if len(tables) > 1:
+            frame.unpersist()
+    return Written(files if rows else {}, rows, records)
+
+
+def _write_arrow(rows: pa.Table, table: Table, tag: str) -> list[DataFile]:
+    return write_data_files(fit(rows, table.schema()), table.data_folder(), table.spec, tag)
+
+
+def fit(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows with the table's columns, in its order and types; a column that only the table has is null."""
+    columns = [
+        rows.column(field.name).cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _count_records(rows: pa.Table) -> int:
+    kafka = rows.column(KAFKA_COLUMN).combine_chunks()
+    keys = pa.table({name: kafka.field(name) for name in _KEY_FIELDS})
+    return int(keys.group_by(list(_KEY_FIELDS)).aggregate([]).num_rows)
+
+
+def _write_spark(frame: DataFrame, table: Table, tag: str) -> list[DataFile]:
+    folder = table.data_folder() / f"lb-{tag}"
+    schema = table.schema()
+    columns = [frame[field.name] for field in schema if field.name in frame.columns]
+    folders = _partition_folders(frame, table.spec)
+    if table.spec.format == "delta":
+        rows, names = frame.select(*columns), [column for _, _, column in table.spec.partition_fields()]
+    else:
+        rows, names = frame.select(*columns, *folders), [f"_lb_p{i}" for i in range(len(folders))]
+    writer = rows.write.mode("overwrite")
+    (writer.partitionBy(*names) if names else writer).parquet(str(folder))
+    shutil.rmtree(folder / "_temporary", ignore_errors=True)
+    return list_data_files(table.data_folder(), table.spec, folder)
+
+
+def _partition_folders(frame: DataFrame, spec: TableSpec) -> list[Column]:
+    """One helper column per partition field: it has one value per partition, and only names the folder."""
+    formats = {"year": "yyyy", "month": "yyyy-MM", "day": "yyyy-MM-dd", "hour": "yyyy-MM-dd-HH"}
+    folders = []
+    for index, (transform, width, column) in enumerate(spec.partition_fields()):
+        if transform in formats:
+            value = F.date_format(F.col(column), formats[transform])
+        elif transform == "truncate":
+            value = F.concat(F.lit("v"), _truncated(frame, column, width or 1))
+        else:
+            value = F.concat(F.lit("v"), F.col(column).cast("string"))
+        folders.append(value.alias(f"_lb_p{index}"))
+    return folders
+
+
+def _truncated(frame: DataFrame, column: str, width: int) -> Column:
+    """Iceberg's truncate: a prefix of a string; v - (((v % W) + W) % W) of a number (Iceberg spec, partition transforms)."""
+    if isinstance(frame.schema[column].dataType, StringType):
+        return F.substring(F.col(column), 1, width)
+    return (F.col(column) - F.pmod(F.col(column), F.lit(width))).cast("string")

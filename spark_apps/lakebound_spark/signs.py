@@ -1,0 +1,176 @@
+"""Signs of life and requests to end: the threads beside the stream. Nothing here can stop a stream by failing."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from lakebound.control import ControlFolder, read_json
+from lakebound.desired import read_desired
+from lakebound.errors import LakeboundError, LeaseLostError
+from lakebound.kafka import KafkaFacts
+from lakebound.lease import Lease, read_lease, renew
+from lakebound.progress import Progress, Verdict, write_progress
+from lakebound.run_spec import RunSpec
+
+log = logging.getLogger(__name__)
+
+PROGRESS_INTERVAL_SECONDS = 1.0
+LAG_INTERVAL_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class StopRequest:
+    """Why the application is to end."""
+
+    verdict: Verdict
+    reason: str
+
+
+class StopSignal:
+    """Set once; the first reason counts."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.request: StopRequest | None = None
+
+    def set(self, verdict: Verdict, reason: str) -> None:
+        """Ask the application to end after the batch in flight."""
+        if self.request is None:
+            self.request = StopRequest(verdict, reason)
+        self._event.set()
+
+    def is_set(self) -> bool:
+        """Whether the application is to end."""
+        return self._event.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the signal; return whether it is set."""
+        return self._event.wait(seconds)
+
+
+class ProgressBoard:
+    """The application's progress: changed by the stream, written by a thread."""
+
+    def __init__(self, run: RunSpec, epoch: int) -> None:
+        now = time.time()
+        self._control = run.control
+        self._lock = threading.Lock()
+        self._progress = Progress(
+            pipeline=run.spec.pipeline,
+            app_id=run.app_id,
+            epoch=epoch,
+            generation=run.generation,
+            source_hash=run.source_hash,
+            started_at=now,
+            updated_at=now,
+        )
+
+    @property
+    def latest(self) -> Progress:
+        """What was last put on the board."""
+        return self._progress
+
+    def change(self, **changes: object) -> None:
+        """Put something on the board; it is written within a second."""
+        with self._lock:
+            self._progress = self._progress.model_copy(update=changes)
+
+    def write(self) -> None:
+        """Write the file; a disk that is full must not stop the stream."""
+        self.change(updated_at=time.time())
+        try:
+            write_progress(self._control, self._progress)
+        except OSError as exc:
+            log.warning("progress could not be written: %s", exc)
+
+
+class SignsOfLife:
+    """Renews the lease, writes progress, and looks for requests to end, once a second."""
+
+    def __init__(self, run: RunSpec, lease: Lease, board: ProgressBoard, stop: StopSignal) -> None:
+        self._run = run
+        self._lease = lease
+        self._board = board
+        self._stop = stop
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="signs-of-life", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop the thread and wait for it."""
+        self._ended.set()
+        self._thread.join(timeout=10)
+
+    def _loop(self) -> None:
+        while not self._ended.is_set():
+            try:
+                self._lease = renew(self._run.control, self._lease, spark_ui=self._board.latest.spark_ui)
+                self._obey()
+            except LeaseLostError as exc:
+                self._stop.set("superseded", str(exc))
+            except (OSError, ValueError) as exc:
+                log.warning("lease or desired state: %s", exc)
+            self._board.write()
+            self._ended.wait(PROGRESS_INTERVAL_SECONDS)
+
+    def _obey(self) -> None:
+        control = self._run.control
+        marker = read_json(control.stop_marker(self._run.app_id))
+        if marker is not None:
+            self._stop.set(
+                "stopped", f"asked to stop by {marker.get('by') or 'somebody'}: {marker.get('reason') or 'no reason given'}"
+            )
+            return
+        desired = read_desired(control)
+        if not desired.wants_app:
+            self._stop.set("stopped", f"desired state is {desired.state}: {desired.reason or 'no reason given'}")
+        elif desired.generation > self._run.generation:
+            self._stop.set("stopped", f"a newer generation ({desired.generation}) is wanted")
+
+
+class LagWatch:
+    """Asks Kafka for its latest offsets now and then; an answer that takes long delays nothing else."""
+
+    def __init__(self, facts: KafkaFacts, topics: Iterable[str], board: ProgressBoard) -> None:
+        self._facts = facts
+        self._topics = list(topics)
+        self._board = board
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="lag", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Tell the thread to stop; it may still be waiting for Kafka, and is a daemon."""
+        self._ended.set()
+
+    def _loop(self) -> None:
+        while not self._ended.wait(LAG_INTERVAL_SECONDS):
+            try:
+                latest = {topic: known.latest for topic, known in self._facts.topics(self._topics).items()}
+            except LakeboundError as exc:
+                log.warning("lag is not known: %s", exc)
+                continue
+            marks = self._board.latest.high_water_marks
+            lag = sum(max(0, end - marks.get(t, {}).get(p, 0)) for t, ends in latest.items() for p, end in ends.items())
+            self._board.change(latest_offsets=latest, lag_records=lag)
+
+
+def lease_guard(control: ControlFolder, own: Lease) -> Callable[[], None]:
+    """Return a check that raises LeaseLostError once another application has taken the lease."""
+
+    def check() -> None:
+        found = read_lease(control)
+        if found is None or found.epoch != own.epoch:
+            raise LeaseLostError(control.pipeline, own.epoch, found.epoch if found else 0)
+
+    return check

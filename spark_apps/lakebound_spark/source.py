@@ -1,0 +1,67 @@
+"""The Kafka source: options of a stream that reads from exact offsets."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakebound.kafka import read_secret
+from lakebound.spec import ConnectionSpec, PipelineSpec
+from lakebound.starting import StartingOffsets
+
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+def connection_options(connection: ConnectionSpec) -> dict[str, str]:
+    """Return Kafka options for Spark. They hold the password: they are set in-process and never logged.
+
+    Raises:
+        MissingSecretError: The password is not where the connection says.
+    """
+    options = {
+        "kafka.bootstrap.servers": connection.bootstrap_servers,
+        "kafka.security.protocol": connection.security_protocol,
+    }
+    if connection.tls_ca_file:
+        options["kafka.ssl.truststore.type"] = "PEM"
+        options["kafka.ssl.truststore.location"] = connection.tls_ca_file
+    if connection.sasl:
+        password = read_secret(connection.sasl.password, "sasl.password")
+        login = f"username={json.dumps(connection.sasl.username)} password={json.dumps(password)}"
+        options["kafka.sasl.mechanism"] = connection.sasl.mechanism
+        options["kafka.sasl.jaas.config"] = f"{_LOGIN_MODULES[connection.sasl.mechanism]} required {login};"
+    return options
+
+
+def stream_options(spec: PipelineSpec, start: StartingOffsets) -> dict[str, str]:
+    """Return all options of the pipeline's stream.
+
+    Args:
+        spec: The pipeline.
+        start: An offset for every partition that there is; Spark refuses a list with one missing.
+    """
+    return {
+        **connection_options(spec.connection),
+        "subscribe": ",".join(spec.topics),
+        "startingOffsets": json.dumps({t: {str(p): o for p, o in ps.items()} for t, ps in start.items()}),
+        "failOnDataLoss": "true",
+        "groupIdPrefix": f"lakebound-{spec.pipeline}",
+        "maxOffsetsPerTrigger": str(spec.limits.max_records_per_batch),
+        "fetchOffset.retryIntervalMs": "50",
+        "kafka.isolation.level": "read_committed",
+        "kafka.fetch.max.wait.ms": "50",
+        "kafka.max.poll.records": "10000",
+        # An outage is to be noticed and named within seconds, then waited out (lakebound_spark.app).
+        "kafka.default.api.timeout.ms": "15000",
+        "kafka.request.timeout.ms": "10000",
+    }
+
+
+def read_stream(session: SparkSession, spec: PipelineSpec, start: StartingOffsets) -> DataFrame:
+    """Return the streaming DataFrame with Kafka's own columns."""
+    return session.readStream.format("kafka").options(**stream_options(spec, start)).load()

@@ -1,0 +1,44 @@
+"""kill -9 at random moments under load, startup included, lanes in turn. LAKEBOUND_CHAOS_SEED repeats a run."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+from tests.applications import applications
+from tests.conftest import TopicMaker
+from tests.journal import Journal
+from tests.pipelines import LANES, assert_exactly_once, make_pipeline
+from tests.producing import JournalingProducer, Load
+
+from lakebound.embedded.broker import Broker
+
+pytestmark = pytest.mark.chaos
+
+KILLS = int(os.environ.get("LAKEBOUND_CHAOS_KILLS", "3"))
+LONGEST_LIFE_SECONDS = 8.0
+SHARE_KILLED_WHILE_STARTING = 0.2
+
+
+def test_random_kills_under_load_lose_nothing_and_double_nothing(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    seed = int(os.environ.get("LAKEBOUND_CHAOS_SEED", time.time_ns() % 1_000_000))
+    print(f"LAKEBOUND_CHAOS_SEED={seed}")
+    dice, journal, name = random.Random(seed), Journal(), topic("random")
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
+    with applications() as starter:
+        with Load(JournalingProducer(broker.bootstrap_servers, journal), name, 500):
+            for kill in range(KILLS):
+                application = starter.start(pipeline.with_lane(LANES[kill % 2]))
+                while_starting = dice.random() < SHARE_KILLED_WHILE_STARTING
+                if not while_starting:
+                    application.wait_running()
+                # Not a wait for luck: the moment of the kill is what is random here.
+                time.sleep(dice.uniform(0, LONGEST_LIFE_SECONDS / (1 if while_starting else 2)))
+                application.kill()
+        last = starter.start(pipeline)
+        last.wait_landed(journal.ends(), 240)
+        assert last.stop().verdict == "stopped", last
+    assert_exactly_once(pipeline, journal)

@@ -1,0 +1,94 @@
+"""The marker rule, and the real broker that tests share."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from lakebound.embedded.broker import Broker
+from lakebound.embedded.broker_config import SaslUser
+from lakebound.settings import load_settings
+
+MARKERS = ("spark", "airflow", "integration", "chaos")
+
+
+class TopicMaker(Protocol):
+    """Creates a topic with a name of its own on the shared broker and returns the name."""
+
+    def __call__(self, prefix: str = "topic", partitions: int = 4, config: Mapping[str, str] | None = None) -> str: ...
+
+
+class BrokerMaker(Protocol):
+    """Starts a broker that belongs to one test alone, for tests that kill it or need a password."""
+
+    def __call__(self, sasl: SaslUser | None = None) -> Broker: ...
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that needs no real part carries no marker, and is a unit test."""
+    for item in items:
+        if not any(item.get_closest_marker(marker) for marker in MARKERS):
+            item.add_marker(pytest.mark.unit)
+
+
+@pytest.fixture(scope="session")
+def jars() -> Path:
+    """The folder of checked jars, with ``spark/`` and ``broker/``."""
+    return load_settings().jars
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory, jars: Path) -> Iterator[Broker]:
+    """A real broker for the whole session; do not stop it (use ``new_broker`` for that)."""
+    shared = Broker(tmp_path_factory.mktemp("broker"), jars)
+    try:
+        shared.start()
+        yield shared
+    finally:
+        shared.stop()
+
+
+@pytest.fixture
+def new_broker(tmp_path: Path, jars: Path) -> Iterator[BrokerMaker]:
+    """Makes started brokers that one test may kill; whatever is left of them is stopped."""
+    made: list[Broker] = []
+    numbers = itertools.count(1)
+
+    def make(sasl: SaslUser | None = None) -> Broker:
+        own = Broker(tmp_path / f"broker-{next(numbers)}", jars, sasl=sasl)
+        made.append(own)
+        own.start()
+        return own
+
+    try:
+        yield make
+    finally:
+        for own in made:
+            own.stop()
+
+
+@pytest.fixture
+def topic(broker: Broker) -> TopicMaker:
+    """Makes uniquely named topics on the shared broker."""
+    return topic_maker(broker.bootstrap_servers)
+
+
+def topic_maker(bootstrap_servers: str) -> TopicMaker:
+    """Return a maker of topics on any broker."""
+
+    def make(prefix: str = "topic", partitions: int = 4, config: Mapping[str, str] | None = None) -> str:
+        name = f"{prefix}-{uuid.uuid4().hex[:10]}"
+        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+        client = AdminClient({"bootstrap.servers": bootstrap_servers})
+        for created in client.create_topics([new]).values():
+            created.result(timeout=30)
+        return name
+
+    return make

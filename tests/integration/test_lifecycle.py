@@ -1,0 +1,117 @@
+"""How applications begin and end: bounds, refusals, signals, and starts without a checkpoint."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.applications import Applications, applications
+from tests.conftest import TopicMaker
+from tests.journal import Journal
+from tests.pipelines import assert_exactly_once, make_pipeline
+from tests.producing import JournalingProducer, send_events
+
+from lakebound.desired import Bound, read_desired
+from lakebound.embedded.broker import Broker
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def starter() -> Iterator[Applications]:
+    with applications() as running:
+        yield running
+
+
+@pytest.fixture
+def journal() -> Journal:
+    return Journal()
+
+
+@pytest.fixture
+def producer(broker: Broker, journal: Journal) -> JournalingProducer:
+    return JournalingProducer(broker.bootstrap_servers, journal)
+
+
+def test_killed_application_goes_on_without_its_checkpoint_and_nobody_disturbs_a_living_one(
+    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
+) -> None:
+    name = topic("lifecycle")
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
+    send_events(producer, name, range(1000))
+    first = starter.start(pipeline)
+    first.wait_landed(journal.ends())
+    first.kill()
+    shutil.rmtree(pipeline.control.folder / "checkpoints")
+    send_events(producer, name, range(1000, 2000))
+
+    second = starter.start(pipeline)
+    second.wait_landed(journal.ends())
+    third = starter.start(pipeline)
+    refusal = third.ended()
+    assert (refusal.verdict, refusal.error_class, third.process.returncode) == ("refused", "LeaseHeldError", 3), third
+    assert second.app_id in refusal.reason
+    send_events(producer, name, range(2000, 3000))
+    second.wait_landed(journal.ends())
+
+    second.terminate()
+    outcome = second.ended()
+    assert (outcome.verdict, second.process.returncode) == ("stopped", 0), second
+    assert "SIGTERM" in outcome.reason
+    assert_exactly_once(pipeline, journal)
+
+
+def test_latest_is_the_first_start_only_and_a_bounded_run_ends_at_its_bound(
+    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
+) -> None:
+    name = topic("latest", partitions=2)
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, start_from="latest")
+    send_events(producer, name, range(100))
+    skipped = journal.ends()[name]
+    first = starter.start(pipeline)
+    first.wait_running()
+    send_events(producer, name, range(100, 200))
+    first.wait_landed(journal.ends())
+    assert first.stop().verdict == "stopped", first
+
+    send_events(producer, name, range(200, 400))  # while nothing runs: `latest` must not skip these
+    bound = {p: end - 30 for p, end in journal.ends()[name].items()}
+    second = starter.start(replace(pipeline, until=Bound(offsets={name: bound})))
+    outcome = second.ended(150)
+    assert (outcome.verdict, second.process.returncode) == ("completed", 0), second
+    assert read_desired(pipeline.control).state == "stopped", "a bounded run that is over would be started again"
+
+    landed = Journal()
+    landed.write(
+        r for r in journal.after({(name, p): end for p, end in skipped.items()}).records if r.place[2] < bound[r.place[1]]
+    )
+    assert_exactly_once(pipeline, landed)
+
+
+def test_available_now_lands_bytes_as_they_are_skips_tombstones_and_completes(
+    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
+) -> None:
+    name = topic("raw")
+    pipeline = make_pipeline(
+        tmp_path, broker.bootstrap_servers, name, value={"format": "bytes"}, null_values="skip", freshness="available_now"
+    )
+    for value in (b"plain", b"", b"\x00\xff\xfe", b"x" * (1 << 20)):
+        producer.send(name, value, key=b"k", rows=[{"key": b"k", "value": value}])
+    producer.send(name, None, key=b"k", fate="nothing")
+    producer.flush()
+    first = starter.start(pipeline)
+    outcome = first.ended(150)
+    assert (outcome.verdict, first.process.returncode) == ("completed", 0), first
+    assert_exactly_once(pipeline, journal)
+
+
+def test_missing_topic_is_named(tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications) -> None:
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("there"), "not-there")
+    application = starter.start(pipeline)
+    outcome = application.ended(120)
+    assert (outcome.error_class, outcome.commits) == ("MissingTopicError", 0), application
+    assert "'not-there' is not on the broker" in outcome.reason
+    assert application.process.returncode == 1

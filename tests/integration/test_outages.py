@@ -1,0 +1,117 @@
+"""Broker outages, batches too large for the driver, and secrets."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.applications import RunningApplication, applications
+from tests.conftest import BrokerMaker, TopicMaker, topic_maker
+from tests.journal import Journal
+from tests.pipelines import assert_exactly_once, make_pipeline
+from tests.producing import JournalingProducer, as_json, event, send_events
+
+from lakebound.embedded.broker import Broker
+from lakebound.embedded.broker_config import SaslUser
+
+pytestmark = pytest.mark.integration
+
+SECRET = "Xk4-unlikely-to-stand-anywhere-by-chance"
+UI_PAGES = ("/environment/", "/SQL/", "/StreamingQuery/", "/jobs/", "/api/v1/applications")
+
+
+def test_broker_killed_and_restarted_and_the_password_stands_nowhere(tmp_path: Path, new_broker: BrokerMaker) -> None:
+    own = new_broker(SaslUser("lander", SECRET))
+    journal = Journal()
+    producer = JournalingProducer(own.bootstrap_servers, journal)
+    name = topic_maker(own.bootstrap_servers)("secured")
+    sasl = {"mechanism": "PLAIN", "username": "lander", "password": {"env": "LAKEBOUND_TEST_PASSWORD"}}
+    folder, scratch = tmp_path / "pipeline", tmp_path / "scratch"
+    scratch.mkdir()
+    pipeline = make_pipeline(
+        folder, own.bootstrap_servers, name, connection={"bootstrap_servers": own.sasl_bootstrap_servers, "sasl": sasl}
+    )
+    with applications() as starter:
+        environ = {"LAKEBOUND_TEST_PASSWORD": SECRET, "SPARK_LOCAL_DIRS": str(scratch)}
+        application = starter.start(pipeline, environ=environ)
+        send_events(producer, name, range(500))
+        application.wait_landed(journal.ends())
+
+        own.kill()
+        application.wait_for(lambda: _is_waiting(application), 90, "the application noticing the outage")
+        own.start()
+        send_events(producer, name, range(500, 1000))
+        application.wait_landed(journal.ends())
+
+        pages = list(_ui_pages(application))
+        arguments = [" ".join(process.cmdline()) for process in _processes(application)]
+        checkpoint_files = [path for path in folder.rglob("checkpoints/*/*/offsets/*") if path.is_file()]
+        assert application.stop().verdict == "stopped", application
+    assert_exactly_once(pipeline, journal)
+
+    assert any("ingest_stream.py" in argument for argument in arguments)
+    assert not [argument for argument in arguments if SECRET in argument]
+    assert checkpoint_files and len(pages) == len(UI_PAGES)
+    assert not [url for url, page in pages if SECRET in page]
+    found = [path for path in _files(folder, scratch) if SECRET.encode() in path.read_bytes()]
+    assert not found
+    assert SECRET.encode() in (own.folder / "server.properties").read_bytes(), "this grep finds nothing at all"
+
+
+def test_batch_too_large_for_the_driver_lands_through_the_cluster_lane(
+    tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
+    name, journal = topic("large"), Journal()
+    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, freshness="1s")
+    with applications() as starter:
+        application = starter.start(pipeline, conf={"spark.driver.maxResultSize": "1m"})
+        send_events(producer, name, range(100))
+        application.wait_landed(journal.ends())
+        send_events(producer, name, range(100, 200))
+        application.wait_landed(journal.ends())
+        application.wait_for(lambda: _lane(application) == "driver", 10, "a batch in the driver lane")
+        for number in range(1000, 5000):
+            columns = event(number, body=f"{number} " + f"{number * 7919} " * 300)
+            producer.send(name, as_json(columns), rows=[columns])
+        producer.flush()
+        application.wait_landed(journal.ends())
+        application.wait_for(lambda: _lane(application) == "cluster", 10, "a batch in the cluster lane")
+        assert application.stop().verdict == "stopped", application
+    assert "maxResultSize" in application.log.read_text(), "the driver lane was never too small"
+    assert_exactly_once(pipeline, journal)
+
+
+def _lane(application: RunningApplication) -> str | None:
+    progress = application.progress
+    return progress.lane if progress else None
+
+
+def _is_waiting(application: RunningApplication) -> bool:
+    progress = application.progress
+    return progress is not None and progress.state == "waiting" and bool(progress.waiting_for)
+
+
+def _processes(application: RunningApplication) -> list[psutil.Process]:
+    top = psutil.Process(application.process.pid)
+    return [top, *top.children(recursive=True)]
+
+
+def _ui_pages(application: RunningApplication) -> Iterator[tuple[str, str]]:
+    progress = application.progress
+    assert progress is not None and progress.spark_ui
+    for page in UI_PAGES:
+        try:
+            with urllib.request.urlopen(progress.spark_ui + page, timeout=20) as answer:
+                yield page, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            yield page, error.read().decode()
+
+
+def _files(*folders: Path) -> Iterator[Path]:
+    for folder in folders:
+        yield from (path for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,25 @@
+"""Transforms that test pipelines name; the application under test imports them from the repository's root."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from lakebound_spark.columns import explode
+
+DROPPED = "drop "
+"""Events whose body begins so are filtered out."""
+
+
+def tag_rows(events: DataFrame) -> DataFrame:
+    """Return one row per tag of an event; events that are to be dropped, or have no tag, give none."""
+    return explode(events.where(f"body not like '{DROPPED}%'"), "tags", into="tag")
+
+
+def expected_tag_rows(event: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows that ``tag_rows`` must make of an event, worked out without Spark."""
+    if event["body"].startswith(DROPPED):
+        return []
+    columns = {name: event[name] for name in ("id", "body", "amount")}
+    return [{**columns, "tag": tag} for tag in event["tags"] or []]
