@@ -1,6 +1,7 @@
 """The same loop without ledger, lease, fences, counts and progress: what Lakebound is held against.
 
-Entry point for spark-submit: Kafka, the same decoding and transform, ``toArrow()``, and the two libraries' own writers in two threads.
+Entry point for spark-submit: Kafka, the same decoding and transform, ``toArrow()``, and the two libraries' own writers in
+two threads.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from lakebound.kafka import KafkaFacts
 from lakebound.ledger import Entry, new_commit_id
 from lakebound.run_spec import RunSpec
 from lakebound.tables import open_table
-from lakebound.tables.iceberg import load_catalog
+from lakebound.tables.iceberg_catalog import open_catalog
 from lakebound_spark.decode import good_columns, make_decoder
 from lakebound_spark.schema import table_schema
 from lakebound_spark.session import make_session
@@ -42,7 +43,9 @@ def main() -> None:
     delta_spec = next(spec for spec in run.spec.tables if spec.format == "delta")
     iceberg_spec = next(spec for spec in run.spec.tables if spec.format == "iceberg")
     delta = DeltaTable(str(run.places.delta_path(delta_spec)))
-    iceberg = load_catalog(run.places).load_table((iceberg_spec.namespace, iceberg_spec.short_name))
+    iceberg = open_catalog(run.places.iceberg_catalog_uri, run.places.iceberg_warehouse).load_table(
+        (iceberg_spec.namespace, iceberg_spec.short_name)
+    )
     arrow_schema = table_schema(output.schema, delta_spec)
     decoder = make_decoder(run.spec, {topic: known.topic_id for topic, known in facts.items()})
     pool = ThreadPoolExecutor(max_workers=2)

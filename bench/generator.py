@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import threading
 import time
 
 from confluent_kafka import Producer
@@ -16,7 +18,13 @@ PAYLOADS = 1000
 
 def payload(number: int, record_bytes: int) -> bytes:
     """Return a JSON object of about ``record_bytes`` bytes."""
-    body = {"event_id": f"{number:012d}", "device": f"device-{number % 97}", "value": number * 0.37, "kind": "reading", "pad": ""}
+    body = {
+        "event_id": f"{number:012d}",
+        "device": f"device-{number % 97}",
+        "value": number * 0.37,
+        "kind": "reading",
+        "pad": "",
+    }
     body["pad"] = "x" * max(0, record_bytes - len(json.dumps(body)))
     return json.dumps(body).encode()
 
@@ -30,16 +38,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--record-bytes", type=int, default=180)
     args = parser.parse_args()
-    producer = Producer({"bootstrap.servers": args.bootstrap_servers, "linger.ms": 5, "acks": "all", "enable.idempotence": True})
+    producer = Producer(
+        {"bootstrap.servers": args.bootstrap_servers, "linger.ms": 5, "acks": "all", "enable.idempotence": True}
+    )
     payloads = [payload(number, args.record_bytes) for number in range(PAYLOADS)]
     started, sent, tick_seconds = time.monotonic(), 0, 0.01
-    while (elapsed := time.monotonic() - started) < args.seconds:
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    while (elapsed := time.monotonic() - started) < args.seconds and not stop.wait(tick_seconds):
         due = int(elapsed * args.rate)
         for number in range(sent, due):
             producer.produce(args.topic, payloads[number % PAYLOADS])
         sent = max(sent, due)
         producer.poll(0)
-        time.sleep(tick_seconds)
     producer.flush(30)
     print(json.dumps({"sent": sent, "seconds": time.monotonic() - started, "cpu_seconds": time.process_time()}))
 

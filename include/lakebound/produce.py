@@ -110,7 +110,7 @@ def produce(
         KeyError: A feed names no dataset.
     """
     with _journal(journal) as file:
-        ledger = _Acknowledgements(file)
+        acknowledged = _Acknowledgements(file)
         producer = Producer(producer_config(config))
         streams = [_Stream(feed, random.Random(f"{seed}/{feed.target}")) for feed in feeds]
         started = time.monotonic()
@@ -119,18 +119,18 @@ def produce(
             elapsed = time.monotonic() - started
             if elapsed >= seconds or all(stream.is_done for stream in streams):
                 break
-            sent = sum(_send_due(producer, stream, elapsed, ledger) for stream in streams)
+            sent = sum(_send_due(producer, stream, elapsed, acknowledged) for stream in streams)
             producer.poll(0 if sent else PAUSE_SECONDS)
             if time.monotonic() >= report:
                 report += REPORT_EVERY_SECONDS
-                say(_progress(elapsed, streams, ledger))
+                say(_progress(elapsed, streams, acknowledged))
         left = producer.flush(FLUSH_DEADLINE_SECONDS)
         elapsed = time.monotonic() - started
-    say(_progress(elapsed, streams, ledger))
-    if ledger.failures or left:
-        raise NotAcknowledgedError(len(ledger.failures) + left, ledger.failures[0] if ledger.failures else "no answer")
+    say(_progress(elapsed, streams, acknowledged))
+    if missing := len(acknowledged.failures) + left:
+        raise NotAcknowledgedError(missing, next(iter(acknowledged.failures), "no answer"))
     bad = sum((stream.bad for stream in streams), Counter[str]())
-    return Produced(dict(ledger.counts), dict(bad), ledger.value_bytes, elapsed)
+    return Produced(dict(acknowledged.counts), dict(bad), acknowledged.value_bytes, elapsed)
 
 
 def producer_config(config: Mapping[str, str]) -> dict[str, str | int | float]:
@@ -233,27 +233,27 @@ def _journal(path: Path | None) -> Iterator[TextIO | None]:
             os.fsync(file.fileno())
 
 
-def _send_due(producer: Producer, stream: _Stream, elapsed_seconds: float, ledger: _Acknowledgements) -> int:
+def _send_due(producer: Producer, stream: _Stream, elapsed_seconds: float, acknowledged: _Acknowledgements) -> int:
     due = stream.due(elapsed_seconds)
     now = datetime.now(UTC)
     for _ in range(due):
         key, value = stream.next(now)
-        while not _try_send(producer, stream.feed.target, key, value, ledger):
+        while not _try_send(producer, stream.feed.target, key, value, acknowledged):
             producer.poll(0.05)
     return due
 
 
-def _try_send(producer: Producer, topic: str, key: bytes, value: bytes | None, ledger: _Acknowledgements) -> bool:
+def _try_send(producer: Producer, topic: str, key: bytes, value: bytes | None, acknowledged: _Acknowledgements) -> bool:
     try:
-        producer.produce(topic, value=value, key=key, on_delivery=ledger.delivered)
+        producer.produce(topic, value=value, key=key, on_delivery=acknowledged.delivered)
     except BufferError:  # the client's queue is full until Kafka acknowledges
         return False
     return True
 
 
-def _progress(elapsed_seconds: float, streams: Sequence[_Stream], ledger: _Acknowledgements) -> str:
-    acknowledged = ledger.counts.total()
+def _progress(elapsed_seconds: float, streams: Sequence[_Stream], acknowledged: _Acknowledgements) -> str:
+    total = acknowledged.counts.total()
     bad = sum(stream.bad.total() for stream in streams)
-    rate = acknowledged / elapsed_seconds if elapsed_seconds else 0.0
-    text = f"produce: {elapsed_seconds:4.0f} s  {acknowledged:,} records acknowledged ({rate:,.0f}/s)"
+    rate = total / elapsed_seconds if elapsed_seconds else 0.0
+    text = f"produce: {elapsed_seconds:4.0f} s  {total:,} records acknowledged ({rate:,.0f}/s)"
     return text + (f", {bad:,} of them bad" if bad else "")

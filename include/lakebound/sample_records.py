@@ -67,7 +67,7 @@ class Dataset:
 
 def order(chance: random.Random, now: datetime) -> Record:
     """Return an order with one to nine items, five on average."""
-    items = [
+    items: list[Record] = [
         {
             "sku": f"SKU-{chance.randrange(ARTICLES):05d}",
             "quantity": chance.choices((1, 2, 3, 4, 6, 12), (60, 20, 8, 5, 4, 3))[0],
@@ -120,29 +120,39 @@ def value_bytes(record: Record) -> bytes:
 
 def bad_value(kind: BadKind, dataset: Dataset, record: Record) -> bytes | None:
     """Return a Kafka value made bad from a good record; None is a tombstone."""
-    text = value_bytes(record)
-    match kind:
-        case BadKind.NULL_VALUE:
-            return None
-        case BadKind.EMPTY_VALUE:
-            return b""
-        case BadKind.MALFORMED_JSON:
-            return text[: len(text) // 2]
-        case BadKind.NOT_UTF8:
-            return text[:-1] + b',"note":"\xff\xfe\xc3\x28"}'
-        case BadKind.DEEPLY_NESTED:
-            return text[:-1] + b',"nested":' + b'{"a":' * NESTING_DEPTH + b"1" + b"}" * NESTING_DEPTH + b"}"
-        case BadKind.DUPLICATE_KEYS:
-            return b'{"' + dataset.key.encode() + b'":"first of two",' + text[1:]
-        case BadKind.WRONG_TYPE:
-            return value_bytes({**record, dataset.integer: "not a number"})
-        case BadKind.OUT_OF_RANGE:
-            return value_bytes({**record, dataset.integer: 10**30})
-        case BadKind.UNKNOWN_FIELDS:
-            return value_bytes({**record, "unknown": {"a": [1, 2]}, "campaign": "spring"})
-        case BadKind.ONE_MIB:
-            padding = ONE_MIB - len(text) - len(b',"padding":""')
-            return text[:-1] + b',"padding":"' + b"x" * padding + b'"}'
+    return _SPOILERS[kind](dataset, record)
+
+
+def _with_field(record: Record, raw: bytes) -> bytes:
+    """Return the record's JSON with a further field, given as the bytes of ``"name":value``."""
+    return value_bytes(record)[:-1] + b"," + raw + b"}"
+
+
+def _nested(record: Record) -> bytes:
+    return _with_field(record, b'"nested":' + b'{"a":' * NESTING_DEPTH + b"1" + b"}" * NESTING_DEPTH)
+
+
+def _padded(record: Record) -> bytes:
+    room = ONE_MIB - len(_with_field(record, b'"padding":""'))
+    return _with_field(record, b'"padding":"' + b"x" * room + b'"')
+
+
+def _first_half(text: bytes) -> bytes:
+    return text[: len(text) // 2]
+
+
+_SPOILERS: Mapping[BadKind, Callable[[Dataset, Record], bytes | None]] = {
+    BadKind.MALFORMED_JSON: lambda _, record: _first_half(value_bytes(record)),
+    BadKind.WRONG_TYPE: lambda dataset, record: value_bytes({**record, dataset.integer: "not a number"}),
+    BadKind.NULL_VALUE: lambda _, __: None,
+    BadKind.EMPTY_VALUE: lambda _, __: b"",
+    BadKind.NOT_UTF8: lambda _, record: _with_field(record, b'"note":"\xff\xfe\xc3\x28"'),
+    BadKind.OUT_OF_RANGE: lambda dataset, record: value_bytes({**record, dataset.integer: 10**30}),
+    BadKind.DEEPLY_NESTED: lambda _, record: _nested(record),
+    BadKind.DUPLICATE_KEYS: lambda dataset, record: _with_field(record, f'"{dataset.key}":"second of two"'.encode()),
+    BadKind.UNKNOWN_FIELDS: lambda _, record: value_bytes({**record, "unknown": {"a": [1, 2]}, "campaign": "spring"}),
+    BadKind.ONE_MIB: lambda _, record: _padded(record),
+}
 
 
 def _iso(moment: datetime) -> str:

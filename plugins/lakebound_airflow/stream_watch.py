@@ -46,19 +46,21 @@ def submission_of(control: ControlFolder, app_id: str) -> Submission:
 
 @dataclass
 class StreamWatch:
-    """Watches one application; what it remembers between two looks may be lost, and is then learned again."""
+    """Watches one application; what it remembers between two looks may be lost, and is then learned again.
+
+    The two looks may be taken in different threads.
+    """
 
     control: ControlFolder
     app_id: str
     settings: Settings = field(default_factory=load_settings)
-    kafka: KafkaView = KafkaView()
+    kafka: KafkaView = field(default_factory=KafkaView)
     _spec: PipelineSpec | None = None
     _facts: KafkaFacts | None = None
-    _outside_at: float = 0.0
     _said: set[str] = field(default_factory=set)
 
     def look(self, now: float) -> Event | None:
-        """Return the event that ends the watch, or None; blocks for files and, now and then, for Kafka."""
+        """Return the event that ends the watch, or None. Reads files only."""
         submission = submission_of(self.control, self.app_id)
         backend = backend_of(submission, self.settings)
         outcome = read_outcome(self.control, self.app_id)
@@ -68,9 +70,6 @@ class StreamWatch:
             if now - outcome.ended_at > EXIT_SECONDS:
                 backend.kill(submission)
             return None
-        if now - self._outside_at >= OUTSIDE_LOOK_SECONDS:
-            self._outside_at = now
-            self._look_outside(submission, now)
         return self._stalled(submission, now)
 
     def _stalled(self, submission: Submission, now: float) -> Event | None:
@@ -82,13 +81,14 @@ class StreamWatch:
             return None
         return {"event": "stalled", "app_id": self.app_id, "kind": verdict.kind, "reason": verdict.reason}
 
-    def _look_outside(self, submission: Submission, now: float) -> None:
+    def look_outside(self) -> None:
+        """Look at the pipeline's YAML and at Kafka; waits for Kafka some seconds, and raises nothing."""
         try:
             found = spec_of(self.control.pipeline, self.settings)
             if self._spec is None or found.connection != self._spec.connection:
                 self._facts = None
             self._spec = found
-            self._say_if_outdated(submission, found)
+            self._say_if_outdated(submission_of(self.control, self.app_id), found)
             if self._facts is None:
                 self._facts = KafkaFacts(found.connection, timeout_seconds=KAFKA_TIMEOUT_SECONDS)
             latest = {topic: facts.latest for topic, facts in self._facts.topics(found.topics).items()}
@@ -96,7 +96,7 @@ class StreamWatch:
             self._say(f"no look at Kafka from outside: {exc}")
             self.kafka = KafkaView()
             return
-        self.kafka = look_at_kafka(self.kafka, read_progress(self.control), latest, now)
+        self.kafka = look_at_kafka(self.kafka, read_progress(self.control), latest, time.time())
 
     def _say_if_outdated(self, submission: Submission, spec: PipelineSpec) -> None:
         if is_outdated(submission.source_hash, source_hash(spec, self.settings.apps)):

@@ -96,6 +96,7 @@ class Application:
         try:
             lease = take_lease(self._run)
             self._board.change(epoch=lease.epoch)
+            log.info("pipeline %s: lease taken, epoch %d", self._run.spec.pipeline, lease.epoch)
             signs = SignsOfLife(self._run, lease, self._board, self._stop)
             signs.start()
             self._land(lease)
@@ -163,7 +164,9 @@ class Application:
             checkpoint = self._run.control.checkpoint(self._run.app_id) / str(query)
             landed = stream.landed_batches
             try:
-                stream.run(start_offsets(parts.targets, parts.quarantine, found), checkpoint)
+                start = start_offsets(parts.targets, parts.quarantine, found)
+                log.info("the ledger says: start at %s", start)
+                stream.run(start, checkpoint)
                 return
             except (LeaseLostError, *REFUSALS):
                 raise

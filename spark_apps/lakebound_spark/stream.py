@@ -19,7 +19,7 @@ from lakebound.progress import TableProgress
 from lakebound.run_spec import RunSpec
 from lakebound.spec import parse_freshness
 from lakebound.starting import StartingOffsets, bound_range, bound_reached
-from lakebound_spark.batch import BatchLander, BatchReport, range_between
+from lakebound_spark.batch import BatchLander, BatchReport, in_offsets, range_between
 from lakebound_spark.signs import ProgressBoard, StopSignal
 from lakebound_spark.source import read_stream
 from lakebound_spark.targets import Target
@@ -125,7 +125,10 @@ class LandingStream:
     def _land(self, records: DataFrame, batch: int) -> None:
         faults.reach("after_offset_log")
         end = read_offset_log(self._checkpoint, batch)
-        wanted = bound_range(range_between(self._position, end, self._topic_ids), self._until)
+        read = range_between(self._position, end, self._topic_ids)
+        wanted = bound_range(read, self._until)
+        if wanted and wanted != read:
+            records = records.where(in_offsets(wanted))
         ids = self._verifier.submit(self._facts.topic_ids, self._run.spec.topics)
         held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}
         report = self._lander.land(records, batch, wanted, lambda: check_topic_ids(held, ids.result()))

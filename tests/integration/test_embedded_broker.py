@@ -75,9 +75,7 @@ def test_the_sasl_listener_wants_the_password_and_keeps_it_to_itself(new_broker:
     with pytest.raises(KafkaException):
         _sasl_client(broker, SaslUser("lake", "wrong")).list_topics(timeout=3)
 
-    holders = [
-        file for file in broker.folder.rglob("*") if file.is_file() and user.password in file.read_text("latin1")
-    ]
+    holders = [file for file in broker.folder.rglob("*") if file.is_file() and user.password in file.read_text("latin1")]
     assert holders == [broker.folder / "server.properties"]
     assert holders[0].stat().st_mode & 0o077 == 0
     assert broker.record is not None

@@ -167,13 +167,15 @@ class Airflow:
             ServiceError: Its process has ended.
             DeadlineExceededError: Not healthy in time.
         """
+        what = f"a healthy Airflow on {self.url} (its log is {self.log})"
+        deadline = time.monotonic() + deadline_seconds
+        processes.wait_until(self._accepts, deadline_seconds, what)
         with self.client() as client:
-            processes.wait_until(
-                lambda: self._is_healthy(client),
-                deadline_seconds,
-                f"a healthy Airflow on {self.url} (its log is {self.log})",
-                poll_seconds=0.25,
-            )
+            # The first request to the API of the tasks takes the server many seconds, longer than a task waits.
+            with contextlib.suppress(AirflowAnswerError):
+                client.warm_execution_api(timeout_seconds=deadline_seconds)
+            left = deadline - time.monotonic()
+            processes.wait_until(lambda: self._is_healthy(client), left, what, poll_seconds=0.25)
 
     def stop(self, deadline_seconds: float = STOP_DEADLINE_SECONDS) -> None:
         """Stop it gracefully, by force after the deadline, and leave no process; its database stays.
@@ -225,12 +227,16 @@ class Airflow:
         if not self.password_file.exists():
             _write_private(self.password_file, json.dumps({ADMIN: secrets.token_urlsafe(12)}) + "\n")
 
-    def _is_healthy(self, client: AirflowClient) -> bool:
+    def _accepts(self) -> bool:
         record = self.record
         if record is None or not processes.is_alive(record):
             tail = processes.last_lines(self.log)
             raise ServiceError("Airflow", f"ended while it was waited for. Its last lines:\n{tail}", self.log)
-        if not is_open(self.ports.api):
+        return is_open(self.ports.api)
+
+    def _is_healthy(self, client: AirflowClient) -> bool:
+        record = self.record
+        if record is None or not self._accepts():
             return False
         try:
             health = client.health()

@@ -39,6 +39,10 @@ class AirflowClient:
         answer: dict[str, dict[str, str | None]] = self._send("GET", "/api/v2/monitor/health", login=False).json()
         return answer
 
+    def warm_execution_api(self, timeout_seconds: float) -> None:
+        """Ask the API that tasks use for a sign of life; its server prepares itself at the first question."""
+        self._send("GET", "/execution/health", login=False, timeout=timeout_seconds)
+
     def dags(self) -> dict[str, Json]:
         """Return the DAGs that are there, by id."""
         return {dag["dag_id"]: dag for dag in self._get("/dags", limit=100)["dags"]}

@@ -25,6 +25,9 @@ from lakebound.errors import DeadlineExceededError, ServiceError
 # The kernel counts a process's start from boot; the time of boot itself moves a little when the clock is corrected.
 CREATE_TIME_TOLERANCE_SECONDS = 2.0
 
+# How long what a process left behind may take, once it is asked.
+ORPHAN_DEADLINE_SECONDS = 10.0
+
 T = TypeVar("T")
 
 # Handles of this interpreter's own children: asking them is what lets the kernel forget a child that has ended.
@@ -108,15 +111,15 @@ def start(
 
 def is_alive(record: ProcessRecord) -> bool:
     """Return whether the very process of this record still runs; a zombie does not."""
-    child = _children.get(record.pid)
-    if child is not None and child.poll() is not None:
-        del _children[record.pid]
-        return False
     try:
         process = psutil.Process(record.pid)
-        return _is_same(process, record) and process.status() != psutil.STATUS_ZOMBIE
+        alive = _is_same(process, record) and is_living(process)
     except psutil.NoSuchProcess:
-        return False
+        alive = False
+    # A child of this interpreter stays a zombie until its parent has asked for its end.
+    if not alive and (child := _children.get(record.pid)) is not None and child.poll() is not None:
+        del _children[record.pid]
+    return alive
 
 
 def is_living(process: psutil.Process) -> bool:
@@ -132,28 +135,24 @@ def session_members(record: ProcessRecord) -> list[psutil.Process]:
 
     The kernel hands out a leader's pid again only after the last member of its session is gone.
     """
-    try:
-        if not _is_same(psutil.Process(record.pid), record):
-            return []
-    except psutil.NoSuchProcess:
-        pass
+    if not _leader(record) and psutil.pid_exists(record.pid):
+        return []  # somebody else's session by now
     return [process for process in psutil.process_iter() if _is_living_member(process, record.pid)]
 
 
 def stop(record: ProcessRecord, deadline_seconds: float = 30.0) -> bool:
-    """End the process: ask it (TERM), wait, then end it and what it left in its session by force (KILL).
+    """End the process: ask it (TERM), wait, ask what it left in its session, and at last end all of that by force (KILL).
 
     Returns:
-        True if it ended by itself within the deadline; also if it did not run any more.
+        True if no force was needed; also if it did not run any more.
     """
     graceful = True
     if is_alive(record):
-        with suppress(psutil.NoSuchProcess):
-            psutil.Process(record.pid).send_signal(signal.SIGTERM)
+        _signal(_leader(record), signal.SIGTERM)
         graceful = _gone_within(lambda: not is_alive(record), deadline_seconds)
-    if graceful:
-        # Workers end a moment after their parent.
-        graceful = _gone_within(lambda: not session_members(record), min(deadline_seconds, 5.0))
+    if graceful and (orphans := session_members(record)):
+        _signal(orphans, signal.SIGTERM)
+        graceful = _gone_within(lambda: not session_members(record), min(deadline_seconds, ORPHAN_DEADLINE_SECONDS))
     if not graceful:
         kill(record)
     return graceful
@@ -168,9 +167,7 @@ def kill(record: ProcessRecord, deadline_seconds: float = 10.0) -> None:
 
     def killed() -> bool:
         members = session_members(record)
-        for member in members:
-            with suppress(psutil.NoSuchProcess):
-                member.kill()
+        _signal(members, signal.SIGKILL)
         return not members and not is_alive(record)
 
     if not _gone_within(killed, deadline_seconds):
@@ -211,6 +208,20 @@ def last_lines(log: Path, count: int = 15) -> str:
             return "\n".join(file.read().decode(errors="replace").splitlines()[-count:])
     except OSError:
         return ""
+
+
+def _leader(record: ProcessRecord) -> list[psutil.Process]:
+    try:
+        process = psutil.Process(record.pid)
+        return [process] if _is_same(process, record) else []
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _signal(targets: Sequence[psutil.Process], number: signal.Signals) -> None:
+    for target in targets:
+        with suppress(psutil.NoSuchProcess):
+            target.send_signal(number)
 
 
 def _gone_within(gone: Callable[[], bool], deadline_seconds: float) -> bool:

@@ -40,8 +40,8 @@ _PATH_CHARACTERS = "/!$&'()*+,;=:@-._~"
 class DeltaLakeTable:
     """A ``lakebound.tables.Table`` in Delta's format.
 
-    A commit is a compare-and-swap: with deltalake's retries off it takes the version after the handle's, or fails. Beside it stands the
-    ``txn`` of one constant app id, which other engines honour, too.
+    A commit is a compare-and-swap: with deltalake's retries off it takes the version after the handle's, or fails. Beside
+    it stands the ``txn`` of one constant app id, which other engines honour, too.
     """
 
     def __init__(self, spec: TableSpec, places: Places) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -11,6 +12,9 @@ import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io.pyarrow import (
+    MetricModeTypes,
+    MetricsMode,
+    StatisticsCollector,
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
@@ -33,6 +37,7 @@ from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE, CommittedEntry, DataFile, LedgerView, ReconstructedCoverage
 from lakebound.tables.entries import counting, read_entry
+from lakebound.tables.iceberg_append import append
 from lakebound.tables.iceberg_catalog import LedgerCatalog, for_commits, make_namespace, open_catalog
 from lakebound.tables.reconstruction import FileRange, from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
@@ -115,18 +120,12 @@ class IcebergTable:
         if entry.epoch < self._epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
         described = [self._data_file(file, handle) for file in files]
-        transaction = handle.transaction()
         try:
-            with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(entry)}).fast_append() as append:
-                for file in described:
-                    append.append_data_file(file)
-            transaction.commit_transaction()
+            snapshot = append(handle, described, {ENTRY_KEY: encode(entry)})
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
-        finally:
-            handle.metadata = for_commits(handle.metadata)
         self._epoch = entry.epoch
-        return str(handle.metadata.current_snapshot_id)
+        return str(snapshot.snapshot_id)
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, along the ancestry of the handle's snapshot."""
@@ -152,14 +151,15 @@ class IcebergTable:
     def reconstruct(self) -> ReconstructedCoverage | None:
         """Work out coverage from the files' statistics, else from the rows."""
         current = self._current()
-        tasks = list(current.scan().plan_files())
-        if not tasks:
+        snapshot = current.current_snapshot()
+        files = [
+            entry.data_file
+            for manifest in (snapshot.manifests(current.io) if snapshot else [])
+            for entry in manifest.fetch_manifest_entry(current.io, discard_deleted=True)
+        ]
+        if not files:
             return None
-        if not any(task.delete_files for task in tasks):
-            found = from_ranges([_file_range(task.file, current.schema()) for task in tasks])
-            if found is not None:
-                return found
-        return from_rows(self.scan_kafka())
+        return from_ranges([_file_range(file, current.schema()) for file in files]) or from_rows(self.scan_kafka())
 
     def keep_cheap(self) -> None:
         """Nothing: metadata files are deleted by the commits themselves."""
@@ -218,7 +218,7 @@ class IcebergTable:
         key = (metadata.current_schema_id, metadata.default_spec_id, metadata.properties)
         if self._plan is None or self._plan[0] != key:
             schema = metadata.schema()
-            plan = compute_statistics_plan(schema, metadata.properties)
+            plan = _with_kafka_bounds(compute_statistics_plan(schema, metadata.properties))
             self._plan = (key, schema, metadata.spec(), plan, parquet_path_to_id_mapping(schema))
         return self._plan[1:]
 
@@ -239,6 +239,15 @@ def _partition_spec(spec: TableSpec, schema: Schema) -> PartitionSpec:
             )
         )
     return PartitionSpec(*fields)
+
+
+def _with_kafka_bounds(plan: dict[int, StatisticsCollector]) -> dict[int, StatisticsCollector]:
+    """Return the plan with bounds for the leaves of ``_kafka``; PyIceberg keeps none of nested columns."""
+    full = MetricsMode(MetricModeTypes.FULL)
+    prefix = f"{KAFKA_COLUMN}."
+    return {
+        number: replace(found, mode=full) if found.column_name.startswith(prefix) else found for number, found in plan.items()
+    }
 
 
 def _entry(snapshot: Snapshot, spec: TableSpec) -> Entry | None:
@@ -263,7 +272,7 @@ def _file_range(file: IcebergDataFile, schema: Schema) -> FileRange:
         return from_bytes(field.field_type, low), from_bytes(field.field_type, high)  # type: ignore[arg-type]
 
     return FileRange(
-        rows=file.record_count,
+        rows=file.record_count if file.content == DataFileContent.DATA else None,
         topic=bounds("topic"),
         topic_id=bounds("topic_id"),
         partition=bounds("partition"),

@@ -1,14 +1,16 @@
 """The SQL catalog of the Iceberg tables, made fit for a commit every half second.
 
 PyIceberg's own commit reads, copies and validates the whole metadata, all snapshots included, some twenty times: 0.4 s at 300
-snapshots. Here a metadata file, which never changes, is parsed once, and a commit that only appends works on *slim* metadata: the
-same table with its current snapshot alone, as REST catalogs give it to clients that ask for ``snapshots=refs``.
+snapshots. Here a metadata file, which never changes, is parsed once, and a commit that only appends works on *slim* metadata:
+the same table with its current snapshot alone, as REST catalogs give it to clients that ask for ``snapshots=refs``.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,10 +18,11 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
 from pyiceberg.io import FileIO
-from pyiceberg.serializers import FromInputFile, ToOutputFile
+from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table, TableProperties
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate, update_table_metadata
 from pyiceberg.typedef import Identifier
 from sqlalchemy import update
@@ -35,21 +38,43 @@ _SQLITE = "sqlite:///"
 _making = threading.Lock()
 
 
+@dataclass(frozen=True)
+class _Known:
+    """The metadata in a metadata file, and the JSON of its snapshots and of its snapshot log: an append adds one of each."""
+
+    location: str
+    metadata: TableMetadata
+    snapshots: list[str]
+    log: list[str]
+
+
 class LedgerCatalog(SqlCatalog):
-    """A SqlCatalog that remembers parsed metadata, per table the newest."""
+    """A SqlCatalog that remembers, per table, the newest metadata that it has read or written."""
 
     def __init__(self, name: str, **properties: str) -> None:
-        self._known: dict[Identifier, tuple[str, TableMetadata]] = {}
+        self._known: dict[Identifier, _Known] = {}
         super().__init__(name, **properties)
 
     def metadata_at(self, identifier: Identifier, location: str, io: FileIO) -> TableMetadata:
         """Return the metadata in a metadata file, all snapshots included. It is shared: never change it."""
-        known = self._known.get(identifier)
-        if known is not None and known[0] == location:
-            return known[1]
-        metadata = FromInputFile.table_metadata(io.new_input(location))
-        self._known[identifier] = (location, metadata)
-        return metadata
+        return self._at(identifier, location, io).metadata
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit updates; an append to an existing table costs no copy of its history."""
+        if not all(isinstance(found, AddSnapshotUpdate | SetSnapshotRefUpdate) for found in updates):
+            return super().commit_table(table, requirements, updates)
+        current = self.load_table(table.name())
+        for requirement in requirements:
+            requirement.validate(current.metadata)
+        base = slim(current.metadata)
+        appended = update_table_metadata(base, updates, metadata_location=current.metadata_location)
+        known = self._at(current.name(), current.metadata_location, current.io)
+        new = self._write(known, appended, appended.snapshots[len(base.snapshots) :], current.io)
+        self._swap(current, new.location)
+        self._known[current.name()] = new
+        return CommitTableResponse.model_construct(metadata=appended, metadata_location=new.location)
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
         location = str(orm_table.metadata_location)
@@ -63,31 +88,31 @@ class LedgerCatalog(SqlCatalog):
             catalog=self,
         )
 
-    def commit_table(
-        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
-    ) -> CommitTableResponse:
-        """Commit updates; an append to an existing table costs no copy of its history."""
-        if not updates or not all(isinstance(found, AddSnapshotUpdate | SetSnapshotRefUpdate) for found in updates):
-            return super().commit_table(table, requirements, updates)
-        current = self.load_table(table.name())
-        for requirement in requirements:
-            requirement.validate(current.metadata)
-        appended = update_table_metadata(slim(current.metadata), updates, metadata_location=current.metadata_location)
-        history = current.metadata.snapshots
-        known = {snapshot.snapshot_id for snapshot in history}
+    def _at(self, identifier: Identifier, location: str, io: FileIO) -> _Known:
+        known = self._known.get(identifier)
+        if known is None or known.location != location:
+            metadata = FromInputFile.table_metadata(io.new_input(location))
+            known = _Known(location, metadata, _json(metadata.snapshots), _json(metadata.snapshot_log))
+            self._known[identifier] = known
+        return known
+
+    def _write(self, known: _Known, appended: TableMetadata, added: Sequence[Snapshot], io: FileIO) -> _Known:
+        """Write the metadata file of an append, and return what is then known; ``appended`` is slim."""
         metadata = appended.model_copy(
             update={
-                "snapshots": [*history, *(snapshot for snapshot in appended.snapshots if snapshot.snapshot_id not in known)],
-                "snapshot_log": [*current.metadata.snapshot_log, *appended.snapshot_log],
+                "snapshots": [*known.metadata.snapshots, *added],
+                "snapshot_log": [*known.metadata.snapshot_log, *appended.snapshot_log],
             }
         )
-        number = self._parse_metadata_version(current.metadata_location) + 1
-        provider = load_location_provider(metadata.location, metadata.properties)
-        location = provider.new_table_metadata_file_location(number)
-        ToOutputFile.table_metadata(metadata, current.io.new_output(location))
-        self._swap(current, location)
-        self._known[current.name()] = (location, metadata)
-        return CommitTableResponse(metadata=slim(metadata), metadata_location=location)
+        snapshots = [*known.snapshots, *_json(added)]
+        log = [*known.log, *_json(appended.snapshot_log)]
+        number = self._parse_metadata_version(known.location) + 1
+        location = load_location_provider(metadata.location, metadata.properties).new_table_metadata_file_location(number)
+        rest = metadata.model_dump_json(exclude={"snapshots", "snapshot_log"})
+        text = f'{rest[:-1]},"snapshots":[{",".join(snapshots)}],"snapshot-log":[{",".join(log)}]}}'
+        with io.new_output(location).create() as file:
+            file.write(text.encode())
+        return _Known(location, metadata, snapshots, log)
 
     def _swap(self, current: Table, location: str) -> None:
         *namespace, name = current.name()
@@ -107,6 +132,10 @@ class LedgerCatalog(SqlCatalog):
             session.commit()
 
 
+def _json(models: Sequence[Snapshot] | Sequence[SnapshotLogEntry]) -> list[str]:
+    return [model.model_dump_json() for model in models]
+
+
 def slim(metadata: TableMetadata) -> TableMetadata:
     """Return the metadata with its current snapshot alone, and without a snapshot log."""
     current = [snapshot for snapshot in metadata.snapshots[-1:] if snapshot.snapshot_id == metadata.current_snapshot_id]
@@ -116,7 +145,10 @@ def slim(metadata: TableMetadata) -> TableMetadata:
 
 
 def for_commits(metadata: TableMetadata) -> TableMetadata:
-    """Return slim metadata on which PyIceberg does not retry: a stale handle is refused, not rebased. The table itself stays as it is."""
+    """Return slim metadata on which PyIceberg does not retry: a stale handle is refused, not rebased.
+
+    The property is set on the copy only; the table's own stays as it is.
+    """
     properties = {**metadata.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
     return slim(metadata).model_copy(update={"properties": properties})
 

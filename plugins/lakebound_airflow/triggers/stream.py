@@ -17,7 +17,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from lakebound.control import ControlFolder
 from lakebound.control_plane import ask_stop
 from lakebound.desired import read_desired
-from lakebound_airflow.stream_watch import Event, StreamWatch, end_of_replaced
+from lakebound_airflow.stream_watch import OUTSIDE_LOOK_SECONDS, Event, StreamWatch, end_of_replaced
 from lakebound_airflow.task_state import state_of_task
 
 POLL_SECONDS = 2.0
@@ -35,7 +35,7 @@ class StreamTrigger(BaseTrigger):
     """
 
     def __init__(self, pipeline: str, home: str, app_id: str, owned: bool = True) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.pipeline = pipeline
         self.home = home
         self.app_id = app_id
@@ -49,12 +49,16 @@ class StreamTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Yield one event: ``ended`` or ``stalled``."""
         watch = StreamWatch(ControlFolder(Path(self.home), self.pipeline), self.app_id)
-        while True:
-            event: Event | None = await asyncio.to_thread(watch.look, time.time())
-            if event is not None:
-                yield TriggerEvent(event)
-                return
-            await asyncio.sleep(POLL_SECONDS)
+        outside = asyncio.create_task(_look_outside(watch))
+        try:
+            while True:
+                event: Event | None = await asyncio.to_thread(watch.look, time.time())
+                if event is not None:
+                    yield TriggerEvent(event)  # type: ignore[no-untyped-call]
+                    return
+                await asyncio.sleep(POLL_SECONDS)
+        finally:
+            outside.cancel()
 
     async def on_kill(self) -> None:
         """Ask the application to stop, when a person cleared or marked the task.
@@ -72,6 +76,12 @@ class StreamTrigger(BaseTrigger):
         await asyncio.to_thread(ask_stop, control, self.app_id, reason=f"task was set to {state}", by="airflow")
 
 
+async def _look_outside(watch: StreamWatch) -> None:
+    while True:
+        await asyncio.to_thread(watch.look_outside)
+        await asyncio.sleep(OUTSIDE_LOOK_SECONDS)
+
+
 class WantedTrigger(BaseTrigger):
     """Waits until the pipeline is wanted running; until then nothing starts.
 
@@ -81,7 +91,7 @@ class WantedTrigger(BaseTrigger):
     """
 
     def __init__(self, pipeline: str, home: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.pipeline = pipeline
         self.home = home
 
@@ -95,7 +105,8 @@ class WantedTrigger(BaseTrigger):
         while True:
             desired = await asyncio.to_thread(read_desired, control)
             if desired.wants_app:
-                yield TriggerEvent({"event": "wanted", "reason": f"the pipeline is wanted running: {desired.reason}"})
+                event: Event = {"event": "wanted", "reason": f"the pipeline is wanted running: {desired.reason}"}
+                yield TriggerEvent(event)  # type: ignore[no-untyped-call]
                 return
             await asyncio.sleep(POLL_SECONDS)
 
@@ -111,7 +122,7 @@ class ReplaceTrigger(BaseTrigger):
     """
 
     def __init__(self, pipeline: str, home: str, app_id: str, stop_seconds: float) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.pipeline = pipeline
         self.home = home
         self.app_id = app_id
@@ -129,6 +140,6 @@ class ReplaceTrigger(BaseTrigger):
         while True:
             event: Event | None = await asyncio.to_thread(end_of_replaced, control, self.app_id, deadline)
             if event is not None:
-                yield TriggerEvent(event)
+                yield TriggerEvent(event)  # type: ignore[no-untyped-call]
                 return
             await asyncio.sleep(POLL_SECONDS / 2)

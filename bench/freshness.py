@@ -1,0 +1,222 @@
+"""Freshness of both tables seen by an outside reader, against the same loop without ledger, lease and progress.
+
+The arms run one after the other, alternating, on one broker, with a generator in a process of its own. Writes
+``docs/benchmarks/freshness.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from pathlib import Path
+
+import psutil
+
+from lakebound.desired import Desired
+from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
+from lakebound.embedded.stack import create_topics
+from lakebound.freshness import Freshness, FreshnessObserver
+from lakebound.run_spec import RunSpec, make_run_spec
+from lakebound.settings import Settings, load_settings
+from lakebound.spec import PipelineSpec
+from lakebound.submit import APPLICATION, spark_environment, spark_submit_command
+from lakebound.tables import open_table
+
+ARMS = ("bare loop", "lakebound")
+PARTITIONS = 4
+START_DEADLINE_SECONDS = 120.0
+SCHEMA = "event_id STRING NOT NULL, device STRING, value DOUBLE, kind STRING, pad STRING"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one run of the benchmark does."""
+
+    rate: int
+    record_bytes: int
+    warm_up_seconds: float
+    seconds: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """One arm of one round; CPU seconds and memory are of the application's JVM and Python in the measured time."""
+
+    arm: str
+    tables: dict[str, Freshness]
+    cpu_seconds: float
+    peak_rss_megabytes: int
+    generator_cpu_seconds: float
+
+
+def pipeline(topic: str, bootstrap_servers: str) -> PipelineSpec:
+    """Return the pipeline that both arms run: one topic into one table of each format."""
+    return PipelineSpec.model_validate(
+        {
+            "pipeline": "bench",
+            "topics": [topic],
+            "connection": {"bootstrap_servers": bootstrap_servers},
+            "value": {"format": "json", "schema": SCHEMA},
+            "freshness": "0ms",
+            "tables": [{"format": "delta", "name": "bench.events"}, {"format": "iceberg", "name": "bench.events"}],
+        }
+    )
+
+
+def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -> Result:
+    """Run one arm in a home and topic of its own."""
+    topic = f"bench-{number}"
+    create_topics(broker.bootstrap_servers, {topic: PARTITIONS})
+    settings = replace(base, home=base.home / f"run-{number}", warehouse=base.home / f"run-{number}" / "warehouse")
+    spec = pipeline(topic, broker.bootstrap_servers)
+    run = make_run_spec(spec, settings, Desired(), f"bench-{number}")
+    command = spark_submit_command(run, settings)
+    if arm == "bare loop":
+        command[command.index(str(settings.apps / APPLICATION))] = str(Path(__file__).with_name("bare_loop.py"))
+    with _application(command, settings) as app, _generator(plan, topic, broker) as generator:
+        wait_until(lambda: _has_rows(run), START_DEADLINE_SECONDS, f"the first rows of the {arm}")
+        time.sleep(plan.warm_up_seconds)
+        with FreshnessObserver(run.places, spec.tables) as observer:
+            started_ms = time.time() * 1000
+            before = _cpu_seconds(app)
+            time.sleep(plan.seconds)
+            cpu_seconds, rss = _cpu_seconds(app) - before, _rss_megabytes(app)
+            time.sleep(2.0)  # what was produced in the measured time becomes visible
+        tables = observer.measure(produced_after_ms=started_ms)
+        generator.send_signal(signal.SIGTERM)
+        report = json.loads(generator.communicate(timeout=30)[0])
+    return Result(arm, tables, cpu_seconds, rss, report["cpu_seconds"])
+
+
+@contextmanager
+def _application(command: list[str], settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
+    settings.home.mkdir(parents=True)
+    with (settings.home / "app.log").open("wb") as log:
+        app = subprocess.Popen(command, env=spark_environment(settings), stdout=log, stderr=log, start_new_session=True)
+        try:
+            yield app
+        finally:
+            os.killpg(app.pid, signal.SIGKILL)
+            app.wait(timeout=30)
+
+
+@contextmanager
+def _generator(plan: Plan, topic: str, broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
+    options = {"--bootstrap-servers": broker.bootstrap_servers, "--topic": topic, "--rate": plan.rate, "--seconds": 3600}
+    options["--record-bytes"] = plan.record_bytes
+    words = [str(word) for pair in options.items() for word in pair]
+    generator = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("generator.py")), *words], stdout=subprocess.PIPE
+    )
+    try:
+        yield generator
+    finally:
+        if generator.poll() is None:
+            generator.kill()
+            generator.wait(timeout=30)
+
+
+def _has_rows(run: RunSpec) -> bool:
+    table = open_table(run.spec.tables[0], run.places)
+    return table.exists() and table.scan_kafka().num_rows > 0
+
+
+def _processes(app: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    root = psutil.Process(app.pid)
+    return [root, *root.children(recursive=True)]
+
+
+def _cpu_seconds(app: subprocess.Popen[bytes]) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in _processes(app))
+
+
+def _rss_megabytes(app: subprocess.Popen[bytes]) -> int:
+    return sum(process.memory_info().rss for process in _processes(app)) // 1_000_000
+
+
+def report(plan: Plan, results: list[Result]) -> str:
+    """Return the page."""
+    lines = [
+        "# Freshness",
+        "",
+        f"Made by `make bench-freshness` on {date.today()}; {os.cpu_count()} cores, {platform.machine()}, broker and generator on",
+        f"the same machine. {plan.rate:,} records/s of about {plan.record_bytes} B into {PARTITIONS} partitions, trigger `0ms`, one",
+        f"Delta and one Iceberg table; {plan.seconds:.0f} s after {plan.warm_up_seconds:.0f} s of warm-up, {plan.rounds} alternating",
+        "rounds. Freshness is the moment at which an outside reader first sees the commit, minus the record's CreateTime. The bare",
+        "loop is the same decoding, transform and Arrow hand-over, with the two libraries' own writers in two threads, without",
+        "ledger, lease, fences, counts and progress.",
+        "",
+        "| arm | table | mean ms | p50 | p95 | p99 | max | rows | commits | files | CPU s | RSS MB |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for result in results:
+        for table, seen in result.tables.items():
+            figures = [seen.mean_ms, seen.p50_ms, seen.p95_ms, seen.p99_ms, seen.max_ms]
+            lines.append(
+                f"| {result.arm} | {table} | {' | '.join(f'{figure:.0f}' for figure in figures)} | {seen.rows} | {seen.commits} "
+                f"| {seen.files} | {result.cpu_seconds:.1f} | {result.peak_rss_megabytes} |"
+            )
+    lines += ["", "| Lakebound ÷ bare loop, medians | mean | p50 | p95 | p99 | CPU s |", "|---|---|---|---|---|---|"]
+    for table in results[0].tables:
+        fields = ("mean_ms", "p50_ms", "p95_ms", "p99_ms")
+        ratios = [_ratio(results, lambda r, f=field, t=table: getattr(r.tables[t], f)) for field in fields]
+        cpu = _ratio(results, lambda r: r.cpu_seconds)
+        lines.append(f"| {table} | {' | '.join(f'{ratio:.2f}' for ratio in [*ratios, cpu])} |")
+    generator = statistics.median(result.generator_cpu_seconds for result in results)
+    lines += ["", f"The generator used {generator:.1f} CPU seconds per arm, its warm-up included.", ""]
+    return "\n".join(lines)
+
+
+def _ratio(results: list[Result], figure) -> float:  # type: ignore[no-untyped-def]
+    own, bare = ([figure(result) for result in results if result.arm == arm] for arm in reversed(ARMS))
+    return statistics.median(own) / statistics.median(bare)
+
+
+def main() -> None:
+    """Run all arms, print the table, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=int, default=2000)
+    parser.add_argument("--record-bytes", type=int, default=180)
+    parser.add_argument("--warm-up-seconds", type=float, default=30)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--page", type=Path, default=Path("docs/benchmarks/freshness.md"))
+    args = vars(parser.parse_args())
+    page: Path = args.pop("page")
+    plan = Plan(**args)
+    results = []
+    with tempfile.TemporaryDirectory(prefix="lakebound-bench-") as folder:
+        broker = Broker(Path(folder) / "kafka", load_settings().jars)
+        base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
+        base = replace(base, warehouse=Path(folder) / "warehouse")
+        broker.start()
+        try:
+            for number in range(plan.rounds * len(ARMS)):
+                arm = ARMS[number % len(ARMS)]
+                print(f"bench: round {number // len(ARMS) + 1}, {arm}", flush=True)
+                results.append(run_arm(arm, number, plan, base, broker))
+                print(json.dumps(asdict(results[-1])), flush=True)
+        finally:
+            broker.stop()
+    text = report(plan, results)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

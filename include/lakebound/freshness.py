@@ -1,0 +1,181 @@
+"""Freshness as a reader sees it: when each commit became visible from outside, minus when its records were produced.
+
+The application's own clock is never asked. An observer looks at the tables every few milliseconds, as a reader would that
+waits for the next version; afterwards the rows of each commit say when their records were produced (Kafka's CreateTime).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pyarrow.parquet as pq
+from pyiceberg.table import StaticTable
+
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+from lakebound.tables import KAFKA_COLUMN
+
+POLL_SECONDS = 0.005
+_TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
+_LOCATION = "select metadata_location from iceberg_tables where table_namespace = ? and table_name = ?"
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """Of all rows that became visible while the observer looked; milliseconds."""
+
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+    rows: int
+    commits: int
+    files: int
+
+
+@dataclass(frozen=True)
+class _Commit:
+    """A commit that was seen: when, and the files that it added."""
+
+    visible_at_ms: float
+    files: tuple[Path, ...]
+
+
+class FreshnessObserver:
+    """Looks at tables from outside until it is stopped; tables may appear meanwhile."""
+
+    def __init__(self, places: Places, tables: Sequence[TableSpec]) -> None:
+        self._places = places
+        self._tables = list(tables)
+        self._ended = threading.Event()
+        self._delta_seen: dict[str, dict[int, float]] = {spec.id: {} for spec in tables if spec.format == "delta"}
+        self._iceberg_seen: dict[str, list[float]] = {spec.id: [] for spec in tables if spec.format == "iceberg"}
+        self._threads = [threading.Thread(target=self._watch, args=(spec,), daemon=True) for spec in tables]
+
+    def __enter__(self) -> FreshnessObserver:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    def measure(self, *, produced_after_ms: float = 0.0) -> dict[str, Freshness]:
+        """Return the freshness per table id; a table of which no commit with rows was seen is left out.
+
+        Args:
+            produced_after_ms: Records produced before (epoch milliseconds) are a warm-up and do not count.
+        """
+        found: dict[str, Freshness] = {}
+        for spec in self._tables:
+            commits = self._delta_commits(spec) if spec.format == "delta" else self._iceberg_commits(spec)
+            freshness = _freshness(list(commits), produced_after_ms)
+            if freshness is not None:
+                found[spec.id] = freshness
+        return found
+
+    def _watch(self, spec: TableSpec) -> None:
+        if spec.format == "delta":
+            self._watch_delta(spec)
+        else:
+            self._watch_iceberg(spec)
+
+    def _watch_delta(self, spec: TableSpec) -> None:
+        log = self._places.delta_path(spec) / "_delta_log"
+        seen = self._delta_seen[spec.id]
+        version = max((int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()), default=-1) + 1
+        while not self._ended.wait(POLL_SECONDS):
+            while (log / f"{version:020d}.json").exists():
+                seen[version] = time.time() * 1000
+                version += 1
+
+    def _watch_iceberg(self, spec: TableSpec) -> None:
+        location = self._metadata_location(spec)
+        while not self._ended.wait(POLL_SECONDS):
+            found = self._metadata_location(spec)
+            if found != location:
+                location = found
+                self._iceberg_seen[spec.id].append(time.time() * 1000)
+
+    def _metadata_location(self, spec: TableSpec) -> str | None:
+        path = self._places.iceberg_catalog_uri.removeprefix("sqlite:///")
+        try:
+            connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)
+        except sqlite3.OperationalError:
+            return None
+        try:
+            row = connection.execute(_LOCATION, (spec.namespace, spec.short_name)).fetchone()
+        except sqlite3.OperationalError:
+            return None
+        finally:
+            connection.close()
+        return None if row is None else str(row[0])
+
+    def _delta_commits(self, spec: TableSpec) -> Iterator[_Commit]:
+        folder = self._places.delta_path(spec)
+        for version, visible_at_ms in self._delta_seen[spec.id].items():
+            lines = (folder / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
+            adds = [action["add"] for action in map(json.loads, lines) if "add" in action]
+            files = tuple(folder / unquote(add["path"]) for add in adds if add.get("dataChange", True))
+            yield _Commit(visible_at_ms, files)
+
+    def _iceberg_commits(self, spec: TableSpec) -> Iterator[_Commit]:
+        """A snapshot became visible at the first change that was seen after it was made: one writer commits one by one."""
+        location = self._metadata_location(spec)
+        if location is None:
+            return
+        table = StaticTable.from_metadata(location)
+        changes = self._iceberg_seen[spec.id]
+        current = table.current_snapshot()
+        if current is None or not changes:
+            return
+        made_at_ms = {snapshot.snapshot_id: float(snapshot.timestamp_ms) for snapshot in table.snapshots()}
+        for manifest in current.manifests(table.io):
+            made = made_at_ms.get(manifest.added_snapshot_id or 0)
+            index = bisect_left(changes, made) if made is not None else len(changes)
+            if made is None or index == len(changes) or made < changes[0] - 60_000:
+                continue
+            entries = manifest.fetch_manifest_entry(table.io)
+            files = (Path(urlparse(entry.data_file.file_path).path) for entry in entries)
+            yield _Commit(changes[index], tuple(files))
+
+
+def _freshness(commits: list[_Commit], produced_after_ms: float) -> Freshness | None:
+    parts: list[np.ndarray] = []
+    files = counted = 0
+    for commit in commits:
+        before = len(parts)
+        for file in commit.files:
+            column = pq.ParquetFile(file).read(columns=[_TIMESTAMP]).flatten().column(0)
+            produced_ms = column.cast("int64").to_numpy() / 1000
+            kept = produced_ms[produced_ms >= produced_after_ms]
+            if len(kept):
+                parts.append(commit.visible_at_ms - kept)
+                files += 1
+        counted += len(parts) > before
+    if not parts:
+        return None
+    values = np.concatenate(parts)
+    p50, p95, p99 = (float(value) for value in np.percentile(values, (50, 95, 99)))
+    return Freshness(
+        mean_ms=float(values.mean()),
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        max_ms=float(values.max()),
+        rows=len(values),
+        commits=counted,
+        files=files,
+    )

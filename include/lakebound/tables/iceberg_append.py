@@ -1,0 +1,202 @@
+"""A snapshot that appends files, made for a table that gets one every half second.
+
+It is PyIceberg's fast append with two differences. It does not copy the table's metadata a dozen times. And it keeps the
+manifest list short: ten manifests of about one size are rewritten as one, so that a file's entry is rewritten a few times in
+its life, and no commit carries thousands of manifests.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestWriter,
+    write_manifest,
+    write_manifest_list,
+)
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
+from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
+
+_MERGED_AT_ONCE = 10
+_LARGEST_MERGED = 1000
+"""A manifest of this many files is left to maintenance."""
+
+
+def append(table: Table, files: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
+    """Commit files (perhaps none) as a child of the table's current snapshot, once; the handle then stands at the new one.
+
+    Args:
+        table: The handle.
+        files: Data files of the table's default partitioning.
+        properties: Of the snapshot.
+
+    Raises:
+        CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
+    """
+    appending = _Append(table)
+    try:
+        snapshot = appending.snapshot(files, properties)
+        response = table.catalog.commit_table(table, *_updates(table.metadata, appending.parent, snapshot))
+    except CommitFailedException:
+        appending.delete_written()
+        raise
+    before = table.metadata
+    table.metadata, table.metadata_location = response.metadata, response.metadata_location
+    _delete_dropped_metadata(table, before)
+    return snapshot
+
+
+class _Append:
+    def __init__(self, table: Table) -> None:
+        self._io: FileIO = table.io
+        self._metadata: TableMetadata = table.metadata
+        self._provider = load_location_provider(table.location(), table.metadata.properties)
+        self._uuid = uuid.uuid4()
+        self._numbers = itertools.count()
+        self._written: list[str] = []
+        self._id = self._metadata.new_snapshot_id()
+        self._compression = self._metadata.properties.get(
+            TableProperties.WRITE_AVRO_COMPRESSION, TableProperties.WRITE_AVRO_COMPRESSION_DEFAULT
+        )
+        self.parent = self._metadata.current_snapshot_id
+
+    def snapshot(self, files: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
+        """Write manifests and their list, and return the snapshot that is still to be committed."""
+        metadata = self._metadata
+        parent = metadata.snapshot_by_id(self.parent) if self.parent is not None else None
+        manifests = [*self._added(files), *self._kept(parent.manifests(self._io) if parent else [])]
+        sequence_number = metadata.next_sequence_number()
+        location = self._new_location(f"snap-{self._id}-0-{self._uuid}.avro")
+        with write_manifest_list(
+            format_version=metadata.format_version,
+            output_file=self._io.new_output(location),
+            snapshot_id=self._id,
+            parent_snapshot_id=self.parent,
+            sequence_number=sequence_number,
+            avro_compression=self._compression,  # type: ignore[arg-type]
+        ) as writer:
+            writer.add_manifests(manifests)
+        return Snapshot.model_validate(
+            {
+                "snapshot-id": self._id,
+                "parent-snapshot-id": self.parent,
+                "manifest-list": location,
+                "sequence-number": sequence_number,
+                "summary": self._summary(files, properties, parent),
+                "schema-id": metadata.current_schema_id,
+            }
+        )
+
+    def delete_written(self) -> None:
+        """Delete what was written for a commit that certainly did not take place."""
+        for path in self._written:
+            self._io.delete(path)
+
+    def _added(self, files: Sequence[DataFile]) -> list[ManifestFile]:
+        if not files:
+            return []
+        with self._new_manifest(self._metadata.default_spec_id) as writer:
+            for file in files:
+                writer.add(
+                    ManifestEntry.from_args(
+                        status=ManifestEntryStatus.ADDED,
+                        snapshot_id=self._id,
+                        sequence_number=None,
+                        file_sequence_number=None,
+                        data_file=file,
+                    )
+                )
+        return [writer.to_manifest_file()]
+
+    def _kept(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """Return the parent's manifests that hold files, the small ones merged where there are enough of a size."""
+        kept = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
+        bound = _MERGED_AT_ONCE
+        while bound <= _LARGEST_MERGED:
+            for group in _of_one_size(kept, bound // _MERGED_AT_ONCE, bound):
+                merged = self._merge(group)
+                kept = [merged, *(manifest for manifest in kept if manifest not in group)]
+            bound *= _MERGED_AT_ONCE
+        return kept
+
+    def _merge(self, manifests: Sequence[ManifestFile]) -> ManifestFile:
+        with self._new_manifest(manifests[0].partition_spec_id) as writer:
+            for manifest in manifests:
+                for entry in manifest.fetch_manifest_entry(self._io, discard_deleted=True):
+                    writer.existing(entry)
+        return writer.to_manifest_file()
+
+    def _new_manifest(self, spec_id: int) -> ManifestWriter:
+        location = self._new_location(f"{self._uuid}-m{next(self._numbers)}.avro")
+        return write_manifest(
+            format_version=self._metadata.format_version,
+            spec=self._metadata.specs()[spec_id],
+            schema=self._metadata.schema(),
+            output_file=self._io.new_output(location),
+            snapshot_id=self._id,
+            avro_compression=self._compression,  # type: ignore[arg-type]
+        )
+
+    def _new_location(self, name: str) -> str:
+        location = self._provider.new_metadata_location(name)
+        self._written.append(location)
+        return location
+
+    def _summary(self, files: Sequence[DataFile], properties: Mapping[str, str], parent: Snapshot | None) -> Summary:
+        collector = SnapshotSummaryCollector()
+        for file in files:
+            collector.add_file(file, self._metadata.schema(), self._metadata.spec())
+        return update_snapshot_summaries(
+            summary=Summary(operation=Operation.APPEND, **collector.build(), **properties),
+            previous_summary=parent.summary if parent is not None else None,
+        )
+
+
+def _updates(metadata: TableMetadata, parent: int | None, snapshot: Snapshot) -> tuple[Any, Any]:
+    """Return the requirements and updates of a commit whose parent must still be the table's current snapshot."""
+    head = {"ref-name": MAIN_BRANCH, "snapshot-id": snapshot.snapshot_id, "type": SnapshotRefType.BRANCH}
+    return (
+        (
+            AssertTableUUID(uuid=metadata.table_uuid),
+            AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": parent}),
+        ),
+        (AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(head)),
+    )
+
+
+def _of_one_size(manifests: Sequence[ManifestFile], least: int, bound: int) -> Iterator[list[ManifestFile]]:
+    """Yield, per partition spec, the data manifests of ``least`` to ``bound`` - 1 files, where there are enough to merge."""
+    groups: dict[int, list[ManifestFile]] = {}
+    for manifest in manifests:
+        size = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+        if manifest.content == ManifestContent.DATA and not manifest.deleted_files_count and least <= size < bound:
+            groups.setdefault(manifest.partition_spec_id, []).append(manifest)
+    yield from (group for group in groups.values() if len(group) >= _MERGED_AT_ONCE)
+
+
+def _delete_dropped_metadata(table: Table, before: TableMetadata) -> None:
+    """Delete metadata files that fell out of the metadata log, where the table's properties ask for it."""
+    wanted = table.metadata.properties.get(TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED, "false")
+    if wanted.lower() != "true":
+        return
+    kept = {entry.metadata_file for entry in table.metadata.metadata_log}
+    for entry in before.metadata_log:
+        if entry.metadata_file not in kept:
+            try:
+                table.io.delete(entry.metadata_file)
+            except OSError:
+                continue  # somebody else's commit dropped it first

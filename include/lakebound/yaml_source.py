@@ -1,0 +1,152 @@
+"""A YAML file's values with the line of each, read safely. Knows nothing of pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.reader import ReaderError
+
+Keys = tuple[str | int, ...]
+"""Where a value is: keys and positions from the root."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """Something wrong at a line, counted from 1."""
+
+    line: int
+    what: str
+    keys: Keys = ()
+
+
+class UnreadableYamlError(ValueError):
+    """The file is not YAML that can be used.
+
+    Attributes:
+        mistake: The first thing that is wrong.
+    """
+
+    def __init__(self, mistake: Mistake) -> None:
+        self.mistake = mistake
+        super().__init__(f"line {mistake.line}: {mistake.what}")
+
+
+@dataclass(frozen=True)
+class YamlSource:
+    """What a file says.
+
+    Attributes:
+        root: Its value, of plain Python types.
+        lines: The line of each key and list item.
+        mistakes: Keys that are given twice; the last one is in ``root``.
+    """
+
+    root: Any
+    lines: dict[Keys, int]
+    mistakes: tuple[Mistake, ...]
+
+    def line_of(self, keys: Keys) -> int:
+        """Return the line of the value at ``keys``, or of the nearest thing around it that exists."""
+        while keys and keys not in self.lines:
+            keys = keys[:-1]
+        return self.lines.get(keys, 1)
+
+
+def read_yaml(path: Path) -> YamlSource:
+    """Return the file's values and lines.
+
+    Raises:
+        UnreadableYamlError: It cannot be read, or is not YAML.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as exc:
+        raise UnreadableYamlError(Mistake(1, f"cannot be read: {exc.strerror}")) from None
+    except UnicodeDecodeError as exc:
+        line = exc.object[: exc.start].count(b"\n") + 1
+        raise UnreadableYamlError(Mistake(line, "is not UTF-8 text")) from None
+    try:
+        return _Reader(text).read()
+    except yaml.YAMLError as exc:
+        raise UnreadableYamlError(_mistake_of(exc, text)) from None
+
+
+class _Reader:
+    """Walks the nodes of one document."""
+
+    def __init__(self, text: str) -> None:
+        self._loader = yaml.SafeLoader(text)
+        self._lines: dict[Keys, int] = {}
+        self._mistakes: list[Mistake] = []
+
+    def read(self) -> YamlSource:
+        try:
+            node = self._loader.get_single_node()
+            root = None if node is None else self._value(node, (), ())
+        finally:
+            self._loader.dispose()  # type: ignore[no-untyped-call]
+        return YamlSource(root, self._lines, tuple(self._mistakes))
+
+    def _value(self, node: Node, keys: Keys, around: tuple[int, ...]) -> Any:
+        if id(node) in around:
+            raise yaml.MarkedYAMLError(problem="a value contains itself", problem_mark=node.start_mark)
+        around = (*around, id(node))
+        self._lines.setdefault(keys, _line(node))
+        if isinstance(node, MappingNode):
+            return dict(self._items(node, keys, around))
+        if isinstance(node, SequenceNode):
+            return [self._value(item, (*keys, position), around) for position, item in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _items(self, node: MappingNode, keys: Keys, around: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
+        self._note_duplicates(node, keys)
+        self._loader.flatten_mapping(node)
+        for key_node, value_node in node.value:
+            key = self._scalar(key_node)
+            self._lines[(*keys, key)] = _line(key_node)
+            yield key, self._value(value_node, (*keys, key), around)
+
+    def _note_duplicates(self, node: MappingNode, keys: Keys) -> None:
+        first: dict[str, int] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, ScalarNode):
+                continue
+            if key_node.value in first:
+                what = f"is given twice; the first time in line {first[key_node.value]}"
+                self._mistakes.append(Mistake(_line(key_node), what, (*keys, key_node.value)))
+            first.setdefault(key_node.value, _line(key_node))
+
+    def _scalar(self, node: Node) -> Any:
+        if not isinstance(node, ScalarNode):
+            raise yaml.MarkedYAMLError(problem="a key must be plain text", problem_mark=node.start_mark)
+        try:
+            return self._loader.construct_object(node)  # type: ignore[no-untyped-call]
+        except ValueError as exc:  # such as the date 2026-99-99
+            raise yaml.MarkedYAMLError(problem=f"not a value: {exc}", problem_mark=node.start_mark) from None
+
+
+def _line(node: Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _mistake_of(exc: yaml.YAMLError, text: str) -> Mistake:
+    """Say what the parser found, without repeating text of the file: it might be a password."""
+    if isinstance(exc, ReaderError):
+        return Mistake(text.count("\n", 0, exc.position) + 1, "holds a control character, which YAML forbids")
+    if not isinstance(exc, yaml.MarkedYAMLError):
+        return Mistake(1, "is not YAML")
+    mark = exc.problem_mark or exc.context_mark
+    line = int(mark.line) + 1 if mark else 1
+    problem = exc.problem or "is not YAML"
+    if "undefined alias" in problem:
+        problem = "text that starts with * must be in quotes"
+    elif "could not determine a constructor" in problem or "tag" in problem:
+        problem = "text that starts with ! must be in quotes"
+    elif "expected a single document" in str(exc.context):
+        problem = "only one document is allowed in a file: a second --- begins here"
+    return Mistake(line, f"YAML cannot be read here: {problem}")

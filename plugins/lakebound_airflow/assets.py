@@ -1,0 +1,23 @@
+"""Tables as Airflow assets: a DAG that schedules on one runs when data has landed in it."""
+
+from __future__ import annotations
+
+from airflow.sdk import Asset, AssetWatcher
+
+from lakebound_airflow.triggers.commits import TableCommitsTrigger
+
+
+def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_seconds: float = 60.0) -> Asset:
+    """Return the asset of a table, with a watcher that gives an event as its commits come in.
+
+    The same table must be given the same numbers in every DAG, because an asset has one set of watchers.
+
+    Args:
+        pipeline: Its name.
+        table: Its id, ``delta:name`` or ``iceberg:name``.
+        every_commits: So many commits are worth an event.
+        every_seconds: Fewer wait no longer than so.
+    """
+    uri = f"lakebound://{pipeline}/{table.replace(':', '/', 1)}"
+    trigger = TableCommitsTrigger(pipeline, table, every_commits, every_seconds)
+    return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=f"{pipeline}/{table}", trigger=trigger)])

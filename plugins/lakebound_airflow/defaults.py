@@ -1,0 +1,26 @@
+"""What all DAGs of Lakebound have in common."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from lakebound.spec import PipelineSpec
+
+START_DATE = datetime(2026, 1, 1, tzinfo=UTC)
+TASK_DEFAULTS: dict[str, Any] = {"owner": "lakebound", "retries": 0}
+
+
+def tags(purpose: str, spec: PipelineSpec) -> list[str]:
+    """Return the tags of a pipeline's DAG: its purpose, its pipeline, and the formats that it lands in."""
+    return ["lakebound", purpose, spec.pipeline, *sorted({table.format for table in spec.tables})]
+
+
+def describe(doc: str | None, spec: PipelineSpec) -> str:
+    """Return a DAG's page: the DAG file's own docstring, then the pipeline."""
+    rows = "\n".join(f"| `{table.id}` | {', '.join(table.partition_by) or '—'} |" for table in spec.tables)
+    return (
+        f"{(doc or '').strip()}\n\n### Pipeline `{spec.pipeline}`\n\n{spec.description}\n\n"
+        f"Topics: {', '.join(f'`{topic}`' for topic in spec.topics)} · freshness: `{spec.freshness}`\n\n"
+        f"| table | partitioned by |\n| --- | --- |\n{rows}\n"
+    )

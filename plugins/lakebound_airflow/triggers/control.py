@@ -1,0 +1,82 @@
+"""The trigger of the control operator: waits until a wish is so."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from lakebound.control import ControlFolder
+from lakebound.control_plane import app_is_alive
+from lakebound.desired import DesiredState, read_desired
+from lakebound.progress import read_outcome, read_progress
+from lakebound.submission import read_submission
+from lakebound.wishes import Awaited, Sight, wish_state
+
+POLL_SECONDS = 1.0
+
+
+class WishTrigger(BaseTrigger):
+    """Waits until the wish is so, will not be so, or the wait is over.
+
+    Args:
+        pipeline: Its name.
+        home: ``LAKEBOUND_HOME``.
+        awaited: What must become so.
+        state: The desired state that was written.
+        generation: Its generation.
+        wait_seconds: How long to wait; a triggerer that takes over starts anew.
+    """
+
+    def __init__(self, pipeline: str, home: str, awaited: str, state: str, generation: int, wait_seconds: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.pipeline = pipeline
+        self.home = home
+        self.awaited = awaited
+        self.state = state
+        self.generation = generation
+        self.wait_seconds = wait_seconds
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return class path and arguments."""
+        arguments = {
+            "pipeline": self.pipeline,
+            "home": self.home,
+            "awaited": self.awaited,
+            "state": self.state,
+            "generation": self.generation,
+            "wait_seconds": self.wait_seconds,
+        }
+        return "lakebound_airflow.triggers.control.WishTrigger", arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event: ``met``, ``failed`` or ``late``."""
+        control = ControlFolder(Path(self.home), self.pipeline)
+        deadline = time.monotonic() + self.wait_seconds
+        while True:
+            sight = await asyncio.to_thread(look, control)
+            found = wish_state(cast(Awaited, self.awaited), cast(DesiredState, self.state), self.generation, sight)
+            event = {"event": found.state, "reason": found.reason}
+            if found.state == "waiting":
+                if time.monotonic() < deadline:
+                    await asyncio.sleep(POLL_SECONDS)
+                    continue
+                event = {"event": "late", "reason": f"not so after {self.wait_seconds:g} s: {found.reason}"}
+            yield TriggerEvent(event)  # type: ignore[no-untyped-call]
+            return
+
+
+def look(control: ControlFolder) -> Sight:
+    """Return the pipeline as it stands."""
+    submission = read_submission(control)
+    return Sight(
+        desired=read_desired(control),
+        submission=submission,
+        alive=app_is_alive(control),
+        progress=read_progress(control),
+        outcome=None if submission is None else read_outcome(control, submission.app_id),
+    )

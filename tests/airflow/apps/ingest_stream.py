@@ -1,0 +1,87 @@
+"""Stands in for the landing application: same lease, progress, requests and outcome; no Kafka, no tables, no session.
+
+``behaviour.json`` in the pipeline's folder may hold ``fail_after_seconds``, ``die_after_seconds``, ``refuse`` and
+``complete_after_seconds``, ``rows`` (rows per second that it claims to have landed; 10 unless told).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+
+from lakebound.control import read_json
+from lakebound.desired import read_desired
+from lakebound.lease import acquire, release, renew
+from lakebound.progress import Outcome, Progress, TableProgress, Verdict, write_outcome, write_progress
+from lakebound.run_spec import RunSpec
+
+TICK_SECONDS = 0.2
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--run-spec", required=True)
+    run = RunSpec.model_validate_json(parser.parse_args().run_spec)
+    control, started = run.control, time.time()
+    behaviour = read_json(control.folder / "behaviour.json") or {}
+    asked = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    print(f"fake application {run.app_id} starts", flush=True)
+
+    def end(verdict: Verdict, reason: str, commits: int = 0) -> int:
+        print(f"{verdict}: {reason}", flush=True)
+        outcome = Outcome(
+            app_id=run.app_id, verdict=verdict, reason=reason, commits=commits, started_at=started, ended_at=time.time()
+        )
+        write_outcome(control, outcome)
+        return 0 if verdict in ("stopped", "completed") else 1
+
+    if behaviour.get("refuse"):
+        return end("refused", str(behaviour["refuse"]))
+    lease = acquire(control, run.app_id, run.spec.limits.lease_ttl_seconds)
+    commits = 0
+    try:
+        while True:
+            time.sleep(TICK_SECONDS)
+            age = time.time() - started
+            lease = renew(control, lease)
+            rows = int(age * behaviour.get("rows", 10))
+            commits = commits + 1 if rows else 0
+            table = TableProgress(version=str(commits), committed_at=time.time(), commits=commits, rows=rows)
+            write_progress(
+                control,
+                Progress(
+                    pipeline=run.spec.pipeline,
+                    app_id=run.app_id,
+                    epoch=lease.epoch,
+                    generation=run.generation,
+                    source_hash=run.source_hash,
+                    state="running",
+                    started_at=started,
+                    updated_at=time.time(),
+                    records=rows,
+                    tables={target.id: table for target in run.spec.tables},
+                ),
+            )
+            if age > behaviour.get("die_after_seconds", float("inf")):
+                os._exit(9)
+            if age > behaviour.get("fail_after_seconds", float("inf")):
+                print("ERROR the fake application was told to fail", flush=True)
+                return end("failed", "told to fail", commits)
+            if age > behaviour.get("complete_after_seconds", float("inf")):
+                return end("completed", "nothing more to read", commits)
+            desired = read_desired(control)
+            if asked.is_set() or control.stop_marker(run.app_id).exists() or not desired.wants_app:
+                return end("stopped", "asked to stop", commits)
+            if desired.generation > run.generation:
+                return end("stopped", f"generation {desired.generation} is wanted", commits)
+    finally:
+        release(control, lease)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""Every value is decoded or gets a reason; nothing throws, nothing is half read."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from lakebound.spec import PipelineSpec
+from lakebound_spark.decode import DETAIL, REASON, good_columns, make_decoder, quarantine_columns
+from lakebound_spark.transform import KAFKA_SCHEMA
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "order_id STRING NOT NULL, n INT, placed_at TIMESTAMP, d DOUBLE, items ARRAY<STRUCT<sku: STRING, price: DOUBLE>>"
+
+
+def pipeline(**changes: Any) -> PipelineSpec:
+    body = {
+        "pipeline": "orders",
+        "topics": ["orders"],
+        "connection": {"bootstrap_servers": "nowhere:9092"},
+        "value": {"format": "json", "schema": SCHEMA},
+        "freshness": "1s",
+        "tables": [{"format": "delta", "name": "orders"}],
+    }
+    return PipelineSpec.model_validate(body | changes)
+
+
+def decoded(session: SparkSession, spec: PipelineSpec, *values: bytes | None) -> list[Row]:
+    stamp = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    rows = [(b"key", value, "orders", 0, offset, stamp, 0) for offset, value in enumerate(values)]
+    frame = make_decoder(spec, {"orders": "topic-id"}).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
+    return sorted(frame.collect(), key=lambda row: row["_kafka"]["offset"])
+
+
+BAD: list[tuple[bytes | None, str]] = [
+    (None, "null_value"),
+    (b"", "empty_value"),
+    (b"   ", "not_an_object"),
+    (b"5", "not_an_object"),
+    (b"null", "not_an_object"),
+    (b'[{"order_id":"a"},{"order_id":"b"}]', "not_an_object"),
+    (b'{"order_id":"a",', "malformed_json"),
+    (b'{"order_id":"a"} trailing', "malformed_json"),
+    (b'{"order_id":"a"}{"order_id":"b"}', "malformed_json"),
+    (b'{"order_id":"a"},{"order_id":"b"}', "malformed_json"),
+    (b'{"order_id":"a","items":' + b"[" * 2000 + b"]" * 2000 + b"}", "malformed_json"),
+    (b'{"order_id":"a\xff\xfe"}', "not_utf8"),
+    (b'{"n":1}', "missing_field"),
+    (b'{"order_id":null}', "missing_field"),
+    (b'{"order_id":"a","n":"one"}', "does_not_fit"),
+    (b'{"order_id":"a","n":1.5}', "does_not_fit"),
+    (b'{"order_id":"a","n":true}', "does_not_fit"),
+    (b'{"order_id":"a","n":99999999999}', "does_not_fit"),
+    (b'{"order_id":"a","d":1e400}', "does_not_fit"),
+    (b'{"order_id":"a","items":[{"sku":"x","price":-1e400}]}', "does_not_fit"),
+    (b'{"order_id":"a","items":{}}', "does_not_fit"),
+    (b'{"order_id":"a","items":[{"sku":"x","price":"dear"}]}', "does_not_fit"),
+    (b'{"order_id":"a","placed_at":"yesterday"}', "does_not_fit"),
+]
+GOOD: list[tuple[bytes, str]] = [
+    (b'{"order_id":"a"}', "a"),
+    (b'{"order_id":"a","order_id":"b"}', "b"),
+    (b'{"order_id":7}', "7"),
+    (b'{"order_id":"a","extra":{"deep":[1,2]}}', "a"),
+    (b' {"order_id":"a","d":1.7976931348623157e308} ', "a"),
+    (b'{"order_id":"' + b"x" * (1 << 20) + b'"}', "x" * (1 << 20)),
+]
+
+
+@pytest.fixture(scope="module")
+def rows(session: SparkSession) -> list[Row]:
+    """All values of BAD and GOOD, decoded in one job."""
+    return decoded(session, pipeline(), *(value for value, _ in [*BAD, *GOOD]))
+
+
+@pytest.mark.parametrize("index", range(len(BAD)), ids=[f"{reason}-{index}" for index, (_, reason) in enumerate(BAD)])
+def test_a_value_that_cannot_be_landed_gets_a_reason(rows: list[Row], index: int) -> None:
+    assert rows[index][REASON] == BAD[index][1]
+    assert rows[index][DETAIL]
+
+
+@pytest.mark.parametrize("index", range(len(GOOD)))
+def test_a_value_that_fits_is_landed(rows: list[Row], index: int) -> None:
+    row = rows[len(BAD) + index]
+    assert row[REASON] is None
+    assert row["_parsed"]["order_id"] == GOOD[index][1]
+
+
+def test_every_row_says_where_it_came_from(session: SparkSession) -> None:
+    [row] = decoded(session, pipeline(), b'{"order_id":"a"}')
+    kafka = row["_kafka"]
+    assert (kafka["topic"], kafka["topic_id"], kafka["partition"], kafka["offset"], kafka["ordinal"]) == (
+        "orders",
+        "topic-id",
+        0,
+        0,
+        0,
+    )
+
+
+def test_unknown_fields_go_to_quarantine_when_the_spec_says_so(session: SparkSession) -> None:
+    spec = pipeline(value={"format": "json", "schema": SCHEMA, "unknown_fields": "quarantine"})
+    good, bad = decoded(session, spec, b'{"order_id":"a"}', b'{"order_id":"a","zzz":1,"yyy":2}')
+    assert good[REASON] is None
+    assert (bad[REASON], bad[DETAIL]) == ("unknown_field", "not in the schema: zzz, yyy")
+
+
+def test_tombstones_are_filtered_when_the_spec_says_so(session: SparkSession) -> None:
+    spec = pipeline(null_values="skip")
+    records = session.createDataFrame([(None, None, "orders", 0, 0, datetime.datetime.now(datetime.UTC), 0)], KAFKA_SCHEMA)
+    frame = make_decoder(spec, {"orders": "id"}).decode(records)
+    assert good_columns(frame).count() == 0
+    assert quarantine_columns(frame).count() == 0
+
+
+def test_bytes_are_landed_as_they_are(session: SparkSession) -> None:
+    good, tombstone = decoded(session, pipeline(value={"format": "bytes"}), b"\xff\x00", None)
+    assert (bytes(good["_parsed"]["value"]), bytes(good["_parsed"]["key"])) == (b"\xff\x00", b"key")
+    assert tombstone[REASON] == "null_value"

@@ -1,0 +1,90 @@
+"""A transform is refused where a wider replay would give other rows."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from lakebound.errors import TransformRefusedError
+from lakebound.spec import PipelineSpec
+from lakebound_spark.columns import explode
+from lakebound_spark.transform import Transform, load_transform, may_multiply, planned_output
+
+pytestmark = pytest.mark.spark
+
+
+def pipeline(transform: str | None = None) -> PipelineSpec:
+    return PipelineSpec.model_validate(
+        {
+            "pipeline": "orders",
+            "topics": ["orders"],
+            "connection": {"bootstrap_servers": "nowhere:9092"},
+            "value": {"format": "json", "schema": "order_id STRING NOT NULL, n INT, items ARRAY<STRUCT<sku: STRING>>"},
+            "freshness": "1s",
+            "transform": transform,
+            "tables": [{"format": "delta", "name": "orders"}],
+        }
+    )
+
+
+def numbered(frame: DataFrame) -> DataFrame:
+    return frame.withColumn("row", F.row_number().over(Window.orderBy("n")))
+
+
+@pytest.mark.parametrize(
+    ("transform", "reason"),
+    [
+        (lambda frame: frame.select("order_id"), "loses the column _kafka"),
+        (lambda frame: frame.groupBy("order_id").count(), "loses the column _kafka"),
+        (lambda frame: frame.groupBy("_kafka").count(), "uses Aggregate"),
+        (lambda frame: frame.limit(3), "Limit"),
+        (lambda frame: frame.distinct(), "uses Deduplicate"),
+        (lambda frame: frame.dropDuplicates(["order_id"]), "uses Deduplicate"),
+        (lambda frame: frame.orderBy("n"), "uses Sort"),
+        (numbered, "uses Window"),
+        (lambda frame: frame.sample(0.5), "uses Sample"),
+        (lambda frame: frame.union(frame), "uses Union"),
+        (lambda frame: frame.withColumn("r", F.rand()), "another result each time"),
+        (lambda frame: frame.select("_kafka", F.explode("items")), "explodes without numbering"),
+        (lambda frame: frame.withColumn("_kafka", F.struct(F.lit(1).alias("offset"))), "changes the fields of _kafka"),
+        (lambda frame: frame.select("*", F.col("n").alias("order_id")), "two columns the name order_id"),
+        (lambda frame: frame.select("_kafka", "nowhere"), "fails on the schema"),
+        (lambda frame: frame.collect(), "returns list"),
+    ],
+)
+def test_a_transform_that_would_break_a_replay_is_refused(session: SparkSession, transform: Transform, reason: str) -> None:
+    with pytest.raises(TransformRefusedError, match=reason):
+        planned_output(session, pipeline(), transform)
+
+
+def test_a_transform_that_ignores_its_input_is_refused(session: SparkSession) -> None:
+    other = planned_output(session, pipeline(), lambda frame: frame)
+    with pytest.raises(TransformRefusedError, match="does not use the DataFrame"):
+        planned_output(session, pipeline(), lambda _: session.createDataFrame([], other.schema))
+
+
+def test_projection_filter_and_static_join_are_accepted(session: SparkSession) -> None:
+    names = session.range(3).select(F.col("id").alias("n"), F.lit("x").alias("name"))
+
+    def transform(frame: DataFrame) -> DataFrame:
+        return frame.where("n > 0").join(F.broadcast(names), "n", "left").withColumn("twice", F.col("n") * 2)
+
+    output = planned_output(session, pipeline(), transform)
+    assert {"name", "twice", "_kafka"} <= set(output.columns)
+    assert may_multiply(output)
+
+
+def test_our_explode_numbers_the_rows(session: SparkSession) -> None:
+    output = planned_output(session, pipeline(), lambda frame: explode(frame, "items", "item"))
+    assert may_multiply(output)
+    assert output.columns == ["order_id", "n", "item", "_kafka"]
+
+
+def test_a_plain_pipeline_has_one_row_per_record(session: SparkSession) -> None:
+    assert not may_multiply(planned_output(session, pipeline(), lambda frame: frame))
+
+
+def test_a_transform_that_is_not_there_is_named() -> None:
+    with pytest.raises(TransformRefusedError, match=r"transforms\.nowhere\.clean: cannot be imported"):
+        load_transform(pipeline("transforms.nowhere.clean"))

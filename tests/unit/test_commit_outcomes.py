@@ -1,0 +1,384 @@
+"""Whatever a commit answers, the batch lands once. Real tables of both formats."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from deltalake import CommitProperties, DeltaTable
+from pyiceberg.table.update.snapshot import _OverwriteFiles
+from sqlalchemy.exc import OperationalError
+
+from lakebound import faults
+from lakebound.commit import commit_entry
+from lakebound.errors import (
+    BatchOverlapError,
+    CommitRefusedError,
+    CommitUnknownError,
+    ForeignTableError,
+    LeaseLostError,
+    TopicRecreatedError,
+)
+from lakebound.ledger import ENTRY_KEY, Entry, encode
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+from lakebound.tables import DataFile, LedgerView, open_table
+from lakebound.tables.iceberg_catalog import open_catalog
+from tests.local_tables import Lander, draft, lander, landed_offsets, make_table, places
+
+FORMATS = ("delta", "iceberg")
+
+
+@pytest.fixture(params=FORMATS)
+def spec(request: pytest.FixtureRequest) -> TableSpec:
+    return TableSpec(format=request.param, name="shop.orders")
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Places:
+    return places(tmp_path)
+
+
+@pytest.fixture
+def app(spec: TableSpec, at: Places) -> Lander:
+    """An application of epoch 1 that has opened the table and landed [0, 10)."""
+    make_table(spec, at)
+    opened = lander(spec, at)
+    opened.open()
+    opened.land(0, 10)
+    return opened
+
+
+def test_batches_land_one_after_another(app: Lander) -> None:
+    for start in range(10, 50, 10):
+        assert app.land(start, start + 10).attempts == 1
+    assert landed_offsets(app.table) == list(range(50))
+    assert [found.entry.kind for found in app.table.entries()] == ["land"] * 5 + ["open", "genesis"]
+    assert app.table.read_ledger() == app.view
+
+
+def test_a_stale_handle_is_refused(app: Lander, spec: TableSpec, at: Places) -> None:
+    stale = lander(spec, at)
+    files = stale.write(10, 20)
+    app.land(10, 20)
+    with pytest.raises(CommitRefusedError):
+        stale.table.commit(files, draft(10, 20))
+    assert landed_offsets(app.table) == list(range(20))
+
+
+def test_a_handle_that_has_not_read_the_ledger_is_refused(app: Lander, spec: TableSpec, at: Places) -> None:
+    with pytest.raises(CommitRefusedError, match="not read"):
+        open_table(spec, at).commit([], draft(0, 0, epoch=9))
+
+
+def test_a_stale_application_is_told_that_its_batch_has_landed(app: Lander, spec: TableSpec, at: Places) -> None:
+    stale = lander(spec, at)
+    app.land(10, 20)
+    with pytest.raises(BatchOverlapError, match="5 offsets"):
+        stale.land(15, 25)
+    stale.view = stale.table.read_ledger()
+    stale.land(20, 25)
+    assert landed_offsets(app.table) == list(range(25))
+
+
+@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
+def test_a_commit_that_answers_with_an_error_lands_once(app: Lander, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    rule = faults.Rule("fail", point, app.table.spec.format, 1)
+    monkeypatch.setattr(faults, "_rules", lambda: (rule,))
+    monkeypatch.setattr(faults, "_seen", type(faults._seen)())
+    committed = app.land(10, 20)
+    assert committed.attempts == (2 if point == "before_commit" else 1)
+    assert landed_offsets(app.table) == list(range(20))
+    app.land(20, 30)
+    assert landed_offsets(app.table) == list(range(30))
+    assert app.table.read_ledger() == app.view
+
+
+def test_an_error_after_which_the_ledger_cannot_be_read_at_first(app: Lander, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, read = app.table.commit, app.table.read_ledger
+    outage = iter([OSError("disk away"), OSError("disk away")])
+
+    def commit_then_fail(files: Sequence[DataFile], entry: Entry) -> str:
+        commit(files, entry)
+        raise OSError("connection reset")
+
+    def read_in_an_outage() -> LedgerView:
+        for error in outage:
+            raise error
+        return read()
+
+    monkeypatch.setattr(app.table, "commit", commit_then_fail)
+    monkeypatch.setattr(app.table, "read_ledger", read_in_an_outage)
+    app.land(10, 20)
+    assert landed_offsets(app.table) == list(range(20))
+
+
+def test_a_ledger_that_stays_unreadable_is_an_unknown_outcome(app: Lander, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> LedgerView:
+        raise OSError("disk away")
+
+    monkeypatch.setattr(app.table, "commit", fail)
+    monkeypatch.setattr(app.table, "read_ledger", fail)
+    with pytest.raises(CommitUnknownError, match="cannot be read"):
+        commit_entry(
+            app.table,
+            app.view,
+            [],
+            draft(10, 20),
+            own_epoch=1,
+            check_lease=lambda: None,
+            attempts=3,
+            reread_seconds=0.2,
+        )
+
+
+def test_attempts_are_bounded_and_waited_for_longer_each_time(app: Lander, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    checks: list[int] = []
+
+    def fail(*_: object) -> str:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(app.table, "commit", fail)
+    with pytest.raises(CommitUnknownError, match="disk full"):
+        commit_entry(
+            app.table,
+            app.view,
+            [],
+            draft(10, 20),
+            own_epoch=1,
+            check_lease=lambda: checks.append(1),
+            attempts=4,
+            on_commit_wait=waits.append,
+        )
+    assert len(checks) == 4 and len(waits) == 3 and waits == sorted(waits)
+    assert landed_offsets(app.table) == list(range(10))
+
+
+def test_the_lease_is_looked_at_before_another_attempt(app: Lander, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> None:
+        raise LeaseLostError("orders", 1, 2)
+
+    def fail(*_: object) -> str:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(app.table, "commit", fail)
+    with pytest.raises(LeaseLostError):
+        commit_entry(app.table, app.view, [], draft(10, 20), own_epoch=1, check_lease=lost, attempts=4)
+
+
+@pytest.mark.parametrize("lands_first", [False, True])
+def test_a_zombie_is_refused_by_the_table(app: Lander, spec: TableSpec, at: Places, lands_first: bool) -> None:
+    """Its handle, ledger and files are older than the second application's ``open`` entry."""
+    files = app.write(10, 20)
+    second = lander(spec, at, epoch=2)
+    second.open()
+    if lands_first:
+        second.land(10, 30)
+    with pytest.raises(LeaseLostError, match="epoch 2"):
+        app.land(10, 20, files)
+    with pytest.raises(LeaseLostError):
+        app.land(10, 20, files)
+    end = 30 if lands_first else 10
+    assert landed_offsets(second.table) == list(range(end))
+    assert second.table.read_ledger().epoch == 2
+
+
+def test_a_zombie_that_reads_the_ledger_anew_is_refused_too(app: Lander, spec: TableSpec, at: Places) -> None:
+    lander(spec, at, epoch=2).open()
+    view = app.table.read_ledger()
+    with pytest.raises(CommitRefusedError, match="epoch 2"):
+        app.table.commit([], draft(10, 20, epoch=1))
+    app.view = view
+    with pytest.raises(LeaseLostError):
+        app.land(10, 20)
+
+
+def test_a_zombie_whose_commit_succeeded_unheard_ends_and_the_batch_is_there_once(
+    app: Lander, spec: TableSpec, at: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = app.table.commit
+
+    def commit_then_fail(files: Sequence[DataFile], entry: Entry) -> str:
+        commit(files, entry)
+        lander(spec, at, epoch=2).open()
+        raise OSError("connection reset")
+
+    monkeypatch.setattr(app.table, "commit", commit_then_fail)
+    with pytest.raises(LeaseLostError):
+        app.land(10, 20)
+    second = lander(spec, at, epoch=2)
+    assert second.view.coverage["orders"].partitions == {0: ((0, 20),)}
+    assert landed_offsets(second.table) == list(range(20))
+
+
+def test_a_commit_right_after_ours_is_not_stepped_over(
+    app: Lander, spec: TableSpec, at: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another application opens the table between our commit and the refresh of our handle."""
+    if spec.format == "delta":
+        advance = app.table._advance  # type: ignore[attr-defined]
+
+        def late(version: int) -> None:
+            lander(spec, at, epoch=2).open()
+            advance(version)
+
+        monkeypatch.setattr(app.table, "_advance", late)
+    app.land(10, 20)
+    monkeypatch.undo()
+    if spec.format == "iceberg":
+        lander(spec, at, epoch=2).open()
+    with pytest.raises(LeaseLostError):
+        app.land(20, 30)
+    assert landed_offsets(app.table) == list(range(20))
+
+
+def test_another_pipelines_table_is_refused(app: Lander) -> None:
+    foreign = draft(10, 20).model_copy(update={"pipeline": "returns"})
+    with pytest.raises(ForeignTableError):
+        commit_entry(app.table, app.view, [], foreign, own_epoch=1, check_lease=lambda: None, attempts=1)
+
+
+def test_a_recreated_topic_is_refused(app: Lander) -> None:
+    other = draft(10, 20).model_dump(mode="json")
+    other["range"]["orders"]["topic_id"] = "another"
+    with pytest.raises(TopicRecreatedError):
+        commit_entry(
+            app.table,
+            app.view,
+            [],
+            Entry.model_validate(other),
+            own_epoch=1,
+            check_lease=lambda: None,
+            attempts=1,
+        )
+
+
+def change_property(spec: TableSpec, at: Places) -> None:
+    """A metadata change by somebody else."""
+    if spec.format == "delta":
+        DeltaTable(str(at.delta_path(spec))).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+    else:
+        other = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(spec.name)
+        with other.transaction() as transaction:
+            transaction.set_properties({"owner": "somebody"})
+
+
+def carried(app: Lander) -> str:
+    assert app.view.entry is not None
+    return encode(app.view.entry.model_copy(update={"kind": "carry"}))
+
+
+def compact(spec: TableSpec, at: Places, text: str) -> Callable[[], None]:
+    """Prepare a compaction that carries the entry on; the commit is done by calling what is returned."""
+    if spec.format == "delta":
+        table = DeltaTable(str(at.delta_path(spec)))
+        properties = CommitProperties(custom_metadata={"userMetadata": text})
+        return lambda: _ignore(table.optimize.compact(commit_properties=properties))
+    table = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(spec.name)
+
+    def replace() -> None:
+        rows = table.scan().to_arrow()
+        transaction = table.transaction()
+        update: _OverwriteFiles = transaction.update_snapshot(snapshot_properties={ENTRY_KEY: text}).overwrite()
+        with update as overwrite:
+            for task in table.scan().plan_files():
+                overwrite.delete_data_file(task.file)
+        transaction.append(rows, snapshot_properties={ENTRY_KEY: text})
+        transaction.commit_transaction()
+
+    return replace
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+def test_a_metadata_change_meanwhile_does_not_stop_the_batch(app: Lander, spec: TableSpec, at: Places) -> None:
+    files = app.write(10, 20)
+    change_property(spec, at)
+    app.land(10, 20, files)
+    change_property(spec, at)
+    app.land(20, 30)
+    assert landed_offsets(app.table) == list(range(30))
+
+
+def test_a_compaction_meanwhile_does_not_stop_the_batch(app: Lander, spec: TableSpec, at: Places) -> None:
+    app.land(10, 20)
+    files = app.write(20, 30)
+    compact(spec, at, carried(app))()
+    committed = app.land(20, 30, files)
+    assert committed.attempts == 2
+    assert landed_offsets(app.table) == list(range(30))
+    assert app.table.read_ledger().coverage["orders"].partitions == {0: ((0, 30),)}
+
+
+def test_a_compaction_that_a_batch_overtook_does_not_take_the_ledger_back(at: Places) -> None:
+    """Delta rebases a compaction onto the batch that landed while it worked; the entry that it carries is then an old one."""
+    spec = TableSpec(format="delta", name="shop.orders")
+    make_table(spec, at)
+    app = lander(spec, at)
+    app.land(0, 10)
+    app.land(10, 20)
+    overtaken = compact(spec, at, carried(app))
+    app.land(20, 30)
+    overtaken()
+    found = next(iter(lander(spec, at).table.entries())).entry
+    assert found.kind == "carry" and found.coverage["orders"].partitions == {0: ((0, 20),)}
+    again = lander(spec, at)
+    assert again.view.coverage["orders"].partitions == {0: ((0, 30),)}
+    again.land(30, 40)
+    assert landed_offsets(again.table) == list(range(40))
+
+
+def test_a_locked_catalog_is_waited_for(at: Places) -> None:
+    spec = TableSpec(format="iceberg", name="shop.orders")
+    make_table(spec, at)
+    app = lander(spec, at)
+    app.land(0, 10)
+    files = app.write(10, 20)
+    database = Path(at.iceberg_catalog_uri.removeprefix("sqlite:///"))
+    connection = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
+    connection.execute("BEGIN EXCLUSIVE")
+    release = threading.Timer(6.0, connection.execute, args=("ROLLBACK",))
+    release.start()
+    try:
+        committed = app.land(10, 20, files)
+    finally:
+        release.join()
+        connection.close()
+    assert committed.attempts == 1
+    assert landed_offsets(app.table) == list(range(20))
+
+
+def test_a_catalog_that_gives_up_waiting_lands_the_batch_once(at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = TableSpec(format="iceberg", name="shop.orders")
+    make_table(spec, at)
+    app = lander(spec, at)
+    app.land(0, 10)
+    catalog = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
+    swap = catalog._swap
+    answers = iter([OperationalError("UPDATE", {}, Exception("database is locked"))] * 2)
+
+    def locked(*arguments: object) -> None:
+        for error in answers:
+            raise error
+        swap(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(catalog, "_swap", locked)
+    assert app.land(10, 20).attempts == 3
+    assert landed_offsets(app.table) == list(range(20))
+
+
+def test_the_entry_stands_where_other_tools_look_for_it(at: Places) -> None:
+    delta = TableSpec(format="delta", name="shop.orders")
+    make_table(delta, at)
+    app = lander(delta, at)
+    app.land(0, 10)
+    newest = DeltaTable(str(at.delta_path(delta))).history(1)[0]
+    assert json.loads(newest["userMetadata"])["lakebound"]["commit"] == app.view.entry.commit  # type: ignore[union-attr]
+    assert DeltaTable(str(at.delta_path(delta))).transaction_version("lakebound") >= 2**40
