@@ -153,12 +153,12 @@ def report(plan: Plan, results: list[Result]) -> str:
     lines = [
         "# Freshness",
         "",
-        f"Made by `make bench-freshness` on {date.today()}; {os.cpu_count()} cores, {platform.machine()}, broker and generator on",
-        f"the same machine. {plan.rate:,} records/s of about {plan.record_bytes} B into {PARTITIONS} partitions, trigger `0ms`, one",
-        f"Delta and one Iceberg table; {plan.seconds:.0f} s after {plan.warm_up_seconds:.0f} s of warm-up, {plan.rounds} alternating",
-        "rounds. Freshness is the moment at which an outside reader first sees the commit, minus the record's CreateTime. The bare",
-        "loop is the same decoding, transform and Arrow hand-over, with the two libraries' own writers in two threads, without",
-        "ledger, lease, fences, counts and progress.",
+        f"Made by `make bench-freshness` on {date.today()}; {os.cpu_count()} cores, {platform.machine()}, broker and generator",
+        f"on the same machine. {plan.rate:,} records/s of about {plan.record_bytes} B into {PARTITIONS} partitions, trigger",
+        f"`0ms`, one Delta and one Iceberg table; {plan.seconds:.0f} s after {plan.warm_up_seconds:.0f} s of warm-up,",
+        f"{plan.rounds} alternating rounds. Freshness is when an outside reader first sees the commit, minus the",
+        "record's CreateTime. The bare loop is the same decoding, transform and Arrow hand-over, with the two libraries' own",
+        "writers in two threads, without ledger, lease, fences, counts and progress.",
         "",
         "| arm | table | mean ms | p50 | p95 | p99 | max | rows | commits | files | CPU s | RSS MB |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
@@ -167,7 +167,7 @@ def report(plan: Plan, results: list[Result]) -> str:
         for table, seen in result.tables.items():
             figures = [seen.mean_ms, seen.p50_ms, seen.p95_ms, seen.p99_ms, seen.max_ms]
             lines.append(
-                f"| {result.arm} | {table} | {' | '.join(f'{figure:.0f}' for figure in figures)} | {seen.rows} | {seen.commits} "
+                f"| {result.arm} | {table} | {' | '.join(f'{f:.0f}' for f in figures)} | {seen.rows} | {seen.commits} "
                 f"| {seen.files} | {result.cpu_seconds:.1f} | {result.peak_rss_megabytes} |"
             )
     lines += ["", "| Lakebound ÷ bare loop, medians | mean | p50 | p95 | p99 | CPU s |", "|---|---|---|---|---|---|"]

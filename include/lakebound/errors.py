@@ -227,3 +227,10 @@ class NotAcknowledgedError(LakeboundError):
 
     def __init__(self, count: int, reason: str) -> None:
         super().__init__(f"{count} records were not acknowledged by Kafka ({reason}); check the broker and the topic")
+
+
+class UnknownTableError(LakeboundError):
+    """A pipeline has no table of the name that was asked for, or several."""
+
+    def __init__(self, pipeline: str, name: str, known: list[str]) -> None:
+        super().__init__(f"pipeline {pipeline!r} has not one table {name!r}; its tables: {', '.join(known)}")

@@ -58,6 +58,7 @@ class FreshnessObserver:
         self._places = places
         self._tables = list(tables)
         self._ended = threading.Event()
+        self._started_at_ms = time.time() * 1000
         self._delta_seen: dict[str, dict[int, float]] = {spec.id: {} for spec in tables if spec.format == "delta"}
         self._iceberg_seen: dict[str, list[float]] = {spec.id: [] for spec in tables if spec.format == "iceberg"}
         self._threads = [threading.Thread(target=self._watch, args=(spec,), daemon=True) for spec in tables]
@@ -142,14 +143,16 @@ class FreshnessObserver:
         if current is None or not changes:
             return
         made_at_ms = {snapshot.snapshot_id: float(snapshot.timestamp_ms) for snapshot in table.snapshots()}
+        files: dict[int, list[Path]] = {}
+        # By entry, not by manifest: commits merge small manifests now and then.
         for manifest in current.manifests(table.io):
-            made = made_at_ms.get(manifest.added_snapshot_id or 0)
+            for entry in manifest.fetch_manifest_entry(table.io):
+                files.setdefault(entry.snapshot_id or 0, []).append(Path(urlparse(entry.data_file.file_path).path))
+        for snapshot_id, added in files.items():
+            made = made_at_ms.get(snapshot_id)
             index = bisect_left(changes, made) if made is not None else len(changes)
-            if made is None or index == len(changes) or made < changes[0] - 60_000:
-                continue
-            entries = manifest.fetch_manifest_entry(table.io)
-            files = (Path(urlparse(entry.data_file.file_path).path) for entry in entries)
-            yield _Commit(changes[index], tuple(files))
+            if made is not None and index < len(changes) and made >= self._started_at_ms:
+                yield _Commit(changes[index], tuple(added))
 
 
 def _freshness(commits: list[_Commit], produced_after_ms: float) -> Freshness | None:

@@ -96,6 +96,20 @@ def load_file(path: Path, settings: Settings | None = None) -> PipelineSpec:
     return spec
 
 
+def problem_line(path: Path, mistake: Mistake) -> str:
+    """Return ``FILE:LINE: FIELD: what is wrong``."""
+    cwd = Path.cwd()
+    shown = path.relative_to(cwd) if path.is_relative_to(cwd) else path
+    name = field_name(mistake.keys)
+    return f"{shown}:{mistake.line}: " + (f"{name}: " if name else "") + mistake.what
+
+
+def path_of(pipeline: str, settings: Settings) -> Path:
+    """Return the file that declares the pipeline, or would."""
+    known = (settings.pipelines / f"{pipeline}{suffix}" for suffix in SUFFIXES)
+    return next((path for path in known if path.is_file()), settings.pipelines / f"{pipeline}{SUFFIXES[0]}")
+
+
 def _places(where: Settings | Path) -> tuple[Path, str]:
     if isinstance(where, Settings):
         return where.pipelines, where.kafka
@@ -107,10 +121,10 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
     try:
         source = read_yaml(path)
     except UnreadableYamlError as exc:
-        return None, [_line(path, exc.mistake)]
+        return None, [problem_line(path, exc.mistake)]
     if not isinstance(source.root, dict):
         found = "is empty" if source.root is None else f"holds a {type(source.root).__name__}"
-        return None, [_line(path, Mistake(1, f"{found}; a pipeline is keys and values, beginning with pipeline: NAME"))]
+        return None, [problem_line(path, Mistake(1, f"{found}; a pipeline is keys and values, beginning with pipeline: NAME"))]
     environment = {**os.environ, "LAKEBOUND_KAFKA": kafka}
     mistakes = [*source.mistakes]
     body = {**source.root, "connection": _expanded(source, environment, mistakes)}
@@ -124,7 +138,7 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
     if spec is not None and spec.pipeline != path.stem:
         what = f"is {spec.pipeline!r}, but the file is {path.name}; a pipeline's file has its name"
         mistakes.append(Mistake(source.line_of(("pipeline",)), what, ("pipeline",)))
-    lines = [_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
+    lines = [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
     return (None, lines) if lines else (spec, [])
 
 
@@ -165,7 +179,9 @@ def _claimed_twice(specs: Mapping[Path, PipelineSpec]) -> dict[Path, list[str]]:
     for claim, paths in claims.items():
         for path in paths if len(paths) > 1 else ():
             others = ", ".join(sorted({other.name for other in paths if other != path})) or "the same file"
-            found[path].append(_line(path, Mistake(_claim_line(path, claim), f"{claim} is also named in {others}")))
+            found[path].append(
+                problem_line(path, Mistake(_claim_line(path, claim), f"{claim} is also named in {others}"))
+            )
     return found
 
 
@@ -186,10 +202,3 @@ def _claim_line(path: Path, claim: str) -> int:
         if found and name in (f"{found['format']}:{found['name']}", f"{found['format']}:default.{found['name']}"):
             return source.line_of(keys)
     return 1
-
-
-def _line(path: Path, mistake: Mistake) -> str:
-    cwd = Path.cwd()
-    shown = path.relative_to(cwd) if path.is_relative_to(cwd) else path
-    name = field_name(mistake.keys)
-    return f"{shown}:{mistake.line}: " + (f"{name}: " if name else "") + mistake.what

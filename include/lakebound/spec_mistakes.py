@@ -16,6 +16,21 @@ _PASSWORD: Keys = ("connection", "sasl", "password")
 _NOT_A_PASSWORD = "names where the secret is, {env: NAME} or {file: PATH}; the password itself does not belong in this file"
 # Of `value`, by its format: they appear in Pydantic's locations, but not in the YAML.
 _TAGS = ("json", "bytes")
+_SHAPES = {
+    "model_type": "keys and values",
+    "model_attributes_type": "keys and values",
+    "dict_type": "keys and values",
+    "tuple_type": "a list",
+    "string_type": "text",
+}
+_EMPTY = "must not be empty"
+_FIXED = {
+    "missing": "is missing",
+    "too_short": _EMPTY,
+    "string_too_short": _EMPTY,
+    "invalid_key": "a key must be text",
+    "string_pattern_mismatch": "must be lower-case letters, digits and _, beginning with a letter, at most 63 characters",
+}
 
 
 def describe(error: ValidationError, source: YamlSource) -> list[Mistake]:
@@ -25,7 +40,13 @@ def describe(error: ValidationError, source: YamlSource) -> list[Mistake]:
         tag, keys = _keys(detail["loc"])
         keys, what = _words(detail, keys, tag)
         found.setdefault((keys, what), Mistake(source.line_of(keys), what, keys))
-    return list(found.values())
+    mistakes = list(found.values())
+    # Pydantic calls a list too short, too, when its items are wrong.
+    return [mistake for mistake in mistakes if mistake.what != _EMPTY or not any(_is_below(m, mistake) for m in mistakes)]
+
+
+def _is_below(mistake: Mistake, other: Mistake) -> bool:
+    return len(mistake.keys) > len(other.keys) and mistake.keys[: len(other.keys)] == other.keys
 
 
 def field_name(keys: Keys) -> str:
@@ -51,20 +72,12 @@ def _words(detail: ErrorDetails, keys: Keys, tag: str | None) -> tuple[Keys, str
         return _PASSWORD, _NOT_A_PASSWORD
     if kind == "extra_forbidden":
         return keys, _unknown_key(keys, tag)
-    if kind == "missing":
-        return keys, "is missing"
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         return (*keys, "format"), "is missing: json or bytes" if kind == "union_tag_not_found" else "must be json or bytes"
-    if kind in ("model_type", "model_attributes_type", "dict_type"):
-        return keys, f"must be keys and values{_instead(detail, keys)}"
-    if kind in ("tuple_type", "list_type"):
-        return keys, f"must be a list{_instead(detail, keys)}"
-    if kind == "string_type":
-        return keys, f"must be text{_instead(detail, keys)}"
-    if kind == "string_pattern_mismatch":
-        return keys, "must be lower-case letters, digits and _, beginning with a letter, at most 63 characters"
-    if kind == "too_short":
-        return keys, "must not be empty"
+    if kind in _SHAPES:
+        return keys, f"must be {_SHAPES[kind]}{_instead(detail, keys)}"
+    if kind in _FIXED:
+        return keys, _FIXED[kind]
     if kind == "literal_error":
         return keys, f"must be {str(context['expected']).replace(chr(39), '')}{_instead(detail, keys)}"
     return keys, detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")

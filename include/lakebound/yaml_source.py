@@ -89,7 +89,7 @@ class _Reader:
             node = self._loader.get_single_node()
             root = None if node is None else self._value(node, (), ())
         finally:
-            self._loader.dispose()  # type: ignore[no-untyped-call]
+            self._loader.dispose()
         return YamlSource(root, self._lines, tuple(self._mistakes))
 
     def _value(self, node: Node, keys: Keys, around: tuple[int, ...]) -> Any:
@@ -125,7 +125,7 @@ class _Reader:
         if not isinstance(node, ScalarNode):
             raise yaml.MarkedYAMLError(problem="a key must be plain text", problem_mark=node.start_mark)
         try:
-            return self._loader.construct_object(node)  # type: ignore[no-untyped-call]
+            return self._loader.construct_object(node)
         except ValueError as exc:  # such as the date 2026-99-99
             raise yaml.MarkedYAMLError(problem=f"not a value: {exc}", problem_mark=node.start_mark) from None
 

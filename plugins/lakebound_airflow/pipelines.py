@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from lakebound.load import find_pipeline, load_pipelines
-
 from lakebound.control import ControlFolder
+from lakebound.load import load_pipeline, load_pipelines
 from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec
 
 
 def valid_specs(settings: Settings | None = None) -> list[PipelineSpec]:
     """Return the pipelines whose YAML is right; a wrong file keeps none of the others from loading."""
-    return list(load_pipelines((settings or load_settings()).pipelines).specs.values())
+    return list(load_pipelines(settings or load_settings()).specs.values())
 
 
 def problems(settings: Settings | None = None) -> list[str]:
     """Return what is wrong with the YAML files, a line per mistake: file, line, field."""
-    return list(load_pipelines((settings or load_settings()).pipelines).problems)
+    return list(load_pipelines(settings or load_settings()).problems)
 
 
 def spec_of(pipeline: str, settings: Settings) -> PipelineSpec:
@@ -26,7 +25,7 @@ def spec_of(pipeline: str, settings: Settings) -> PipelineSpec:
         InvalidSpecError: Its YAML is wrong.
         UnknownPipelineError: No file declares it.
     """
-    return find_pipeline(pipeline, settings.pipelines)
+    return load_pipeline(pipeline, settings)
 
 
 def control_of(pipeline: str, settings: Settings) -> ControlFolder:

@@ -12,6 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 from sqlalchemy.exc import OperationalError
+from tests.local_tables import Lander, draft, landed_offsets, lander, make_table, places
 
 from lakebound import faults
 from lakebound.commit import commit_entry
@@ -28,7 +29,6 @@ from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import DataFile, LedgerView, open_table
 from lakebound.tables.iceberg_catalog import open_catalog
-from tests.local_tables import Lander, draft, lander, landed_offsets, make_table, places
 
 FORMATS = ("delta", "iceberg")
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ def members(found: list[Interval] | Intervals) -> set[int]:
 def test_merge_keeps_every_offset_and_is_sorted_disjoint_and_not_adjacent(found: list[Interval]) -> None:
     merged = merge(found)
     assert members(merged) == members(found)
-    assert all(before[1] < after[0] for before, after in zip(merged, merged[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(merged))
     assert merge(merged) == merged
 
 

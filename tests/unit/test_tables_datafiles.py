@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.expressions import EqualTo
+from tests.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, places, rows
 
 from lakebound.errors import TableMismatchError
 from lakebound.run_spec import Places
@@ -21,7 +22,6 @@ from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_TYPE, Table, open_table
 from lakebound.tables.datafiles import HIVE_NULL, delta_partition_value, list_data_files, write_data_files
 from lakebound.tables.iceberg_catalog import open_catalog
-from tests.local_tables import SCHEMA, Lander, genesis, lander, landed_offsets, make_table, places, rows
 
 
 @pytest.fixture
@@ -111,9 +111,10 @@ def test_partition_values_of_each_type_come_back(name: str, format_: Any, at: Pl
     app = lander(spec, at)
     app.land(0, 3, write_data_files(batch, app.table.data_folder(), spec, "t"))
     found = content(spec, at)
-    assert found.select(["id", "key"]).cast(pa.schema([schema.field("id"), schema.field("key")])).to_pylist() == batch.select(
-        ["id", "key"]
-    ).to_pylist()
+    assert (
+        found.select(["id", "key"]).cast(pa.schema([schema.field("id"), schema.field("key")])).to_pylist()
+        == batch.select(["id", "key"]).to_pylist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,13 @@ def test_each_iceberg_transform_splits_as_iceberg_does(field: str, groups: int, 
             pa.field("_kafka", KAFKA_TYPE),
         ]
     )
-    moments = ["1969-12-31T23:59:59", "1970-01-01T00:00:00", "1970-01-01T23:30:00", "1970-01-02T00:00:00", "1970-02-01T00:00:00"]
+    moments = [
+        "1969-12-31T23:59:59",
+        "1970-01-01T00:00:00",
+        "1970-01-01T23:30:00",
+        "1970-01-02T00:00:00",
+        "1970-02-01T00:00:00",
+    ]
     batch = pa.table(
         {
             "id": range(5),
@@ -235,13 +242,15 @@ def test_helper_folders_of_an_iceberg_table_are_no_columns(at: Places) -> None:
 
 
 def test_a_missing_partition_folder_is_named(at: Places) -> None:
-    for spec, partitions, missing in (
-        (delta("city"), {}, "no city"),
-        (delta("city"), {"town": "x"}, "no city"),
-        (delta(), {"town": "x"}, "strange town"),
-        (iceberg("day(at)"), {}, "no _lb_p0"),
+    for number, (spec, partitions, missing) in enumerate(
+        (
+            (delta("city"), {}, "no city"),
+            (delta("city"), {"town": "x"}, "no city"),
+            (delta(), {"town": "x"}, "strange town"),
+            (iceberg("day(at)"), {}, "no _lb_p0"),
+        )
     ):
-        table = make_table(TableSpec(format=spec.format, name="shop.any"), places(at.home / missing / spec.format))
+        table = make_table(TableSpec(format=spec.format, name="shop.any"), places(at.home / str(number)))
         written = table.data_folder() / "lb-1"
         spark_writes(table, written, rows(0, 1), partitions)
         with pytest.raises(TableMismatchError, match=missing):

@@ -8,13 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-
-from lakebound.errors import BadEntryError, NoLedgerError, TableMismatchError, TableRestoredError
-from lakebound.ledger import ENTRY_KEY, TopicOffsets, encode
-from lakebound.run_spec import Places
-from lakebound.spec import TableSpec
-from lakebound.tables import LedgerView, Table, open_table
-from lakebound.tables.iceberg_catalog import make_namespace, open_catalog
 from tests.local_tables import (
     SCHEMA,
     TOPIC,
@@ -22,13 +15,20 @@ from tests.local_tables import (
     Lander,
     draft,
     genesis,
-    lander,
     landed_offsets,
+    lander,
     make_table,
     offsets,
     places,
     rows,
 )
+
+from lakebound.errors import BadEntryError, NoLedgerError, TableMismatchError, TableRestoredError
+from lakebound.ledger import ENTRY_KEY, TopicOffsets, encode
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+from lakebound.tables import LedgerView, Table, open_table
+from lakebound.tables.iceberg_catalog import make_namespace, open_catalog
 
 
 @pytest.fixture(params=["delta", "iceberg"])
@@ -189,7 +189,7 @@ def test_a_delta_restore_with_a_reset_entry_counts(delta: TableSpec, at: Places)
     app = three_batches(delta, at)
     reset = draft(0, 0, epoch=2, kind="reset").model_copy(update={"coverage": offsets(0, 10)})
     properties = CommitProperties(custom_metadata={"userMetadata": encode(reset)})
-    delta_handle(delta, at).restore(2 - 1, commit_properties=properties)
+    delta_handle(delta, at).restore(1, commit_properties=properties)
     again = lander(delta, at, epoch=2)
     assert again.view.coverage == offsets(0, 10)
     again.land(10, 15)

@@ -30,7 +30,7 @@ ORPHAN_DEADLINE_SECONDS = 10.0
 
 T = TypeVar("T")
 
-# Handles of this interpreter's own children: asking them is what lets the kernel forget a child that has ended.
+# Handles of this interpreter's own children.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -111,21 +111,21 @@ def start(
 
 def is_alive(record: ProcessRecord) -> bool:
     """Return whether the very process of this record still runs; a zombie does not."""
-    try:
-        process = psutil.Process(record.pid)
-        alive = _is_same(process, record) and is_living(process)
-    except psutil.NoSuchProcess:
-        alive = False
-    # A child of this interpreter stays a zombie until its parent has asked for its end.
-    if not alive and (child := _children.get(record.pid)) is not None and child.poll() is not None:
+    leader = _leader(record)
+    if leader and (child := _children.get(record.pid)) is not None:
+        # Asking is what lets the kernel forget a child that has ended.
+        if child.poll() is None:
+            return True
         del _children[record.pid]
-    return alive
+        return False
+    return any(is_living(process) for process in leader)
 
 
 def is_living(process: psutil.Process) -> bool:
     """Return whether a process of psutil still runs; a zombie, which only waits for its parent, does not."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        # The main thread of a JVM may be gone while others still write and listen.
+        return process.is_running() and (process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
     except psutil.NoSuchProcess:
         return False
 
@@ -244,6 +244,6 @@ def _is_same(process: psutil.Process, record: ProcessRecord) -> bool:
 
 def _is_living_member(process: psutil.Process, session: int) -> bool:
     try:
-        return os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.NoSuchProcess, ProcessLookupError, PermissionError):
+        return os.getsid(process.pid) == session and is_living(process)
+    except (ProcessLookupError, PermissionError):
         return False

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -34,7 +33,6 @@ from lakebound.tables.statistics import delta_statistics
 _EPOCH = 2**40
 _CHECKPOINT_EVERY = 50
 _HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-_PATH_CHARACTERS = "/!$&'()*+,;=:@-._~"
 
 
 class DeltaLakeTable:
@@ -182,7 +180,7 @@ class DeltaLakeTable:
 
     def _action(self, file: DataFile, columns: frozenset[tuple[str, ...]]) -> AddAction:
         return AddAction(
-            path=quote(file.path.relative_to(self._path).as_posix(), safe=_PATH_CHARACTERS),
+            path=file.path.relative_to(self._path).as_posix(),  # deltalake itself encodes it as a URI
             size=file.size_bytes,
             partition_values=dict(file.partition),
             modification_time=int(time.time() * 1000),

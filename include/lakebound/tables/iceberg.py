@@ -38,7 +38,7 @@ from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE, CommittedEntry, DataFile, LedgerView, ReconstructedCoverage
 from lakebound.tables.entries import counting, read_entry
 from lakebound.tables.iceberg_append import append
-from lakebound.tables.iceberg_catalog import LedgerCatalog, for_commits, make_namespace, open_catalog
+from lakebound.tables.iceberg_catalog import LedgerCatalog, make_namespace, open_catalog, slim
 from lakebound.tables.reconstruction import FileRange, from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 
@@ -103,7 +103,7 @@ class IcebergTable:
         """Refresh the handle and return the entry that counts."""
         handle = self._table()
         handle.refresh()
-        handle.metadata = for_commits(handle.metadata)
+        handle.metadata = slim(handle.metadata)
         found = counting(self.entries())
         snapshot = handle.current_snapshot()
         if found is None and snapshot is not None and _has_rows(snapshot, handle):
@@ -175,7 +175,7 @@ class IcebergTable:
     def _table(self) -> PyIcebergTable:
         if self._handle is None:
             self._handle = self._current()
-            self._handle.metadata = for_commits(self._handle.metadata)
+            self._handle.metadata = slim(self._handle.metadata)
         return self._handle
 
     def _current(self) -> PyIcebergTable:

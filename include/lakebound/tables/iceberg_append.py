@@ -29,7 +29,15 @@ from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
-from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+)
+
+from lakebound.tables.iceberg_catalog import slim
 
 _MERGED_AT_ONCE = 10
 _LARGEST_MERGED = 1000
@@ -55,7 +63,7 @@ def append(table: Table, files: Sequence[DataFile], properties: Mapping[str, str
         appending.delete_written()
         raise
     before = table.metadata
-    table.metadata, table.metadata_location = response.metadata, response.metadata_location
+    table.metadata, table.metadata_location = slim(response.metadata), response.metadata_location
     _delete_dropped_metadata(table, before)
     return snapshot
 
@@ -167,14 +175,23 @@ class _Append:
 
 
 def _updates(metadata: TableMetadata, parent: int | None, snapshot: Snapshot) -> tuple[Any, Any]:
-    """Return the requirements and updates of a commit whose parent must still be the table's current snapshot."""
+    """Return the requirements and updates of a commit whose parent must still be the table's current snapshot.
+
+    Data files carry no field ids, so a table that was made by somebody else gets the name mapping by which they are read.
+    """
     head = {"ref-name": MAIN_BRANCH, "snapshot-id": snapshot.snapshot_id, "type": SnapshotRefType.BRANCH}
+    mapping = {TableProperties.DEFAULT_NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()}
+    has_mapping = TableProperties.DEFAULT_NAME_MAPPING in metadata.properties
     return (
         (
             AssertTableUUID(uuid=metadata.table_uuid),
             AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": parent}),
         ),
-        (AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(head)),
+        (
+            *(() if has_mapping else (SetPropertiesUpdate(updates=mapping),)),
+            AddSnapshotUpdate(snapshot=snapshot),
+            SetSnapshotRefUpdate.model_validate(head),
+        ),
     )
 
 

@@ -19,9 +19,10 @@ from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
 from pyiceberg.io import FileIO
 from pyiceberg.serializers import FromInputFile
-from pyiceberg.table import CommitTableResponse, Table, TableProperties
+from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate, update_table_metadata
 from pyiceberg.typedef import Identifier
@@ -63,7 +64,7 @@ class LedgerCatalog(SqlCatalog):
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
         """Commit updates; an append to an existing table costs no copy of its history."""
-        if not all(isinstance(found, AddSnapshotUpdate | SetSnapshotRefUpdate) for found in updates):
+        if not _is_append(updates):
             return super().commit_table(table, requirements, updates)
         current = self.load_table(table.name())
         for requirement in requirements:
@@ -136,21 +137,25 @@ def _json(models: Sequence[Snapshot] | Sequence[SnapshotLogEntry]) -> list[str]:
     return [model.model_dump_json() for model in models]
 
 
+def _is_append(updates: Sequence[TableUpdate]) -> bool:
+    """Whether the updates add one snapshot and make it the current one, and nothing else."""
+    if len(updates) != 2:
+        return False
+    added, head = updates
+    return (
+        isinstance(added, AddSnapshotUpdate)
+        and isinstance(head, SetSnapshotRefUpdate)
+        and head.ref_name == MAIN_BRANCH
+        and head.snapshot_id == added.snapshot.snapshot_id
+    )
+
+
 def slim(metadata: TableMetadata) -> TableMetadata:
     """Return the metadata with its current snapshot alone, and without a snapshot log."""
     current = [snapshot for snapshot in metadata.snapshots[-1:] if snapshot.snapshot_id == metadata.current_snapshot_id]
     if not current:
         current = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id == metadata.current_snapshot_id]
     return metadata.model_copy(update={"snapshots": current, "snapshot_log": []})
-
-
-def for_commits(metadata: TableMetadata) -> TableMetadata:
-    """Return slim metadata on which PyIceberg does not retry: a stale handle is refused, not rebased.
-
-    The property is set on the copy only; the table's own stays as it is.
-    """
-    properties = {**metadata.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
-    return slim(metadata).model_copy(update={"properties": properties})
 
 
 def open_catalog(uri: str, warehouse: Path) -> LedgerCatalog:

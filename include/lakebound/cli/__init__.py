@@ -1,0 +1,56 @@
+"""The command ``lakebound``. What a command needs is imported when it runs, so that ``--help`` answers at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lakebound import __version__
+from lakebound.cli.check import check, schema
+from lakebound.cli.output import OneSentence
+from lakebound.cli.produce import produce
+from lakebound.cli.prove import prove
+from lakebound.cli.run import run
+from lakebound.cli.services import demo, down, up
+from lakebound.cli.status import status
+from lakebound.cli.tables import ledger, tables
+
+app = typer.Typer(
+    name="lakebound",
+    cls=OneSentence,
+    help="Lands Kafka topics in Delta Lake and Apache Iceberg under Airflow, and proves it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+SERVICES, PIPELINES, LANDED = "Embedded services", "Pipelines", "What landed"
+
+app.command(rich_help_panel=SERVICES)(demo)
+app.command(rich_help_panel=SERVICES)(up)
+app.command(rich_help_panel=SERVICES)(down)
+app.command(rich_help_panel=SERVICES)(produce)
+app.command(rich_help_panel=PIPELINES)(check)
+app.command(rich_help_panel=PIPELINES)(schema)
+app.command(rich_help_panel=PIPELINES)(status)
+app.command(rich_help_panel=PIPELINES)(run)
+app.command(rich_help_panel=LANDED)(prove)
+app.command(rich_help_panel=LANDED)(ledger)
+app.command(rich_help_panel=LANDED)(tables)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Lands Kafka topics in Delta Lake and Apache Iceberg under Airflow, and proves it."""

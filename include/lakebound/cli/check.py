@@ -1,0 +1,120 @@
+"""``lakebound check`` and ``lakebound schema``: pipeline files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.output import Json, print_json, say
+
+if TYPE_CHECKING:
+    from lakebound.settings import Settings
+    from lakebound.spec import PipelineSpec
+
+SCHEMA_FILE = Path("include/pipeline.schema.json")
+PLANS_AT_A_TIME = 2
+
+
+@dataclass
+class _Report:
+    specs: dict[Path, PipelineSpec] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    tables: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def check(
+    file: Annotated[Path | None, typer.Argument(help="A YAML file, or a pipeline's name; default: all pipelines.")] = None,
+    static: Annotated[
+        bool, typer.Option("--static", help="Only the files: do not let Spark plan schema and transform.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Say what is wrong with pipeline files, with file, line and field. Exit code 1 if anything is."""
+    from lakebound.settings import load_settings
+
+    settings = load_settings()
+    report = _read(file, settings)
+    for path, spec in report.specs.items():
+        report.problems += _transform_problems(path, spec, settings)
+    if not static and not report.problems:
+        _plan(report, settings)
+    _print(report, json)
+    raise typer.Exit(1 if report.problems else 0)
+
+
+def schema(
+    write: Annotated[Path | None, typer.Option(help=f"Write it to a file, such as {SCHEMA_FILE}, instead.")] = None,
+) -> None:
+    """Print the JSON Schema of pipeline files, by which editors complete and check them."""
+    from lakebound.spec_schema import pipeline_schema
+
+    if write is None:
+        typer.echo(pipeline_schema(), nl=False)
+    else:
+        write.write_text(pipeline_schema())
+        say(f"schema: written to {write}")
+
+
+def _read(file: Path | None, settings: Settings) -> _Report:
+    """Read the pipelines in question, and what is wrong with them in their files."""
+    from lakebound.errors import InvalidSpecError
+    from lakebound.load import load_file, load_pipeline, load_pipelines, path_of
+
+    if file is None:
+        loaded = load_pipelines(settings)
+        specs = {path_of(name, settings): spec for name, spec in loaded.specs.items()}
+        return _Report(specs, loaded.problems)
+    report = _Report()
+    if file.suffix and not file.is_file():
+        return _Report(problems=[f"{file}: there is no such file"])
+    try:
+        if file.exists() and file.parent.absolute() != settings.pipelines:
+            report.specs[file] = load_file(file, settings)
+        else:
+            # Where the folder's other files count too: none may name the same table.
+            report.specs[path_of(file.stem, settings)] = load_pipeline(file.stem, settings)
+    except InvalidSpecError as exc:
+        report.problems += exc.problems
+    return report
+
+
+def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> list[str]:
+    from lakebound.load import problem_line
+    from lakebound.transform_source import missing_transform
+    from lakebound.yaml_source import Mistake, read_yaml
+
+    missing = missing_transform(spec, settings.apps)
+    if missing is None:
+        return []
+    keys = ("transform",)
+    return [problem_line(path, Mistake(read_yaml(path).line_of(keys), missing, keys))]
+
+
+def _plan(report: _Report, settings: Settings) -> None:
+    """Let Spark plan the pipelines, a few at a time."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from lakebound.plan_check import check_plan
+
+    specs = list(report.specs.values())
+    say(f"check: Spark plans {', '.join(spec.pipeline for spec in specs)} (about 10 s each; --static leaves it out)")
+    with ThreadPoolExecutor(max_workers=PLANS_AT_A_TIME) as pool:
+        for spec, plan in zip(specs, pool.map(lambda spec: check_plan(spec, settings), specs), strict=True):
+            report.problems += plan.problems
+            report.tables[spec.pipeline] = plan.tables
+
+
+def _print(report: _Report, json: bool) -> None:
+    if json:
+        print_json({"ok": not report.problems, "problems": report.problems, "tables": report.tables})
+        return
+    for problem in report.problems:
+        typer.echo(problem)
+    for spec in report.specs.values() if not report.problems else ():
+        typer.echo(f"{spec.pipeline}: right")
+        for table, columns in report.tables.get(spec.pipeline, {}).items():
+            # Arrow indents what is nested, and repeats it.
+            typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")

@@ -1,0 +1,90 @@
+"""How commands speak: results on stdout, progress and errors on stderr, a sentence instead of a traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lakebound.errors import LakeboundError
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+# Rich cuts cells at 80 columns where it cannot know the width, as in a pipe.
+PIPE_COLUMNS = 200
+
+
+class OneSentence(TyperGroup):
+    """The group of all commands: an error is one clear sentence and exit code 1, unless ``--debug`` is given."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as exc:
+            # Errors of usage and ends on purpose carry their exit code, and are told by the group itself.
+            if ctx.params.get("debug") or isinstance(exc, typer.Abort | BrokenPipeError) or hasattr(exc, "exit_code"):
+                raise
+            say(_sentence(exc))
+            raise typer.Exit(1) from exc
+
+
+def say(text: str) -> None:
+    """Print progress, or an error."""
+    typer.echo(text, err=True)
+
+
+def print_json(body: Any) -> None:
+    """Print a result as JSON."""
+    typer.echo(json.dumps(body, indent=2, default=str))
+
+
+def print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+    """Print a result as a table; the columns named in ``right`` are numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for header in headers:
+        table.add_column(header, justify="right" if header in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(table)
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration as a person says it; ``-`` where there is none."""
+    if seconds is None:
+        return "-"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = int(seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes < 48 * 60 else f"{minutes // 1440} d"
+
+
+def number(value: int | None) -> str:
+    """Return a count with separators; ``-`` where there is none."""
+    return "-" if value is None else f"{value:,}"
+
+
+def moment(milliseconds: int) -> str:
+    """Return a time of the epoch in UTC."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+
+
+def _sentence(exc: Exception) -> str:
+    if isinstance(exc, LakeboundError):
+        return f"lakebound: {exc}"
+    first = (str(exc).splitlines() or [""])[0]
+    return f"lakebound: unexpected {type(exc).__name__}: {first}; `lakebound --debug ...` shows where"

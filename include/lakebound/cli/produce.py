@@ -1,0 +1,88 @@
+"""``lakebound produce``: demo data, good and bad."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.output import Json, print_json, say
+
+if TYPE_CHECKING:
+    from lakebound.produce import Feed
+
+Datasets = Annotated[list[str] | None, typer.Argument(help="orders, sensor_readings; default: both.", metavar="[DATASET]...")]
+Rate = Annotated[float, typer.Option(min=0, help="Records per second to each topic; 0: as fast as Kafka takes them.")]
+Seconds = Annotated[float, typer.Option(min=0, help="For how long.")]
+Count = Annotated[int | None, typer.Option(min=1, help="End each topic after so many records.")]
+Topic = Annotated[str, typer.Option(help="Another topic than the dataset's own; with one dataset only.")]
+BadShare = Annotated[float, typer.Option(min=0, max=1, help="Share of bad records, 0 to 1.")]
+BadKinds = Annotated[list[str] | None, typer.Option("--bad-kind", help="Kinds of bad records (again for more); default: all.")]
+EachBad = Annotated[bool, typer.Option("--each-bad", help="First send one bad record of each kind.")]
+Journal = Annotated[Path | None, typer.Option(help="Append what Kafka acknowledged to this CSV file.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same records.")]
+Kafka = Annotated[str | None, typer.Option("--kafka", help="Bootstrap servers; default: LAKEBOUND_KAFKA.")]
+
+
+def produce(
+    datasets: Datasets = None,
+    rate: Rate = 100.0,
+    seconds: Seconds = 60.0,
+    count: Count = None,
+    topic: Topic = "",
+    bad_share: BadShare = 0.0,
+    bad_kinds: BadKinds = None,
+    each_bad: EachBad = False,
+    journal: Journal = None,
+    seed: Seed = 1,
+    kafka: Kafka = None,
+    json: Json = False,
+) -> None:
+    """Send demo records to Kafka until the time is over; Ctrl-C ends it early. Bad records on demand."""
+    import threading
+
+    from lakebound.cli.signals import on_stop_signals
+    from lakebound.produce import Feed
+    from lakebound.produce import produce as send
+    from lakebound.sample_records import DATASETS, BadKind
+
+    names = datasets or list(DATASETS)
+    kinds = _known(bad_kinds or [kind.value for kind in BadKind], [kind.value for kind in BadKind], "--bad-kind")
+    if topic and len(names) != 1:
+        raise typer.BadParameter("name one dataset with it", param_hint="--topic")
+    bad = tuple(BadKind(kind) for kind in kinds)
+    feeds = [
+        Feed(name, rate, topic, count, bad_share, bad, bad if each_bad else ())
+        for name in _known(names, list(DATASETS), "DATASET")
+    ]
+    config = _kafka(kafka, feeds)
+    stop = threading.Event()
+    with on_stop_signals(lambda _: stop.set()):
+        produced = send(config, feeds, seconds, journal=journal, seed=seed, stop=stop, say=say)
+    if json:
+        print_json({**asdict(produced), "total": produced.total})
+        return
+    for name, records in sorted(produced.acknowledged.items()):
+        typer.echo(f"{name}: {records:,} records acknowledged")
+    if produced.bad:
+        typer.echo("bad: " + ", ".join(f"{kind} {number}" for kind, number in sorted(produced.bad.items())))
+
+
+def _known(given: list[str], known: list[str], where: str) -> list[str]:
+    for name in given:
+        if name not in known:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint=where)
+    return given
+
+
+def _kafka(servers: str | None, feeds: list[Feed]) -> dict[str, str]:
+    """Return the client's settings, after the broker has answered: a producer would wait two minutes for it."""
+    from lakebound.kafka import KafkaFacts, client_config
+    from lakebound.settings import load_settings
+    from lakebound.spec import ConnectionSpec
+
+    connection = ConnectionSpec(bootstrap_servers=servers or load_settings().kafka)
+    KafkaFacts(connection, timeout_seconds=5).topic_ids([feed.target for feed in feeds])
+    return client_config(connection)

@@ -1,0 +1,66 @@
+"""``lakebound prove``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.output import Json, number, print_json, print_rows, say
+
+if TYPE_CHECKING:
+    from lakebound.proof import Proof, TableProof
+
+
+def prove(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    table: Annotated[str | None, typer.Option("--table", help="Only this table, by name or by format:name.")] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Judge every row against what Kafka has, not the ledger alone.")] = False,
+    json: Json = False,
+) -> None:
+    """Prove that every offset was landed, filtered or quarantined once, or name what is not. Exit code 1 if any is not."""
+    from lakebound.load import load_pipeline
+    from lakebound.prove import prove as prove_pipeline
+    from lakebound.run_spec import places_of
+    from lakebound.settings import load_settings
+
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    if deep:
+        say(f"prove: the rows of {len(spec.tables) + 1} tables against {', '.join(spec.topics)}")
+    proof = prove_pipeline(spec, places_of(settings), deep=deep, table=table)
+    if json:
+        print_json(proof.model_dump(mode="json"))
+    else:
+        _print(proof)
+    raise typer.Exit(0 if proof.ok else 1)
+
+
+def _print(proof: Proof) -> None:
+    headers = (
+        "TABLE",
+        "RECORDS",
+        "ROWS",
+        "FILTERED",
+        "QUARANTINED",
+        "MISSING",
+        "DUPLICATED",
+        "GAPS",
+        "LAG",
+        "COVERAGE BY",
+        "OK",
+    )
+    print_rows(headers, [_row(found) for found in proof.tables], right=headers[1:9])
+    for found in proof.tables:
+        for problem in found.problems:
+            typer.echo(f"{found.table}: {problem}")
+        for note in found.notes:
+            typer.echo(f"{found.table}: note: {note}")
+    typer.echo(proof.sentence)
+
+
+def _row(found: TableProof) -> tuple[str, ...]:
+    name = found.table + (" (quarantine)" if found.role == "quarantine" else "")
+    counts = (found.records, found.rows, found.filtered, found.quarantined, found.missing.count, found.duplicated.count)
+    rest = (found.gaps.count, found.lag)
+    return (name, *(number(count) for count in (*counts, *rest)), found.source, "yes" if found.ok else "NO")

@@ -1,0 +1,166 @@
+"""``lakebound run``: one pipeline's application in the foreground, without Airflow."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.signals import on_stop_signals
+from lakebound.errors import SubmitFailedError
+
+if TYPE_CHECKING:
+    from lakebound.control import ControlFolder
+    from lakebound.desired import Desired
+    from lakebound.run_spec import RunSpec
+    from lakebound.settings import Settings
+    from lakebound.submission import Submission
+
+BY = "lakebound run"
+POLL_SECONDS = 0.1
+
+Freshness = Annotated[
+    str | None, typer.Option(help="Instead of the pipeline's own: 500ms, 5s; available_now lands what is there and ends.")
+]
+
+
+def run(pipeline: Annotated[str, typer.Argument(help="Its name.")], freshness: Freshness = None, json: Json = False) -> None:
+    """Land one pipeline in the foreground until Ctrl-C; a second Ctrl-C kills it. The exit code is the application's.
+
+    A stopped pipeline becomes wanted again, a held one is refused. Airflow sees the application, and starts none beside it.
+    """
+    from lakebound.control import ControlFolder
+    from lakebound.load import load_pipeline
+    from lakebound.progress import read_outcome
+    from lakebound.run_spec import make_run_spec
+    from lakebound.settings import load_settings
+    from lakebound.submission import app_id_for
+
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    _check_freshness(freshness)
+    control = ControlFolder(settings.home, pipeline)
+    desired = _wanted(control)
+    if freshness is not None:
+        desired = desired.model_copy(update={"freshness": freshness})
+    app_id = app_id_for(pipeline, desired.generation, f"{BY}/{os.getpid()}/{time.time_ns()}")
+    process, submission = _start(make_run_spec(spec, settings, desired, app_id), settings)
+    say(f"run: {app_id}; its log: {submission.log}; Spark UI: {submission.spark_ui}; Ctrl-C stops it gracefully")
+    code = _follow(process, control, submission, sys.stderr if json else sys.stdout)
+    outcome = read_outcome(control, app_id)
+    if json:
+        print_json({"app_id": app_id, "exit_code": code, "outcome": outcome.model_dump(mode="json") if outcome else None})
+    elif outcome is None:
+        say(f"run: {app_id} died without a word (exit code {code}); its log: {submission.log}")
+    raise typer.Exit(code)
+
+
+def _check_freshness(freshness: str | None) -> None:
+    from lakebound.spec import parse_freshness
+
+    try:
+        if freshness is not None:
+            parse_freshness(freshness)
+    except ValueError as exc:
+        raise typer.BadParameter(str(exc), param_hint="--freshness") from exc
+
+
+def _wanted(control: ControlFolder) -> Desired:
+    """Return the desired state, after making it ``running``.
+
+    Raises:
+        HeldError: Somebody holds the pipeline.
+    """
+    from lakebound.desired import change_desired, read_desired
+
+    desired = read_desired(control)
+    if desired.wants_app:
+        return desired
+    return change_desired(control, "running", reason="started by hand", by=BY, release_hold=False)
+
+
+def _start(run_spec: RunSpec, settings: Settings) -> tuple[subprocess.Popen[bytes], Submission]:
+    """Start the application in a session of its own, so that Ctrl-C reaches this command only, and record it.
+
+    Raises:
+        SubmitFailedError: Another one lives, or it cannot be started.
+    """
+    import psutil
+
+    from lakebound.control import locked
+    from lakebound.control_plane import kill_leftovers, living_submission
+    from lakebound.embedded.ports import free_port
+    from lakebound.submission import Submission, read_submission, write_submission
+    from lakebound.submit import spark_environment, spark_submit_command
+
+    control, app_id = run_spec.control, run_spec.app_id
+    # Submitters take turns: Airflow's, too.
+    with locked(control.submission):
+        living = living_submission(control)
+        if living is not None:
+            raise SubmitFailedError(control.pipeline, f"{living.app_id} is running already; stop it first (lakebound status)")
+        kill_leftovers(read_submission(control))
+        port, log = free_port(), control.log(app_id)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = spark_submit_command(run_spec, settings, ui_port=port)
+        try:
+            with log.open("ab") as output:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=control.folder,
+                    env=spark_environment(settings),
+                    start_new_session=True,
+                )
+        except OSError as exc:
+            raise SubmitFailedError(control.pipeline, f"{command[0]}: {exc.strerror}") from exc
+        submission = Submission(
+            app_id=app_id,
+            pid=process.pid,
+            pid_started_at=psutil.Process(process.pid).create_time(),
+            log=log,
+            generation=run_spec.generation,
+            source_hash=run_spec.source_hash,
+            spark_ui=f"http://127.0.0.1:{port}",
+        )
+        write_submission(control, submission)
+    return process, submission
+
+
+def _follow(process: subprocess.Popen[bytes], control: ControlFolder, submission: Submission, output: TextIO) -> int:
+    """Print the log until the application has ended; return its exit code."""
+    from lakebound.control_plane import kill_leftovers
+    from lakebound.desired import request_stop
+
+    asked = 0
+
+    def ask(requests: int) -> None:
+        nonlocal asked
+        asked = requests
+
+    done = 0
+    with on_stop_signals(ask), Path(submission.log or os.devnull).open(errors="replace") as log:
+        while True:
+            code = process.poll()
+            for text in iter(lambda: log.read(65_536), ""):
+                output.write(text)
+                output.flush()
+            if code is not None:
+                return 128 - code if code < 0 else code
+            if asked > done:
+                done += 1
+                if done == 1:
+                    say("run: stopping after this batch; Ctrl-C again kills it (what is not committed is read again)")
+                    request_stop(control, submission.app_id, reason="Ctrl-C", by=BY)
+                else:
+                    say("run: killing it")
+                    kill_leftovers(submission)
+            time.sleep(POLL_SECONDS)

@@ -1,0 +1,59 @@
+"""``lakebound up``, ``down``, ``demo``: the embedded services."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.output import Json, print_json, say
+
+if TYPE_CHECKING:
+    from lakebound.embedded.stack import Services
+
+KafkaPort = Annotated[int, typer.Option(help="Kafka's port; another one is taken, and said, when it is not free.")]
+AirflowPort = Annotated[int, typer.Option(help="The port of Airflow's UI, likewise.")]
+
+
+def up(kafka_port: KafkaPort = 9092, airflow_port: AirflowPort = 8080, json: Json = False) -> None:
+    """Start Kafka and Airflow, and leave them running; what runs already is left alone."""
+    from lakebound.embedded import stack
+    from lakebound.settings import load_settings
+
+    services = stack.up(load_settings(), say, kafka_port=kafka_port, airflow_port=airflow_port)
+    if json:
+        print_json(asdict(services))
+        return
+    typer.echo(f"Kafka:   {services.kafka}")
+    typer.echo(f"Airflow: {services.airflow_url}  user {services.airflow_user}, password {_password(services)}")
+    typer.echo("Next: unpause an ingest__ DAG there, send records with `lakebound produce`, look with `lakebound status`.")
+
+
+def down(json: Json = False) -> None:
+    """Stop Airflow, the streams and Kafka, gracefully; tables and state stay."""
+    from lakebound.embedded import stack
+    from lakebound.settings import load_settings
+
+    settings = load_settings()
+    stack.down(settings, say)
+    if json:
+        print_json({"services": [asdict(service) for service in stack.status(settings)]})
+
+
+def demo() -> None:
+    """Start Kafka and Airflow, land a stream for a minute, prove it, stop everything."""
+    from lakebound.demo import run_demo
+    from lakebound.settings import load_settings
+
+    raise typer.Exit(run_demo(load_settings()))
+
+
+def _password(services: Services) -> str:
+    """Return the password for a person at a terminal; a log gets the name of the file instead."""
+    from json import loads
+
+    if not sys.stdout.isatty():
+        return f"in {services.airflow_password_file}"
+    return str(loads(services.airflow_password_file.read_text())[services.airflow_user])

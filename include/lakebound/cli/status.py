@@ -1,0 +1,101 @@
+"""``lakebound status``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakebound.cli.output import Json, duration, number, print_json, print_rows
+
+if TYPE_CHECKING:
+    from lakebound.embedded.stack import ServiceStatus
+    from lakebound.status import PipelineStatus
+
+MAX_PARTITIONS_SHOWN = 8
+
+
+def status(
+    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; default: all.")] = None, json: Json = False
+) -> None:
+    """Show how services and pipelines are: desired state, application, lag, freshness, last commit, high-water marks."""
+    from lakebound.embedded.stack import status as services_status
+    from lakebound.errors import UnknownPipelineError
+    from lakebound.load import load_pipelines
+    from lakebound.settings import load_settings
+    from lakebound.status import pipeline_statuses
+
+    settings = load_settings()
+    services = services_status(settings)
+    pipelines = pipeline_statuses(settings, pipeline)
+    loaded = load_pipelines(settings)
+    if pipeline is not None and not pipelines:
+        raise UnknownPipelineError(pipeline, list(loaded.specs), settings.pipelines)
+    if json:
+        print_json(_body(services, pipelines, loaded.problems))
+        return
+    _print_services(services)
+    _print_pipelines(pipelines)
+    for problem in loaded.problems:
+        typer.echo(problem)
+
+
+def _body(services: Sequence[ServiceStatus], pipelines: Sequence[PipelineStatus], problems: list[str]) -> dict[str, Any]:
+    return {
+        "services": [asdict(service) for service in services],
+        "pipelines": [found.model_dump(mode="json") for found in pipelines],
+        "problems": problems,
+    }
+
+
+def _print_services(services: Sequence[ServiceStatus]) -> None:
+    rows = [
+        (
+            service.name,
+            "running" if service.running else "down",
+            (service.address or "-") if service.running else "-",
+            f"{service.memory_megabytes} MB" if service.running else "-",
+            str(service.log) if service.log.exists() else "-",
+        )
+        for service in services
+    ]
+    print_rows(("SERVICE", "STATE", "ADDRESS", "MEMORY", "LOG"), rows)
+
+
+def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
+    if not pipelines:
+        typer.echo("no pipelines")
+        return
+    headers = ("PIPELINE", "DESIRED", "APPLICATION", "LAG", "FRESHNESS*", "LAST COMMIT", "HIGH-WATER MARKS")
+    rows = [
+        (
+            found.pipeline,
+            found.desired,
+            found.app + (" (outdated)" if found.outdated else ""),
+            number(found.lag_records) + (" records" if found.lag_records is not None else ""),
+            duration(found.freshness_seconds),
+            duration(found.last_commit_age_seconds) + (" ago" if found.last_commit_age_seconds is not None else ""),
+            _marks(found.high_water_marks),
+        )
+        for found in pipelines
+    ]
+    print_rows(headers, rows)
+    for found in pipelines:
+        notes = [*found.notes] if not found.reason else [f"{found.desired}: {found.reason}", *found.notes]
+        for note in notes:
+            typer.echo(f"{found.pipeline}: {note}")
+        if found.spark_ui:
+            typer.echo(f"{found.pipeline}: Spark UI {found.spark_ui}")
+    typer.echo("* the application's own figure: its last commit minus the time of the newest record in it")
+
+
+def _marks(marks: Mapping[str, Mapping[int, int]]) -> str:
+    return "\n".join(f"{topic} {_partitions(partitions)}" for topic, partitions in sorted(marks.items())) or "-"
+
+
+def _partitions(partitions: Mapping[int, int]) -> str:
+    shown = [f"{partition}:{mark}" for partition, mark in sorted(partitions.items())[:MAX_PARTITIONS_SHOWN]]
+    rest = len(partitions) - len(shown)
+    return " ".join(shown) + (f" and {rest} more (--json)" if rest else "")

@@ -1,0 +1,163 @@
+"""``lakebound ledger`` and ``lakebound tables``: what commits say, and what tables hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakebound.cli.output import Json, moment, number, print_json, print_rows
+from lakebound.errors import LakeboundError
+
+if TYPE_CHECKING:
+    from lakebound.ledger import Offsets
+    from lakebound.run_spec import Places
+    from lakebound.settings import Settings
+    from lakebound.spec import PipelineSpec, TableSpec
+    from lakebound.tables import CommittedEntry
+
+MAX_INTERVALS_SHOWN = 6
+
+
+class NoSuchTableError(LakeboundError):
+    """The pipeline has no such table."""
+
+    def __init__(self, pipeline: str, table: str, known: list[str]) -> None:
+        super().__init__(f"pipeline {pipeline!r} has no table {table!r}; it has {', '.join(known)}")
+
+
+def ledger(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    table: Annotated[str | None, typer.Option(help="One table: its name, or format:name. Default: all.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="So many entries per table, newest first.")] = 20,
+    json: Json = False,
+) -> None:
+    """Show what each commit landed, newest first."""
+    from lakebound.load import load_pipeline
+    from lakebound.run_spec import places_of
+    from lakebound.settings import load_settings
+
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    places = places_of(settings)
+    found = {wanted.id: list(_entries(wanted, places, limit)) for wanted in _tables(spec, table)}
+    if json:
+        print_json([_entry_body(name, committed) for name, entries in found.items() for committed in entries])
+        return
+    for name, entries in found.items():
+        typer.echo(f"{name}: " + (f"{len(entries)} newest entries" if entries else "no table yet"))
+        if entries:
+            _print_entries(entries)
+
+
+def tables(json: Json = False) -> None:
+    """Show the tables of all pipelines: rows, files, version and newest entry."""
+    from lakebound.load import load_pipelines
+    from lakebound.settings import load_settings
+
+    settings = load_settings()
+    loaded = load_pipelines(settings)
+    rows = [_table_row(spec, found, settings) for spec in loaded.specs.values() for found in _tables(spec, None)]
+    if json:
+        print_json({"tables": rows, "problems": loaded.problems})
+        return
+    headers = ("PIPELINE", "TABLE", "ROWS", "FILES", "VERSION", "NEWEST ENTRY", "EPOCH", "AT (UTC)")
+    print_rows(headers, [_table_cells(row) for row in rows], right=("ROWS", "FILES", "EPOCH"))
+    for line in [*(f"{row['table']}: {row['problem']}" for row in rows if row["problem"]), *loaded.problems]:
+        typer.echo(line)
+
+
+def _tables(spec: PipelineSpec, wanted: str | None) -> list[TableSpec]:
+    known = [*spec.tables, spec.quarantine_table]
+    if wanted is None:
+        return known
+    found = [table for table in known if wanted in (table.id, table.name)]
+    if not found:
+        raise NoSuchTableError(spec.pipeline, wanted, [table.id for table in known])
+    return found
+
+
+def _entries(spec: TableSpec, places: Places, limit: int) -> Iterator[CommittedEntry]:
+    from lakebound.table_size import may_exist
+    from lakebound.tables import open_table
+
+    if may_exist(spec, places) and (table := open_table(spec, places)).exists():
+        yield from islice(table.entries(), limit)
+
+
+def _entry_body(table: str, committed: CommittedEntry) -> dict[str, Any]:
+    entry = committed.entry.model_dump(mode="json")
+    return {"table": table, "version": committed.version, "committed_at_ms": committed.committed_at_ms, "entry": entry}
+
+
+def _print_entries(entries: list[CommittedEntry]) -> None:
+    headers = ("AT (UTC)", "VERSION", "KIND", "EPOCH", "BATCH", "LANE", "READ", "LANDED", "FILTERED", "BAD", "ROWS", "RANGE")
+    rows = []
+    for committed in entries:
+        entry = committed.entry
+        counts = [number(count) for count in (entry.read, entry.landed, entry.filtered, entry.quarantined, entry.rows)]
+        rows.append(
+            (
+                moment(committed.committed_at_ms),
+                committed.version,
+                entry.kind,
+                str(entry.epoch),
+                number(entry.batch),
+                entry.lane or "-",
+                *counts,
+                _ranges(entry.range),
+            )
+        )
+    print_rows(headers, rows, right=("EPOCH", "BATCH", "READ", "LANDED", "FILTERED", "BAD", "ROWS"))
+
+
+def _ranges(offsets: Offsets) -> str:
+    shown = [
+        f"{topic}/{partition} [{start}, {end})"
+        for topic, found in sorted(offsets.items())
+        for partition, intervals in sorted(found.partitions.items())
+        for start, end in intervals
+    ]
+    rest = len(shown) - MAX_INTERVALS_SHOWN
+    return ", ".join(shown[:MAX_INTERVALS_SHOWN]) + (f" and {rest} more" if rest > 0 else "") or "-"
+
+
+def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dict[str, Any]:
+    """Return what is known of a table; a table that cannot be read hides none of the others."""
+    from lakebound.run_spec import places_of
+    from lakebound.table_size import may_exist, table_size
+    from lakebound.tables import open_table
+
+    row: dict[str, Any] = dict.fromkeys(("rows", "files", "size_bytes", "version", "newest_entry", "problem"))
+    row = {"pipeline": spec.pipeline, "table": wanted.id, "format": wanted.format, "name": wanted.name, "exists": False, **row}
+    places = places_of(settings)
+    try:
+        if not may_exist(wanted, places) or not (table := open_table(wanted, places)).exists():
+            return row
+        row["exists"] = True
+        size = table_size(wanted, places)
+        row |= {"rows": size.rows, "files": size.files, "size_bytes": size.size_bytes}
+        row["version"] = table.read_ledger().version
+        newest = next(table.entries(), None)
+        if newest is not None:
+            entry = newest.entry
+            row["newest_entry"] = {"kind": entry.kind, "epoch": entry.epoch, "committed_at_ms": newest.committed_at_ms}
+    except Exception as exc:
+        row["problem"] = (str(exc).splitlines() or [type(exc).__name__])[0]
+    return row
+
+
+def _table_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    newest = row["newest_entry"] or {}
+    return (
+        row["pipeline"],
+        row["table"],
+        number(row["rows"]),
+        number(row["files"]),
+        row["version"] or ("-" if row["exists"] else "no table yet"),
+        newest.get("kind", "-"),
+        str(newest.get("epoch", "-")),
+        moment(newest["committed_at_ms"]) if newest else "-",
+    )

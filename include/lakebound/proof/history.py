@@ -1,0 +1,182 @@
+"""Which entries a table's coverage stands on, and how their ranges lie to each other. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lakebound.ledger import Offsets, common, count, missing
+from lakebound.offsets import Interval, Intervals, merge, subtract
+from lakebound.proof.result import Found, Ranges, found
+from lakebound.tables import CommittedEntry
+
+Key = tuple[str, str, int]
+"""Topic, topic id, partition."""
+
+Spans = dict[Key, Intervals]
+"""Merged intervals that hold at least one offset each: marks are left out."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The entries that count.
+
+    Attributes:
+        recent: Oldest first: what was committed since the birth, the newest reset, or the oldest entry that is kept.
+        earlier: Oldest first: entries before the newest reset which it has left standing.
+        base: Coverage before ``recent``.
+        is_complete: Whether nothing older than these was ever landed: they reach back to the table's birth.
+    """
+
+    recent: tuple[CommittedEntry, ...]
+    earlier: tuple[CommittedEntry, ...]
+    base: Offsets
+    is_complete: bool
+
+    @property
+    def standing(self) -> tuple[CommittedEntry, ...]:
+        """All entries whose rows must be there, oldest first."""
+        return (*self.earlier, *self.recent)
+
+
+def trace(entries: Sequence[CommittedEntry], coverage: Offsets) -> History:
+    """Return the history behind a coverage.
+
+    Args:
+        entries: Of the table, newest first.
+        coverage: Of the entry that counts.
+    """
+    # A carry repeats an entry that may have been old when it was committed: it adds nothing and is no place to start from.
+    deciding = [committed for committed in entries if committed.entry.kind != "carry"]
+    if not deciding:
+        return History((), (), coverage, is_complete=False)
+    reset = next((number for number, committed in enumerate(deciding) if committed.entry.kind == "reset"), None)
+    if reset is not None:
+        older = deciding[reset + 1 :]
+        base = deciding[reset].entry.coverage
+        earlier = _left_standing(older, base)
+        complete = not count(base) or _is_born(older)
+        return History(tuple(reversed(deciding[:reset])), tuple(reversed(earlier)), base, is_complete=complete)
+    oldest = deciding[-1].entry
+    base = oldest.coverage if oldest.kind == "genesis" else missing(oldest.coverage, oldest.range)
+    return History(tuple(reversed(deciding)), (), base, is_complete=_is_born(deciding) and not count(base))
+
+
+def spans_of(offsets: Offsets) -> Spans:
+    """Return the intervals without marks."""
+    spans: Spans = {}
+    for topic, held in offsets.items():
+        for partition, intervals in held.partitions.items():
+            solid = tuple(interval for interval in intervals if interval[0] < interval[1])
+            if solid:
+                spans[topic, held.topic_id, partition] = solid
+    return spans
+
+
+def union(many: Iterable[Spans]) -> Spans:
+    """Return all offsets of all."""
+    parts: dict[Key, list[Interval]] = {}
+    for spans in many:
+        for key, intervals in spans.items():
+            parts.setdefault(key, []).extend(intervals)
+    return {key: merge(intervals) for key, intervals in parts.items()}
+
+
+def difference(left: Spans, right: Spans) -> Spans:
+    """Return what of ``left`` is not in ``right``."""
+    rests = {key: subtract(intervals, right.get(key, ())) for key, intervals in left.items()}
+    return {key: rest for key, rest in rests.items() if rest}
+
+
+def ranges_of(spans: Spans) -> Ranges:
+    """Return the intervals by topic and partition."""
+    ranges: Ranges = {}
+    for (topic, _, partition), intervals in sorted(spans.items()):
+        known = ranges.setdefault(topic, {}).get(partition, ())
+        ranges[topic][partition] = merge((*known, *intervals))
+    return ranges
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """Offsets that several commits say they landed.
+
+    Attributes:
+        found: How often too often, and where.
+        versions: The commits, as pairs of which the second repeats offsets of the first.
+    """
+
+    found: Found
+    versions: tuple[tuple[str, str], ...]
+
+    @property
+    def involved(self) -> frozenset[str]:
+        """All these commits."""
+        return frozenset(version for pair in self.versions for version in pair)
+
+
+def overlaps(history: History) -> Overlaps:
+    """Return what more than one commit landed, the base counting as one."""
+    landed = [("the coverage before them", spans_of(history.base))] if count(history.base) else []
+    landed += [(committed.version, spans_of(committed.entry.range)) for committed in history.recent]
+    by_key: dict[Key, list[tuple[int, int, str]]] = {}
+    for version, spans in landed:
+        for key, intervals in spans.items():
+            by_key.setdefault(key, []).extend((start, end, version) for start, end in intervals)
+    result, pairs = Found(), []
+    for (topic, _, partition), pieces in sorted(by_key.items()):
+        doubled = list(_doubled(sorted(pieces)))
+        if doubled:
+            surplus = sum(end - start for start, end, _ in doubled)
+            where = found({topic: {partition: tuple((start, end) for start, end, _ in doubled)}})
+            result = result.plus(where.model_copy(update={"count": surplus}))
+            pairs += [pair for _, _, pair in doubled]
+    return Overlaps(result, tuple(dict.fromkeys(pairs)))
+
+
+def skipped_marks(history: History) -> Ranges:
+    """Return the offsets between a partition's mark and the place where its landing began, which are a gap too."""
+    marks: dict[Key, int] = {}
+    seen: set[Key] = set()
+    skipped: Ranges = {}
+    for committed in history.recent:
+        for topic, held in committed.entry.coverage.items():
+            for partition, intervals in held.partitions.items():
+                key = (topic, held.topic_id, partition)
+                if key in seen or not intervals:
+                    continue
+                start, end = intervals[0]
+                if start == end:
+                    marks[key] = start
+                    continue
+                seen.add(key)
+                if marks.get(key, start) < start:
+                    skipped.setdefault(topic, {})[partition] = ((marks[key], start),)
+    return skipped
+
+
+def _doubled(pieces: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int, tuple[str, str]]]:
+    """Yield what each of the pieces, sorted by start, repeats of those before it."""
+    reach, reached_by = -1, ""
+    for start, end, version in pieces:
+        if start < reach:
+            yield start, min(end, reach), (reached_by, version)
+        if end > reach:
+            reach, reached_by = end, version
+
+
+def _is_born(entries: Sequence[CommittedEntry]) -> bool:
+    return bool(entries) and entries[-1].entry.kind == "genesis"
+
+
+def _left_standing(older: Sequence[CommittedEntry], base: Offsets) -> list[CommittedEntry]:
+    """Return those of the entries before a reset, newest first, that the reset has not undone."""
+    open_offsets, standing = base, []
+    for committed in older:
+        entry = committed.entry
+        if entry.kind == "reset":
+            open_offsets = common(open_offsets, entry.coverage)
+        elif count(entry.range) and not missing(entry.range, open_offsets):
+            standing.append(committed)
+            open_offsets = missing(open_offsets, entry.range)
+    return standing

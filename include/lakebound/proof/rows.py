@@ -1,0 +1,223 @@
+"""One table, judged by its rows: every readable offset of its coverage landed, filtered or quarantined, once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from lakebound.kafka import TopicFacts
+from lakebound.offsets import Intervals
+from lakebound.proof.entries import named
+from lakebound.proof.facts import Readable, TableFacts
+from lakebound.proof.history import History, Spans, difference, ranges_of, spans_of, union
+from lakebound.proof.offset_arrays import Arrays, RowOffsets, beyond, both, either, found_offsets, size, within, without
+from lakebound.proof.ranges_counted import EntryCounts, Evidence, count_entries
+from lakebound.proof.result import Found, TableProof, describe, found
+
+_EVERYTHING = 2**62
+
+
+@dataclass(frozen=True)
+class KafkaRows:
+    """What Kafka still has.
+
+    Attributes:
+        readable: Offsets that a read_committed consumer gets, as far as they were asked for.
+        topics: Asked for after reading; None for a topic that is not there.
+    """
+
+    readable: Readable
+    topics: Mapping[str, TopicFacts | None]
+
+    def of(self, spans: Spans) -> Arrays:
+        """Return the readable offsets in the spans, of topics that are the same still."""
+        known = {
+            key: self.readable[key[0], key[2]]
+            for key in spans
+            if (key[0], key[2]) in self.readable and self._is_same(key[0], key[1])
+        }
+        return within(known, spans)
+
+    def earliest(self, topic: str, topic_id: str, partition: int) -> int:
+        """Return the offset below which Kafka cannot tell anything any more."""
+        facts = self.topics.get(topic)
+        if facts is None or not self._is_same(topic, topic_id):
+            return _EVERYTHING
+        return facts.earliest.get(partition, _EVERYTHING)
+
+    def _is_same(self, topic: str, topic_id: str) -> bool:
+        facts = self.topics.get(topic)
+        return facts is not None and facts.topic_id == topic_id
+
+
+def judge_target_rows(
+    proof: TableProof,
+    facts: TableFacts,
+    history: History,
+    rows: RowOffsets,
+    quarantine: RowOffsets,
+    kafka: KafkaRows,
+    *,
+    involved: frozenset[str],
+    may_filter: bool,
+) -> TableProof:
+    """Return the proof of a target with its rows judged.
+
+    Args:
+        proof: By its entries.
+        facts: Of the table.
+        history: Of the table.
+        rows: Of the table.
+        quarantine: Rows of the pipeline's quarantine.
+        kafka: What can still be read.
+        involved: Versions of commits that overlap: what their counts say of their ranges is ambiguous.
+        may_filter: Whether the pipeline can drop records; then offsets without a row and without an entry prove nothing.
+    """
+    covered = spans_of(facts.coverage)
+    landed, bad, each = within(rows.records, covered), within(quarantine.records, covered), within(rows.rows, covered)
+    decided = either(landed, bad)
+    unaccounted = without(kafka.of(covered), decided)
+    evidence = Evidence(decided, unaccounted, kafka.earliest)
+    counted = count_entries(history.standing, evidence, landed=landed, rows=each, quarantined=bad)
+    missing, texts = _shortfalls(counted, evidence)
+    missing, undecided = _without_entry(missing, facts, history, unaccounted, kafka, may_filter=may_filter)
+    holes = _in_gaps(proof, covered, rows, quarantine, kafka)
+    missing = missing.plus(holes).plus(_deleted_unlanded(proof))
+    shared = found_offsets(both(landed, bad))
+    proof = _judge_copies(proof, facts, rows, extra=shared, counted=[c for c in counted if c.version not in involved])
+    problems = _missing_problem(missing, texts)
+    if shared:
+        problems.append(f"offsets both landed and quarantined: {shared}")
+    return proof.adding(
+        problems=problems,
+        notes=_limits(covered, kafka, undecided),
+        missing=missing,
+        undecided=undecided,
+        records=size(landed),
+        rows=size(each),
+        quarantined=size(bad),
+    )
+
+
+def judge_quarantine_rows(
+    proof: TableProof, facts: TableFacts, history: History, rows: RowOffsets, involved: frozenset[str]
+) -> TableProof:
+    """Return the proof of the quarantine with its rows judged: they are what its entries count, and where."""
+    covered = spans_of(facts.coverage)
+    held, each = within(rows.records, covered), within(rows.rows, covered)
+    # Its ranges hold what the targets landed, too: only its counts say how many of these offsets are its own.
+    evidence = Evidence(held, {}, lambda *_: 0)
+    counted = count_entries(history.standing, evidence, landed={}, rows=each, quarantined=held)
+    missing, texts = _shortfalls(counted, evidence)
+    proof = _judge_copies(proof, facts, rows, extra=Found(), counted=[c for c in counted if c.version not in involved])
+    return proof.adding(
+        problems=_missing_problem(missing, texts),
+        missing=missing,
+        rows=size(each),
+        quarantined=size(held),
+    )
+
+
+def _shortfalls(counted: list[EntryCounts], evidence: Evidence) -> tuple[Found, list[str]]:
+    missing = Found()
+    texts = []
+    for counts in counted:
+        lacking = counts.shortfall(evidence)
+        if lacking:
+            missing = missing.plus(lacking)
+            texts.append(f"commit {counts.version} lacks {lacking}")
+    return missing, texts
+
+
+def _missing_problem(missing: Found, texts: list[str]) -> list[str]:
+    return [f"missing {missing}" + (f" ({'; '.join(named(texts))})" if texts else "")] if missing else []
+
+
+def _judge_copies(
+    proof: TableProof, facts: TableFacts, rows: RowOffsets, *, extra: Found, counted: list[EntryCounts]
+) -> TableProof:
+    """Judge what is there too much: copies, rows outside of the coverage, rows that no entry counts."""
+    # What a running stream landed after the ledger was read is not this proof's.
+    known = union([spans_of(facts.coverage), spans_of(facts.later_coverage)])
+    doubled = found_offsets(rows.doubled)
+    outside = found_offsets(beyond(rows.rows, known))
+    surplus = Found()
+    for counts in counted:
+        surplus = surplus.plus(counts.surplus) if counts.surplus else surplus
+    problems = [
+        *([f"doubled rows: {doubled}"] if doubled else []),
+        *([f"rows outside the coverage: {outside}{_foreign_ids(rows, known)}"] if outside else []),
+        *([f"rows beyond those that their entries count: {surplus}"] if surplus else []),
+        *([f"{rows.without_origin} rows do not say where in Kafka they are from"] if rows.without_origin else []),
+    ]
+    return proof.adding(
+        problems=problems,
+        deep=True,
+        duplicated=doubled.plus(extra),
+        outside=outside.model_copy(update={"count": outside.count + rows.without_origin}),
+        surplus=surplus,
+    )
+
+
+def _foreign_ids(rows: RowOffsets, known: Spans) -> str:
+    ids = {(topic, topic_id) for topic, topic_id, _ in known}
+    topics = {topic for topic, _ in ids}
+    foreign = sorted({key[:2] for key in rows.rows if key[0] in topics and key[:2] not in ids})
+    return "".join(f"; rows of {topic} name another topic id, {topic_id}" for topic, topic_id in foreign)
+
+
+def _without_entry(
+    missing: Found, facts: TableFacts, history: History, unaccounted: Arrays, kafka: KafkaRows, *, may_filter: bool
+) -> tuple[Found, Found]:
+    """Return what is missing with offsets of no entry that is kept, and those of which nobody can tell."""
+    said = union(spans_of(committed.entry.range) for committed in history.standing)
+    base = spans_of(history.base)
+    unbacked = difference(difference(spans_of(facts.coverage), said), base)
+    missing = missing.plus(found_offsets(within(unaccounted, unbacked)))
+    old = found_offsets(within(unaccounted, difference(base, said)))
+    return (missing, old) if may_filter else (missing.plus(old), Found())
+
+
+def _in_gaps(proof: TableProof, covered: Spans, rows: RowOffsets, quarantine: RowOffsets, kafka: KafkaRows) -> Found:
+    """Return the offsets of the coverage's gaps that Kafka has, or may have had, and that are nowhere."""
+    ids = {(topic, partition): topic_id for topic, topic_id, partition in covered}
+    lacking: Arrays = {}
+    for topic, partitions in proof.gaps.ranges.items():
+        for partition, intervals in partitions.items():
+            key = (topic, ids.get((topic, partition), ""), partition)
+            old = [np.arange(start, min(end, kafka.earliest(*key)), dtype=np.int64) for start, end in intervals]
+            readable = kafka.of({key: intervals}).get(key, old[0][:0])
+            lacking[key] = np.unique(np.concatenate([*old, readable]))
+    return found_offsets(without(lacking, either(rows.records, quarantine.records)))
+
+
+def _deleted_unlanded(proof: TableProof) -> Found:
+    """Return what is missing above the coverage: offsets that Kafka deleted before they were landed."""
+    above = {
+        topic: {
+            partition: kept
+            for partition, intervals in partitions.items()
+            if (kept := _from(intervals, proof.high_water_marks.get(topic, {}).get(partition, _EVERYTHING)))
+        }
+        for topic, partitions in proof.missing.ranges.items()
+    }
+    return found(above)
+
+
+def _from(intervals: Intervals, mark: int) -> Intervals:
+    return tuple((max(start, mark), end) for start, end in intervals if end > mark)
+
+
+def _limits(covered: Spans, kafka: KafkaRows, undecided: Found) -> Iterator[str]:
+    gone = {key: _below(intervals, kafka.earliest(*key)) for key, intervals in covered.items()}
+    gone = {key: intervals for key, intervals in gone.items() if intervals}
+    if gone:
+        yield f"Kafka no longer has {describe(ranges_of(gone))}: of these the entries' counts were compared with the rows"
+    if undecided:
+        yield f"offsets whose entries are no longer kept, filtered or lost: {undecided}"
+
+
+def _below(intervals: Intervals, mark: int) -> Intervals:
+    return tuple((start, min(end, mark)) for start, end in intervals if start < mark)

@@ -1,0 +1,54 @@
+"""How much a table holds, from its metadata alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """What the table's current version holds."""
+
+    rows: int
+    files: int
+    size_bytes: int
+
+
+def table_size(spec: TableSpec, places: Places) -> TableSize:
+    """Return what an existing table holds, without reading a data file."""
+    return _delta_size(spec, places) if spec.format == "delta" else _iceberg_size(spec, places)
+
+
+def may_exist(spec: TableSpec, places: Places) -> bool:
+    """Whether it is worth asking for the table: asking for an Iceberg table would make a catalog that is not there."""
+    catalog = places.iceberg_catalog_uri.removeprefix("sqlite:///")
+    if spec.format == "iceberg" and catalog != places.iceberg_catalog_uri:
+        return Path(catalog).is_file()
+    return True
+
+
+def _delta_size(spec: TableSpec, places: Places) -> TableSize:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+    files = pa.table(DeltaTable(str(places.delta_path(spec))).get_add_actions(flatten=True))
+    rows, sizes = files["num_records"].to_pylist(), files["size_bytes"].to_pylist()
+    return TableSize(sum(count or 0 for count in rows), len(sizes), sum(sizes))
+
+
+def _iceberg_size(spec: TableSpec, places: Places) -> TableSize:
+    from lakebound.tables.iceberg_catalog import open_catalog
+
+    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    snapshot = catalog.load_table((spec.namespace, spec.short_name)).current_snapshot()
+    if snapshot is None or snapshot.summary is None:
+        return TableSize(0, 0, 0)
+
+    def number(name: str) -> int:
+        return int((snapshot.summary[name] if snapshot.summary else None) or 0)
+
+    return TableSize(number("total-records"), number("total-data-files"), number("total-files-size"))

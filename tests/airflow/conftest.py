@@ -1,0 +1,213 @@
+"""A real Airflow with the shipped DAGs, whose applications are stand-ins started by the real spark-submit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from lakebound.control import ControlFolder, write_json
+from lakebound.control_plane import living_submission, stop_streams
+from lakebound.embedded import processes
+from lakebound.embedded.airflow import Airflow
+from lakebound.embedded.airflow_client import AirflowClient
+from lakebound.embedded.ports import free_port
+from lakebound.embedded.processes import wait_until
+from lakebound.progress import Progress, read_progress
+from lakebound.settings import Settings, load_settings
+from lakebound.submission import Submission
+from tests.streams import FAKE_APPS, ORDERS
+
+REPOSITORY = Path(__file__).parents[2]
+PASSWORD = "canary-4b1d0c7e"
+# One pipeline per test, so that the tests stand alone though they share one Airflow.
+PIPELINES = ("orders", "stalls", "crashes", "moves", "survives", "clears", "marks")
+START_SECONDS = 120.0
+ON_COMMIT = """
+from __future__ import annotations
+
+from airflow.sdk import dag, task
+from lakebound_airflow.assets import table_asset
+
+@dag(schedule=[table_asset("orders", "delta:lake.orders", every_commits=20, every_seconds=10)], is_paused_upon_creation=False)
+def on_commit():
+    @task
+    def show(triggering_asset_events=None):
+        return [event.extra for events in triggering_asset_events.values() for event in events]
+    show()
+
+on_commit()
+"""
+
+
+class WebhookSink:
+    """A local HTTP server that keeps what it is sent, with the time at which it came."""
+
+    def __init__(self) -> None:
+        received: list[tuple[float, dict[str, Any]]] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                received.append((time.time(), json.loads(body)))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                return
+
+        self.received = received
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port: int = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def of(self, pipeline: str) -> list[tuple[float, dict[str, Any]]]:
+        """Return what came for one pipeline."""
+        return [(at, body) for at, body in self.received if body["pipeline"] == pipeline]
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+
+
+@dataclass
+class Stack:
+    """The running Airflow and what belongs to it."""
+
+    airflow: Airflow
+    settings: Settings
+    sink: WebhookSink
+    client: AirflowClient
+    triggerers: list[processes.ProcessRecord] = field(default_factory=list)
+
+    def control(self, pipeline: str) -> ControlFolder:
+        """The pipeline's folder of state."""
+        return ControlFolder(self.settings.home, pipeline)
+
+    def running(self, pipeline: str, other_than: str = "", deadline_seconds: float = START_SECONDS) -> Submission:
+        """Wait for an application that runs, and return it."""
+
+        def found() -> Submission | None:
+            submission, progress = living_submission(self.control(pipeline)), read_progress(self.control(pipeline))
+            if submission is None or progress is None or submission.app_id == other_than:
+                return None
+            return submission if progress.app_id == submission.app_id else None
+
+        return wait_until(found, deadline_seconds, f"an application of {pipeline}") or pytest.fail("unreachable")
+
+    def progress(self, pipeline: str) -> Progress:
+        """The latest progress."""
+        return read_progress(self.control(pipeline)) or pytest.fail(f"no progress of {pipeline}")
+
+    def task(self, pipeline: str, task_id: str = "stream") -> dict[str, Any]:
+        """The task instance in the newest run of the pipeline's ingest DAG."""
+        run_id = self.client.runs(f"ingest__{pipeline}")[0]["dag_run_id"]
+        instances = self.client.task_instances(f"ingest__{pipeline}", run_id)
+        return next(instance for instance in instances if instance["task_id"] == task_id)
+
+    def wait_task(self, pipeline: str, condition: Callable[[dict[str, Any]], object], what: str) -> dict[str, Any]:
+        """Wait until the stream's task instance fulfils the condition, and return it."""
+
+        def found() -> dict[str, Any] | None:
+            instance = self.task(pipeline)
+            return instance if condition(instance) else None
+
+        return wait_until(found, 60, f"{what} of {pipeline}", poll_seconds=0.5) or pytest.fail("unreachable")
+
+    def deferred(self, pipeline: str) -> dict[str, Any]:
+        """Wait until the stream's task is deferred and a triggerer has it."""
+        condition = lambda found: found["state"] == "deferred" and found["triggerer_job"]  # noqa: E731
+        return self.wait_task(pipeline, condition, "a deferred task")
+
+    def start_triggerer(self) -> processes.ProcessRecord:
+        """Start one more triggerer, and return it."""
+        environment = {**self.airflow.environment(), "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port())}
+        command = [sys.executable, "-m", "airflow", "triggerer", "--skip-serve-logs"]
+        log = self.settings.home / f"triggerer-{len(self.triggerers)}.log"
+        record = processes.start("triggerer", command, log, environment, folder=self.airflow.home)
+        self.triggerers.append(record)
+        return record
+
+    def own_triggerer(self) -> list[psutil.Process]:
+        """The processes of the triggerer that ``airflow standalone`` started."""
+        record = self.airflow.record or pytest.fail("Airflow was never started")
+        members = processes.session_members(record)
+        leaders = [process for process in members if "triggerer" in process.cmdline()]
+        return [process for leader in leaders for process in (leader, *leader.children(recursive=True))]
+
+
+def write_pipelines(folder: Path) -> None:
+    """Write the pipelines' YAML, and one that is broken."""
+    folder.mkdir()
+    for name in PIPELINES:
+        spec = {
+            **ORDERS,
+            "pipeline": name,
+            "tables": [{"format": "delta", "name": f"lake.{name}"}],
+            "limits": {"max_failed_starts": 2},
+        }
+        connection: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1"}
+        if name == "orders":
+            connection["sasl"] = {"username": "app", "password": {"env": "ORDERS_PASSWORD"}}
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump({**spec, "connection": connection}))
+    (folder / "broken.yaml").write_text("pipeline: broken\ntopics: [a]\nfreshnes: 5s\n")
+
+
+def write_dags(folder: Path) -> None:
+    """Copy the shipped DAG files, and add one that runs when data has landed."""
+    shutil.copytree(REPOSITORY / "dags", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "on_commit.py").write_text(ON_COMMIT)
+
+
+def stack_environment(sink: WebhookSink) -> Mapping[str, str]:
+    """Return what Airflow's components see besides the settings."""
+    webhook = {"conn_type": "http", "host": "http://127.0.0.1", "port": sink.port}
+    environment = {"AIRFLOW_CONN_LAKEBOUND_WEBHOOK": json.dumps(webhook), "ORDERS_PASSWORD": PASSWORD}
+    if "PYTHONPATH" in os.environ:
+        environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    return environment
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Airflow with all pipelines running; everything is ended with the module."""
+    home = tmp_path_factory.mktemp("real-airflow")
+    write_pipelines(home / "pipelines")
+    write_dags(home / "dags")
+    settings = load_settings(
+        {
+            "LAKEBOUND_HOME": str(home),
+            "LAKEBOUND_APPS": str(FAKE_APPS),
+            "LAKEBOUND_PIPELINES": str(home / "pipelines"),
+            "LAKEBOUND_JARS": str(load_settings().jars),
+        }
+    )
+    write_json(ControlFolder(home, "crashes").folder / "behaviour.json", {"fail_after_seconds": 0.5, "rows": 0})
+    sink = WebhookSink()
+    airflow = Airflow(settings, environment=stack_environment(sink), dags=home / "dags", plugins=REPOSITORY / "plugins")
+    try:
+        airflow.start()
+        with airflow.client() as client:
+            found = Stack(airflow, settings, sink, client)
+            wait_until(lambda: len(client.dags()) >= 3 * len(PIPELINES) + 1, 60, "the DAGs")
+            for pipeline in PIPELINES:
+                client.unpause(f"ingest__{pipeline}")
+            yield found
+            for record in found.triggerers:
+                processes.kill(record)
+    finally:
+        airflow.kill()
+        stop_streams(settings, deadline_seconds=5)
+        sink.close()

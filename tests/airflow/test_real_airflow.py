@@ -1,0 +1,222 @@
+"""The ingest DAG under a real Airflow that is killed, split, cleared and kept waiting. The tests run in this order.
+
+The first one freezes an application; the last but few looks whether that was seen in time, so nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lakebound.control_plane import app_is_alive, living_submission, wait_ended
+from lakebound.desired import read_desired
+from lakebound.embedded import processes
+from lakebound.embedded.processes import wait_until
+from lakebound.lease import read_lease
+from lakebound.progress import read_outcome
+from lakebound.submission import Submission
+from tests.airflow.conftest import PASSWORD, Stack
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
+
+STALL_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The application of ``stalls``, and when its driver, Python and JVM, was stopped by SIGSTOP."""
+
+    submission: Submission
+    at: float
+
+
+@pytest.fixture(scope="module")
+def frozen(stack: Stack) -> Frozen:
+    """Freeze it."""
+    submission = stack.running("stalls")
+    stack.deferred("stalls")
+    for process in members(submission):
+        process.suspend()
+    return Frozen(submission, time.time())
+
+
+def members(submission: Submission) -> list[psutil.Process]:
+    """The application's processes."""
+    pid, started = submission.pid, submission.pid_started_at
+    assert pid is not None
+    assert started is not None
+    found = processes.session_members(processes.ProcessRecord(submission.app_id, pid, started, submission.log or Path()))
+    assert len(found) >= 2, "a JVM and a Python"
+    return found
+
+
+def test_a_broken_yaml_is_an_import_error_and_the_others_load(stack: Stack, frozen: Frozen) -> None:
+    (error,) = stack.client.import_errors()
+    assert "broken.yaml:3" in error["stack_trace"]
+    assert "ingest__orders" in stack.client.dags()
+
+
+def test_the_link_to_the_spark_ui_is_there_while_the_task_is_deferred(stack: Stack) -> None:
+    submission = stack.running("orders")
+    instance = stack.deferred("orders")
+    link = stack.client.xcoms("ingest__orders", instance["dag_run_id"], "stream")["_link_SparkUiLink"]
+    assert link == submission.spark_ui
+    assert link.startswith("http://127.0.0.1:")
+
+
+def test_runs_that_land_nothing_pause_the_dag_and_call_the_webhook(stack: Stack) -> None:
+    wait_until(lambda: stack.client.dags()["ingest__crashes"]["is_paused"], 120, "the pause")
+    assert [run["state"] for run in stack.client.runs("ingest__crashes")[:2]] == ["failed", "failed"]
+    verdicts = [body["verdict"] for _, body in stack.sink.of("crashes")]
+    assert verdicts.count("failed") >= 2
+    assert verdicts.count("crash_loop") == 1
+    instance = stack.task("crashes")
+    log = stack.client.log("ingest__crashes", instance["dag_run_id"], "stream")
+    assert "told to fail" in log
+    assert "ERROR the fake application was told to fail" in log
+
+
+def test_the_control_dag_stops_starts_and_restarts(stack: Stack) -> None:
+    def control(action: str, **conf: object) -> None:
+        run_id = stack.client.trigger("control__orders", {"action": action, "reason": "test", **conf})
+        state = stack.client.wait_run("control__orders", run_id, 90)
+        assert state == "success", stack.client.log("control__orders", run_id, "control")
+
+    first = stack.running("orders")
+    control("restart", freshness="1s")
+    second = stack.running("orders", other_than=first.app_id)
+    assert (second.generation, read_desired(stack.control("orders")).freshness) == (1, "1s")
+    control("stop")
+    assert not app_is_alive(stack.control("orders"))
+    stack.deferred("orders")
+    assert living_submission(stack.control("orders")) is None, "a deferred task that waits for the wish"
+    control("start")
+    assert stack.running("orders", other_than=second.app_id).owner is not None
+
+
+def test_commits_become_asset_events(stack: Stack) -> None:
+    def payloads() -> list[dict[str, object]]:
+        runs = [run for run in stack.client.runs("on_commit") if run["state"] == "success"]
+        found = [stack.client.xcoms("on_commit", run["dag_run_id"], "show").get("return_value") for run in runs]
+        return [extra.get("payload", extra) for extras in found for extra in extras or []]
+
+    payload = wait_until(payloads, 90, "a run on an asset event")[0]
+    assert payload["table"] == "delta:lake.orders"
+    assert int(str(payload["commits"])) >= 1
+    assert int(str(payload["rows"])) >= 1
+
+
+def test_a_frozen_driver_is_seen_and_reported_in_time_and_replaced(stack: Stack, frozen: Frozen) -> None:
+    former = frozen.submission
+    wait_until(lambda: stack.sink.of("stalls"), STALL_SECONDS, "the webhook")
+    at, body = stack.sink.of("stalls")[0]
+    assert (body["verdict"], "silent" in body["reason"]) == ("stalled", True)
+    assert at - frozen.at < STALL_SECONDS
+    after = stack.running("stalls", other_than=former.app_id)
+    lease = read_lease(stack.control("stalls"))
+    assert lease is not None
+    assert (lease.app_id, lease.epoch) == (after.app_id, 2)
+    assert not psutil.pid_exists(former.pid or 0), "the frozen one was ended before the next was started"
+    assert not stack.client.dags()["ingest__stalls"]["is_paused"]
+
+
+def test_a_marked_task_stops_its_application_and_the_next_run_starts_another(stack: Stack) -> None:
+    former, instance = stack.running("marks"), stack.deferred("marks")
+    stack.client.set_state("ingest__marks", instance["dag_run_id"], "stream", "failed")
+    assert wait_ended(stack.control("marks"), former.app_id, 60)
+    outcome = read_outcome(stack.control("marks"), former.app_id)
+    assert outcome is not None
+    assert outcome.verdict == "stopped"
+    stack.running("marks", other_than=former.app_id)
+
+
+def test_a_stream_goes_on_while_its_trigger_moves_to_another_triggerer(stack: Stack) -> None:
+    former, instance = stack.running("moves"), stack.deferred("moves")
+    first_triggerer = stack.own_triggerer()
+    assert first_triggerer
+    stack.start_triggerer()
+    wait_until(lambda: "Starting the triggerer" in triggerer_log(stack), 60, "the second triggerer")
+    stopped_at = time.monotonic()
+    for process in first_triggerer:
+        process.suspend()
+    try:
+        first_job = instance["triggerer_job"]["id"]
+        stack.wait_task("moves", lambda found: (found["triggerer_job"] or {}).get("id") not in (None, first_job), "the move")
+        # The rest of the minute: what is waited for is that nothing happens.
+        while time.monotonic() - stopped_at < 60:
+            assert app_is_alive(stack.control("moves"))
+            time.sleep(1)
+    finally:
+        for process in reversed(first_triggerer):
+            process.resume()
+
+    def let_go() -> bool:
+        log = stack.client.log("ingest__moves", instance["dag_run_id"], "stream")
+        return f"trigger of {former.app_id} let go; the task is deferred" in log
+
+    wait_until(let_go, 60, "the first triggerer to let go")
+    assert not stack.control("moves").stop_marker(former.app_id).exists()
+    assert stack.running("moves").app_id == former.app_id
+    assert stack.task("moves")["state"] == "deferred"
+
+
+def test_an_airflow_that_was_killed_finds_its_application_again(stack: Stack) -> None:
+    former, instance = stack.running("survives"), stack.deferred("survives")
+    stack.airflow.kill()
+    for record in stack.triggerers:
+        processes.kill(record)
+    stack.triggerers.clear()
+    rows = stack.progress("survives").records
+    wait_until(lambda: stack.progress("survives").records > rows, 30, "records that land meanwhile")
+    stack.airflow.start()
+    again = stack.deferred("survives")
+    assert (again["dag_run_id"], again["try_number"]) == (instance["dag_run_id"], instance["try_number"])
+    wait_until(lambda: stack.deferred("survives")["triggerer_job"]["id"] != instance["triggerer_job"]["id"], 60, "a triggerer")
+    assert stack.running("survives").app_id == former.app_id
+    lease = read_lease(stack.control("survives"))
+    assert lease is not None
+    assert (lease.app_id, lease.epoch) == (former.app_id, 1)
+
+
+def test_a_task_that_is_cleared_while_no_triggerer_runs_stops_its_application(stack: Stack) -> None:
+    former, instance = stack.running("clears"), stack.deferred("clears")
+    for process in stack.own_triggerer():
+        process.kill()
+    stack.client.clear("ingest__clears", instance["dag_run_id"], ["stream"])
+    assert wait_ended(stack.control("clears"), former.app_id, 60)
+    outcome = read_outcome(stack.control("clears"), former.app_id)
+    assert outcome is not None
+    assert outcome.verdict == "stopped"
+    assert not stack.own_triggerer(), "no triggerer ran meanwhile"
+    stack.start_triggerer()
+    after = stack.running("clears", other_than=former.app_id)
+    assert after.owner is not None
+    assert after.owner.try_number == 2
+
+
+def test_no_secret_is_written_anywhere(stack: Stack) -> None:
+    stack.running("orders")
+    arguments = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+    assert any("--run-spec" in line for line in arguments)
+    assert not [line for line in arguments if PASSWORD in line]
+    found = []
+    for folder, _, names in os.walk(stack.settings.home):
+        found += [Path(folder, name) for name in names if _holds(Path(folder, name), PASSWORD)]
+    assert found == []
+
+
+def triggerer_log(stack: Stack) -> str:
+    """Return the output of the triggerer that was started last."""
+    return stack.triggerers[-1].log.read_text(errors="replace")
+
+
+def _holds(path: Path, secret: str) -> bool:
+    try:
+        return path.is_file() and secret.encode() in path.read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,257 @@
+"""Spark, with Delta's and Iceberg's own readers, reads what was committed, and commits beside it."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakebound.errors import TableRestoredError
+from lakebound.ledger import Entry, decode
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+from lakebound.tables import KAFKA_TYPE, open_table
+from lakebound.tables.datafiles import list_data_files, write_data_files
+from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, lander, landed_offsets, make_table, offsets, places, rows
+
+pytestmark = pytest.mark.spark
+
+Sql = Callable[[str], list[dict[str, Any]]]
+NASTY = "a b/c=d%20é?#:"
+
+
+def _session(folder: str, jars: str) -> None:
+    """Start a Spark with both formats in this process."""
+    at = places(Path(folder))
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.jars": ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar"))),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "jdbc",
+        "spark.sql.catalog.ice.uri": f"jdbc:{at.iceberg_catalog_uri.replace('sqlite:///', 'sqlite:')}",
+        "spark.sql.catalog.ice.warehouse": f"file://{at.iceberg_warehouse}",
+        "spark.sql.catalog.ice.cache-enabled": "false",
+    }
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    builder.getOrCreate()
+
+
+def _sql(query: str) -> list[dict[str, Any]]:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    return [row.asDict(recursive=True) for row in spark.sql(query).collect()]
+
+
+def _write(source: str, columns: list[str], helpers: dict[str, str], partition_by: list[str], target: str) -> None:
+    """Write rows of one table as Parquet files below a folder, as the cluster lane does."""
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    frame: DataFrame = spark.read.parquet(source)
+    frame = frame.select(*columns, *(F.expr(text).alias(name) for name, text in helpers.items()))
+    writer = frame.repartition(2).write.mode("overwrite")
+    (writer.partitionBy(*partition_by) if partition_by else writer).parquet(target)
+
+
+@pytest.fixture(scope="module")
+def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    return places(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture(scope="module")
+def pool(at: Places, jars: Path) -> Iterator[ProcessPoolExecutor]:
+    """One process with a Spark of its own: jars cannot be added to the JVM of the other tests' session."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=_session, initargs=(str(at.home), str(jars / "spark"))) as workers:
+        yield workers
+
+
+@pytest.fixture(scope="module")
+def sql(pool: ProcessPoolExecutor) -> Sql:
+    return lambda query: pool.submit(_sql, query).result(timeout=240)
+
+
+def source_of(spec: TableSpec, at: Places) -> str:
+    """The table's name in a query."""
+    return f"delta.`{at.delta_path(spec)}`" if spec.format == "delta" else f"ice.{spec.name}"
+
+
+def utc(offset: int) -> datetime.datetime:
+    moment = datetime.datetime.fromtimestamp((FIRST_DAY_US + offset * HOUR_US) / 1e6, tz=datetime.UTC)
+    return moment.replace(tzinfo=None)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        TableSpec(format="delta", name="driver.plain"),
+        TableSpec(format="delta", name="driver.by_city", partition_by=("city",)),
+        TableSpec(format="iceberg", name="driver.plain"),
+        TableSpec(format="iceberg", name="driver.by_day", partition_by=("day(at)",)),
+    ],
+    ids=lambda spec: spec.id,
+)
+def test_spark_reads_the_driver_lane(spec: TableSpec, at: Places, sql: Sql) -> None:
+    make_table(spec, at)
+    app = lander(spec, at)
+    app.open()
+    app.land(0, 30)
+    app.land(30, 60)
+    found = sql(f"SELECT id, city, at, items, _kafka FROM {source_of(spec, at)} ORDER BY id")
+    wanted = rows(0, 60).to_pylist()
+    for row in wanted:
+        row["at"] = row["at"].replace(tzinfo=None)
+        row["_kafka"]["timestamp"] = row["_kafka"]["timestamp"].replace(tzinfo=None)
+    assert found == wanted
+    where = f"SELECT count(*) AS n FROM {source_of(spec, at)} WHERE"
+    assert sql(f"{where} _kafka.offset BETWEEN 25 AND 34 AND _kafka.topic = 'orders'")[0]["n"] == 10
+    assert sql(f"{where} at >= '{utc(24)}' AND at < '{utc(48)}'")[0]["n"] == 24
+    assert sql(f"{where} city = 'city 1' AND id < 30")[0]["n"] == 10
+
+
+CLUSTER = [
+    (TableSpec(format="delta", name="cluster.plain"), {}, []),
+    (TableSpec(format="delta", name="cluster.by_city", partition_by=("city",)), {}, ["city"]),
+    (TableSpec(format="iceberg", name="cluster.plain"), {}, []),
+    (
+        TableSpec(format="iceberg", name="cluster.by_day", partition_by=("day(at)", "city")),
+        {"_lb_p0": "date_format(at, 'yyyy-MM-dd')", "_lb_p1": "concat('v', city)"},
+        ["_lb_p0", "_lb_p1"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "helpers", "partition_by"), CLUSTER, ids=[case[0].id for case in CLUSTER])
+def test_files_that_spark_wrote_are_committed_and_read(
+    spec: TableSpec, helpers: dict[str, str], partition_by: list[str], at: Places, sql: Sql, pool: ProcessPoolExecutor
+) -> None:
+    make_table(spec, at)
+    app = lander(spec, at)
+    batch = rows(0, 50)
+    nasty = [NASTY if offset % 5 == 0 else None if offset % 7 == 0 else "plain" for offset in range(50)]
+    batch = batch.set_column(batch.schema.get_field_index("city"), "city", pa.array(nasty))
+    source = at.home / f"source-{spec.format}-{spec.short_name}"
+    write_data_files(batch, source, TableSpec(format="iceberg", name="any"), "s")
+    written = app.table.data_folder() / "lb-1"
+    pool.submit(_write, str(source), batch.column_names, helpers, partition_by, str(written)).result(timeout=120)
+    app.land(0, 50, list_data_files(app.table.data_folder(), spec, written))
+    app.land(50, 60)
+    found = sql(f"SELECT id, city, at FROM {source_of(spec, at)} ORDER BY id")
+    assert [row["city"] for row in found[:50]] == nasty
+    assert [(row["id"], row["at"]) for row in found] == [(offset, utc(offset)) for offset in range(60)]
+    assert sql(f"SELECT count(*) AS n FROM {source_of(spec, at)} WHERE city = '{NASTY}'")[0]["n"] == 10
+    assert landed_offsets(app.table) == list(range(60))
+
+
+def test_spark_skips_no_file_that_it_needs(at: Places, sql: Sql) -> None:
+    """Strings beyond the bound's length, microseconds, NaN and infinities: a filter finds what a scan finds."""
+    long = "x" * 32
+    texts = [long + "a", long + "\U0010ffffz", "é" * 40, "", None]
+    numbers = [math.nan, math.inf, -1.5, 0.0, None]
+    moments = [FIRST_DAY_US + n for n in (1, 999, 1000, 1001)] + [None]
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64()),
+            pa.field("text", pa.string()),
+            pa.field("number", pa.float64()),
+            pa.field("moment", pa.timestamp("us", tz="UTC")),
+            pa.field("_kafka", KAFKA_TYPE),
+        ]
+    )
+    spec = TableSpec(format="delta", name="skipping.values")
+    open_table(spec, at).create(schema, genesis())
+    app = lander(spec, at)
+    for offset in range(5):
+        kafka = rows(offset, offset + 1)["_kafka"]
+        columns = [[offset], [texts[offset]], [numbers[offset]], [moments[offset]]]
+        batch = pa.table([*(pa.array(c, f.type) for c, f in zip(columns, schema, strict=False)), kafka], schema=schema)
+        app.land(offset, offset + 1, write_data_files(batch, app.table.data_folder(), spec, "t"))
+    conditions = [
+        *(f"text = '{text}'" for text in texts if text is not None),
+        f"text > '{long}'",
+        "number > 5",
+        "number = double('NaN')",
+        "number <= -1.5",
+        "number IS NULL",
+        "moment = timestamp'2023-11-15 00:00:00.000999'",
+        "moment > timestamp'2023-11-15 00:00:00.001'",
+        "_kafka.offset = 3",
+    ]
+    table = source_of(spec, at)
+    for condition in conditions:
+        filtered = sql(f"SELECT id FROM {table} WHERE {condition} ORDER BY id")
+        scanned = sql(f"SELECT id FROM {table} WHERE coalesce(({condition}), false) OR rand() > 2 ORDER BY id")
+        assert filtered == scanned and filtered, condition
+
+
+def test_spark_shows_the_entry_in_deltas_history(at: Places, sql: Sql) -> None:
+    spec = TableSpec(format="delta", name="history.orders")
+    make_table(spec, at)
+    app = lander(spec, at)
+    app.land(0, 10)
+    newest = sql(f"DESCRIBE HISTORY {source_of(spec, at)} LIMIT 1")[0]
+    assert decode(newest["userMetadata"], "history") == app.view.entry
+
+
+def test_a_restore_by_spark_is_refused(at: Places, sql: Sql) -> None:
+    spec = TableSpec(format="delta", name="restored.orders")
+    make_table(spec, at)
+    app = lander(spec, at)
+    app.land(0, 10)
+    app.land(10, 20)
+    sql(f"RESTORE TABLE {source_of(spec, at)} TO VERSION AS OF 1")
+    with pytest.raises(TableRestoredError, match="version 3"):
+        app.table.read_ledger()
+
+
+def test_sparks_maintenance_of_iceberg_leaves_ledger_and_rows(at: Places, sql: Sql) -> None:
+    spec = TableSpec(format="iceberg", name="kept.orders", partition_by=("day(at)",))
+    make_table(spec, at)
+    app = lander(spec, at)
+    for start in range(0, 60, 10):
+        app.land(start, start + 10)
+    files = app.write(60, 70)
+    result = sql(f"CALL ice.system.rewrite_data_files(table => '{spec.name}', options => map('rewrite-all', 'true'))")
+    assert result[0]["rewritten_data_files_count"] >= 6
+    sql(f"CALL ice.system.rewrite_manifests('{spec.name}')")
+    assert app.land(60, 70, files).attempts == 2
+    sql(f"ALTER TABLE ice.{spec.name} SET TBLPROPERTIES ('owner' = 'somebody')")
+    app.land(70, 80)
+    assert [row["id"] for row in sql(f"SELECT id FROM ice.{spec.name} ORDER BY id")] == list(range(80))
+    entry: Entry | None = lander(spec, at).view.entry
+    assert entry is not None and entry.coverage == offsets(0, 80)
+    snapshots = sql(f"SELECT summary['lakebound'] AS entry FROM ice.{spec.name}.snapshots ORDER BY committed_at")
+    assert decode(snapshots[-1]["entry"], "snapshot") == entry
+
+
+def test_spark_reads_an_iceberg_table_after_many_appends(at: Places, sql: Sql) -> None:
+    spec = TableSpec(format="iceberg", name="many.orders")
+    make_table(spec, at)
+    app = lander(spec, at)
+    for start in range(45):
+        app.land(start, start + 1)
+    table = f"ice.{spec.name}"
+    assert [row["id"] for row in sql(f"SELECT id FROM {table} ORDER BY id")] == list(range(45))
+    first = sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1 OFFSET 20")[0]["snapshot_id"]
+    assert sql(f"SELECT count(*) AS n FROM {table} VERSION AS OF {first}")[0]["n"] == 20
+    added = sql(f"SELECT count(*) AS n FROM {table}.entries WHERE status = 1")[0]["n"]
+    assert added + sql(f"SELECT count(*) AS n FROM {table}.entries WHERE status = 0")[0]["n"] == 45
