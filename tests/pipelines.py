@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,6 +10,7 @@ from typing import Any, Literal
 
 from lakebound.control import ControlFolder
 from lakebound.desired import Bound, Desired
+from lakebound.prove import prove
 from lakebound.run_spec import RunSpec, make_run_spec, places_of
 from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec, TableSpec
@@ -115,19 +114,12 @@ def make_pipeline(
     return Pipeline(PipelineSpec.model_validate(body), settings).with_lane(lane)
 
 
-def assert_exactly_once(pipeline: Pipeline, journal: Journal) -> list[Judgement]:
-    """Check that every acknowledged record is where it must be, once and unaltered, and that the proof agrees."""
-    judgements = pipeline.judge(journal)
+def assert_exactly_once(pipeline: Pipeline, journal: Journal) -> None:
+    """Check that every acknowledged record is where it must be, once and unaltered, and that the deep proof agrees."""
     assert journal.count(), "the journal is empty: nothing was tested"
-    wrong = [str(judgement) for judgement in judgements if not judgement.is_clean]
-    problems = prove(pipeline)
-    assert not wrong, f"{wrong}; the proof says: {problems}"
-    assert not problems, f"the oracle finds nothing wrong, the proof cries wolf: {problems}"
-    return judgements
-
-
-def prove(pipeline: Pipeline) -> list[str]:
-    """Return what ``lakebound prove --deep`` finds wrong."""
-    if importlib.util.find_spec("lakebound.prove") is None:
-        return []
-    return []
+    wrong = [str(judgement) for judgement in pipeline.judge(journal) if not judgement.is_clean]
+    proof = prove(pipeline.spec, places_of(pipeline.settings), deep=True)
+    problems = [f"{table.table}: {problem}" for table in proof.tables for problem in table.problems]
+    assert not wrong, f"{wrong}; the proof says: {problems or proof.sentence}"
+    assert proof.ok and not problems, f"the oracle finds nothing wrong, the proof cries wolf: {problems}"
+    assert (proof.missing, proof.duplicated) == (0, 0)

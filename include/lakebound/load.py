@@ -179,9 +179,7 @@ def _claimed_twice(specs: Mapping[Path, PipelineSpec]) -> dict[Path, list[str]]:
     for claim, paths in claims.items():
         for path in paths if len(paths) > 1 else ():
             others = ", ".join(sorted({other.name for other in paths if other != path})) or "the same file"
-            found[path].append(
-                problem_line(path, Mistake(_claim_line(path, claim), f"{claim} is also named in {others}"))
-            )
+            found[path].append(problem_line(path, Mistake(_claim_line(path, claim), f"{claim} is also named in {others}")))
     return found
 
 

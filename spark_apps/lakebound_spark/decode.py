@@ -21,7 +21,7 @@ SKIPPED = "null_value_skipped"
 """Reason of a tombstone that the pipeline skips: counted as filtered, not put into quarantine."""
 _CORRUPT = "_corrupt_record"
 _VALUE = "_value"
-_SPACE = " \t\r\n"
+_OBJECT = r"^[ \t\r\n]*\{"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _json_reason(spec: PipelineSpec, value: JsonValueSpec, schema: StructType) -
         (F.col(_VALUE).isNull(), _null_reason(spec), F.lit("the record has no value")),
         (F.length(F.col(_VALUE)) == 0, "empty_value", F.lit("the value has no bytes")),
         (~F.is_valid_utf8(F.col("_text")), "not_utf8", F.lit("the value is not UTF-8")),
-        (~F.ltrim(F.col("_text"), F.lit(_SPACE)).startswith("{"), "not_an_object", F.lit("the value is not a JSON object")),
+        (~F.col("_text").rlike(_OBJECT), "not_an_object", F.lit("the value is not a JSON object")),
         (~one_value, "malformed_json", F.lit("not one well-formed JSON value")),
         (
             body.isNull() | body.getField(_CORRUPT).isNotNull(),

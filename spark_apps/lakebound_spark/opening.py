@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import reduce
 
 import pyarrow as pa
-from lakebound.tables.schemas import check_schema
 
 from lakebound.kafka import TopicFacts
 from lakebound.lease import Lease, acquire
@@ -15,6 +14,7 @@ from lakebound.run_spec import RunSpec
 from lakebound.spec import TableSpec
 from lakebound.starting import StartingOffsets, marks_for_unseen, plan_start
 from lakebound.tables import open_table
+from lakebound.tables.schemas import check_schema
 from lakebound_spark.targets import Counts, Target, Writer
 
 

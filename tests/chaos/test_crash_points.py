@@ -18,10 +18,10 @@ from tests.producing import JournalingProducer, Load
 
 from lakebound.embedded.broker import Broker
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 
 FULL = os.environ.get("LAKEBOUND_CHAOS") == "full"
-PER_SECOND = 400
+PER_SECOND = 200
 
 
 def crash_points(lane: Lane, batch: int) -> dict[str, str]:

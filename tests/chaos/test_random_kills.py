@@ -16,7 +16,7 @@ from tests.producing import JournalingProducer, Load
 
 from lakebound.embedded.broker import Broker
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("LAKEBOUND_CHAOS_KILLS", "3"))
 LONGEST_LIFE_SECONDS = 8.0

@@ -24,7 +24,10 @@ SECRET = "Xk4-unlikely-to-stand-anywhere-by-chance"
 UI_PAGES = ("/environment/", "/SQL/", "/StreamingQuery/", "/jobs/", "/api/v1/applications")
 
 
-def test_broker_killed_and_restarted_and_the_password_stands_nowhere(tmp_path: Path, new_broker: BrokerMaker) -> None:
+def test_broker_killed_and_restarted_and_the_password_stands_nowhere(
+    tmp_path: Path, new_broker: BrokerMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKEBOUND_TEST_PASSWORD", SECRET)  # the application inherits it, the proof needs it, too
     own = new_broker(SaslUser("lander", SECRET))
     journal = Journal()
     producer = JournalingProducer(own.bootstrap_servers, journal)
@@ -36,8 +39,7 @@ def test_broker_killed_and_restarted_and_the_password_stands_nowhere(tmp_path: P
         folder, own.bootstrap_servers, name, connection={"bootstrap_servers": own.sasl_bootstrap_servers, "sasl": sasl}
     )
     with applications() as starter:
-        environ = {"LAKEBOUND_TEST_PASSWORD": SECRET, "SPARK_LOCAL_DIRS": str(scratch)}
-        application = starter.start(pipeline, environ=environ)
+        application = starter.start(pipeline, environ={"SPARK_LOCAL_DIRS": str(scratch)})
         send_events(producer, name, range(500))
         application.wait_landed(journal.ends())
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, make_table, offsets, places, rows
 
 from lakebound.errors import TableRestoredError
 from lakebound.ledger import Entry, decode
@@ -21,7 +22,6 @@ from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_TYPE, open_table
 from lakebound.tables.datafiles import list_data_files, write_data_files
-from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, lander, landed_offsets, make_table, offsets, places, rows
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,9 @@ def _session(folder: str, jars: str) -> None:
         "spark.driver.host": "127.0.0.1",
         "spark.jars": ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar"))),
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
         "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -87,7 +89,7 @@ def pool(at: Places, jars: Path) -> Iterator[ProcessPoolExecutor]:
 
 @pytest.fixture(scope="module")
 def sql(pool: ProcessPoolExecutor) -> Sql:
-    return lambda query: pool.submit(_sql, query).result(timeout=240)
+    return lambda query: pool.submit(_sql, query).result(timeout=500)
 
 
 def source_of(spec: TableSpec, at: Places) -> str:
@@ -98,6 +100,16 @@ def source_of(spec: TableSpec, at: Places) -> str:
 def utc(offset: int) -> datetime.datetime:
     moment = datetime.datetime.fromtimestamp((FIRST_DAY_US + offset * HOUR_US) / 1e6, tz=datetime.UTC)
     return moment.replace(tzinfo=None)
+
+
+DAY = f"at >= '{utc(24)}' AND at < '{utc(48)}'"
+
+
+def filtered(sql: Sql, spec: TableSpec, at: Places, conditions: list[str]) -> list[list[int]]:
+    """Return the ids that each condition finds when Spark pushes it down, in one query."""
+    table = source_of(spec, at)
+    found = sql(" UNION ALL ".join(f"SELECT {n} AS n, id FROM {table} WHERE {text}" for n, text in enumerate(conditions)))
+    return [sorted(row["id"] for row in found if row["n"] == number) for number in range(len(conditions))]
 
 
 @pytest.mark.parametrize(
@@ -122,10 +134,10 @@ def test_spark_reads_the_driver_lane(spec: TableSpec, at: Places, sql: Sql) -> N
         row["at"] = row["at"].replace(tzinfo=None)
         row["_kafka"]["timestamp"] = row["_kafka"]["timestamp"].replace(tzinfo=None)
     assert found == wanted
-    where = f"SELECT count(*) AS n FROM {source_of(spec, at)} WHERE"
-    assert sql(f"{where} _kafka.offset BETWEEN 25 AND 34 AND _kafka.topic = 'orders'")[0]["n"] == 10
-    assert sql(f"{where} at >= '{utc(24)}' AND at < '{utc(48)}'")[0]["n"] == 24
-    assert sql(f"{where} city = 'city 1' AND id < 30")[0]["n"] == 10
+    counts = filtered(
+        sql, spec, at, ["_kafka.offset BETWEEN 25 AND 34 AND _kafka.topic = 'orders'", DAY, "city = 'city 1' AND id < 30"]
+    )
+    assert [len(ids) for ids in counts] == [10, 24, 10]
 
 
 CLUSTER = [
@@ -152,13 +164,13 @@ def test_files_that_spark_wrote_are_committed_and_read(
     source = at.home / f"source-{spec.format}-{spec.short_name}"
     write_data_files(batch, source, TableSpec(format="iceberg", name="any"), "s")
     written = app.table.data_folder() / "lb-1"
-    pool.submit(_write, str(source), batch.column_names, helpers, partition_by, str(written)).result(timeout=120)
+    pool.submit(_write, str(source), batch.column_names, helpers, partition_by, str(written)).result(timeout=500)
     app.land(0, 50, list_data_files(app.table.data_folder(), spec, written))
     app.land(50, 60)
     found = sql(f"SELECT id, city, at FROM {source_of(spec, at)} ORDER BY id")
     assert [row["city"] for row in found[:50]] == nasty
     assert [(row["id"], row["at"]) for row in found] == [(offset, utc(offset)) for offset in range(60)]
-    assert sql(f"SELECT count(*) AS n FROM {source_of(spec, at)} WHERE city = '{NASTY}'")[0]["n"] == 10
+    assert filtered(sql, spec, at, [f"city = '{NASTY}'"]) == [list(range(0, 50, 5))]
     assert landed_offsets(app.table) == list(range(60))
 
 
@@ -196,11 +208,11 @@ def test_spark_skips_no_file_that_it_needs(at: Places, sql: Sql) -> None:
         "moment > timestamp'2023-11-15 00:00:00.001'",
         "_kafka.offset = 3",
     ]
-    table = source_of(spec, at)
-    for condition in conditions:
-        filtered = sql(f"SELECT id FROM {table} WHERE {condition} ORDER BY id")
-        scanned = sql(f"SELECT id FROM {table} WHERE coalesce(({condition}), false) OR rand() > 2 ORDER BY id")
-        assert filtered == scanned and filtered, condition
+    flags = ", ".join(f"coalesce({text}, false) AS c{number}" for number, text in enumerate(conditions))
+    rows_of_all = sql(f"SELECT id, {flags} FROM {source_of(spec, at)} ORDER BY id")
+    scanned = [[row["id"] for row in rows_of_all if row[f"c{number}"]] for number in range(len(conditions))]
+    assert filtered(sql, spec, at, conditions) == scanned
+    assert all(scanned)
 
 
 def test_spark_shows_the_entry_in_deltas_history(at: Places, sql: Sql) -> None:

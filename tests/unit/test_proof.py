@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebound.kafka import TopicFacts
@@ -140,6 +140,7 @@ WORLDS = st.builds(
 )
 
 
+@settings(deadline=None, max_examples=60)
 @given(WORLDS, st.booleans())
 def test_whatever_was_landed_rightly_is_proved(world: World, deep: bool) -> None:
     proof = world.prove(deep=deep)
@@ -149,6 +150,7 @@ def test_whatever_was_landed_rightly_is_proved(world: World, deep: bool) -> None
     assert proof_of(proof).lag == 5
 
 
+@settings(deadline=None, max_examples=60)
 @given(WORLDS, st.data())
 def test_records_that_were_compacted_or_deleted_after_they_landed_are_not_missing(world: World, data: st.DataObject) -> None:
     world.readable = [offset for offset in world.readable if data.draw(st.booleans())]
@@ -156,6 +158,7 @@ def test_records_that_were_compacted_or_deleted_after_they_landed_are_not_missin
     assert world.prove().ok
 
 
+@settings(deadline=None, max_examples=60)
 @given(WORLDS, st.data())
 def test_a_lost_record_is_missing_and_named(world: World, data: st.DataObject) -> None:
     places = sorted({row[:2] for row in world.rows})
@@ -176,6 +179,7 @@ def test_a_lost_record_is_missing_and_named(world: World, data: st.DataObject) -
     assert inside == () or any("filtered" in batch for batch in world.batches)
 
 
+@settings(deadline=None, max_examples=60)
 @given(WORLDS, st.data())
 def test_a_doubled_row_is_named(world: World, data: st.DataObject) -> None:
     if not world.rows:
@@ -189,6 +193,7 @@ def test_a_doubled_row_is_named(world: World, data: st.DataObject) -> None:
     assert not found.ok
 
 
+@settings(deadline=None, max_examples=60)
 @given(WORLDS, st.data())
 def test_a_lost_quarantine_row_is_missing(world: World, data: st.DataObject) -> None:
     if not world.bad:
@@ -201,6 +206,7 @@ def test_a_lost_quarantine_row_is_missing(world: World, data: st.DataObject) -> 
     assert not proof.ok
 
 
+@settings(deadline=None, max_examples=60)
 @given(WORLDS, st.data())
 def test_an_entry_that_lands_what_another_one_landed_is_an_overlap(world: World, data: st.DataObject) -> None:
     start = data.draw(st.integers(world.start, world.end - 1))
@@ -212,6 +218,7 @@ def test_an_entry_that_lands_what_another_one_landed_is_an_overlap(world: World,
     assert not found.ok
 
 
+@settings(deadline=None, max_examples=60)
 @given(WORLDS, st.data())
 def test_a_commit_that_got_lost_is_a_gap_or_landed_behind_nothing(world: World, data: st.DataObject) -> None:
     number = data.draw(st.integers(1, len(world.entries) - 1))
@@ -377,7 +384,7 @@ def test_what_kafka_contradicts_is_said(facts: TopicFacts | None, text: str) -> 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"read": 11}, "read 11 records, but accounts for 10"),
+        ({"read": 9}, "read 9 records, but accounts for 10"),
         ({"read": 12, "landed": 12, "rows": 12}, "read 12 records of a range of 10 offsets"),
         ({"rows": 9}, "10 landed records gave 9 rows"),
         ({"pipeline": "other"}, "belongs to pipeline 'other'"),
@@ -466,7 +473,7 @@ def test_the_sentence_and_the_json_say_the_same() -> None:
     assert "does not hold, 1 problem: landed delta:orders 3; missing 0, duplicated 1" in proof.sentence
     body = proof.model_dump(mode="json")
     assert (body["ok"], body["missing"], body["duplicated"]) == (False, 0, 1)
-    assert body["tables"][0]["duplicated"]["ranges"] == {TOPIC: {0: [[0, 1]]}}
+    assert body["tables"][0]["duplicated"]["ranges"] == {TOPIC: {"0": [[0, 1]]}}
 
 
 def test_a_million_rows_in_two_thousand_commits_take_seconds() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from tests.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, places
 
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_TYPE, open_table
 from lakebound.tables.delta_log import last_checkpoint, statistics_columns, with_kafka_statistics
-from tests.local_tables import SCHEMA, Lander, genesis, lander, landed_offsets, make_table, places
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
+from tests.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, places
 
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import open_table
 from lakebound.tables.iceberg_catalog import CATALOG_NAME, LedgerCatalog, open_catalog
-from tests.local_tables import SCHEMA, Lander, genesis, lander, landed_offsets, make_table, places
 
 SPEC = TableSpec(format="iceberg", name="shop.orders")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lakebound.ledger import Offsets, common, count, missing
-from lakebound.offsets import Interval, Intervals, merge, subtract
+from lakebound.offsets import Interval, Intervals, merge
 from lakebound.proof.result import Found, Ranges, found
 from lakebound.tables import CommittedEntry
 
@@ -84,8 +84,17 @@ def union(many: Iterable[Spans]) -> Spans:
 
 def difference(left: Spans, right: Spans) -> Spans:
     """Return what of ``left`` is not in ``right``."""
-    rests = {key: subtract(intervals, right.get(key, ())) for key, intervals in left.items()}
+    rests = {key: tuple(_minus(intervals, right.get(key, ()))) for key, intervals in left.items()}
     return {key: rest for key, rest in rests.items() if rest}
+
+
+def below(spans: Spans, bound: Callable[[str, str, int], int]) -> Spans:
+    """Return what lies below a bound per topic, topic id and partition."""
+    cut = {
+        key: tuple((start, min(end, bound(*key))) for start, end in found if start < bound(*key))
+        for key, found in spans.items()
+    }
+    return {key: intervals for key, intervals in cut.items() if intervals}
 
 
 def ranges_of(spans: Spans) -> Ranges:
@@ -153,6 +162,22 @@ def skipped_marks(history: History) -> Ranges:
                 if marks.get(key, start) < start:
                     skipped.setdefault(topic, {})[partition] = ((marks[key], start),)
     return skipped
+
+
+def _minus(intervals: Intervals, removed: Intervals) -> Iterator[Interval]:
+    """Yield what is left of merged intervals, in one walk over both: a compacted topic leaves very many."""
+    position = 0
+    for start, end in intervals:
+        while position < len(removed) and removed[position][1] <= start:
+            position += 1
+        cut = position
+        while cut < len(removed) and removed[cut][0] < end:
+            if start < removed[cut][0]:
+                yield start, removed[cut][0]
+            start = max(start, removed[cut][1])
+            cut += 1
+        if start < end:
+            yield start, end
 
 
 def _doubled(pieces: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int, tuple[str, str]]]:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from lakebound.ledger import Entry
 from lakebound.offsets import total
 from lakebound.proof.facts import OffsetArray
-from lakebound.proof.history import Key, Spans, ranges_of, spans_of
-from lakebound.proof.offset_arrays import NONE, Arrays, either, found_offsets, within
-from lakebound.proof.result import Found
+from lakebound.proof.history import Key, Spans, below, difference, ranges_of, spans_of, union
+from lakebound.proof.offset_arrays import NONE, Arrays, found_offsets, spans_from, within
+from lakebound.proof.result import Found, found
 from lakebound.tables import CommittedEntry
 
 Counts = npt.NDArray[np.int64]
@@ -33,14 +33,10 @@ class Evidence:
     unaccounted: Arrays
     earliest: Callable[[str, str, int], int]
 
-    def candidates(self, spans: Spans) -> Arrays:
+    def candidates(self, spans: Spans) -> Found:
         """Return the offsets of the spans that are not decided and were, or may have been, readable."""
-        untold: Arrays = {}
-        for key, intervals in spans.items():
-            bound = self.earliest(*key)
-            old = [np.arange(start, min(end, bound), dtype=np.int64) for start, end in intervals if start < bound]
-            untold[key] = np.setdiff1d(np.concatenate([*old, NONE]), self.decided.get(key, NONE))
-        return either(untold, within(self.unaccounted, spans))
+        untold = difference(below(spans, self.earliest), spans_from(within(self.decided, spans)))
+        return found(ranges_of(union([untold, spans_from(within(self.unaccounted, spans))])))
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,7 @@ class EntryCounts:
             return self._rows_shortfall()
         exact = Found()
         if lacking >= self.unaccounted + self.untold:
-            exact = found_offsets(evidence.candidates(self.spans))
+            exact = evidence.candidates(self.spans)
         elif not entry.filtered:
             exact = found_offsets(within(evidence.unaccounted, self.spans))
         rest = lacking - exact.count

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from lakebound.kafka import TopicFacts
 from lakebound.offsets import Intervals
 from lakebound.proof.entries import named
 from lakebound.proof.facts import Readable, TableFacts
-from lakebound.proof.history import History, Spans, difference, ranges_of, spans_of, union
-from lakebound.proof.offset_arrays import Arrays, RowOffsets, beyond, both, either, found_offsets, size, within, without
+from lakebound.proof.history import History, Spans, below, difference, ranges_of, spans_of, union
+from lakebound.proof.offset_arrays import (
+    Arrays,
+    RowOffsets,
+    beyond,
+    both,
+    either,
+    found_offsets,
+    size,
+    spans_from,
+    within,
+    without,
+)
 from lakebound.proof.ranges_counted import EntryCounts, Evidence, count_entries
 from lakebound.proof.result import Found, TableProof, describe, found
 
@@ -183,14 +192,14 @@ def _without_entry(
 def _in_gaps(proof: TableProof, covered: Spans, rows: RowOffsets, quarantine: RowOffsets, kafka: KafkaRows) -> Found:
     """Return the offsets of the coverage's gaps that Kafka has, or may have had, and that are nowhere."""
     ids = {(topic, partition): topic_id for topic, topic_id, partition in covered}
-    lacking: Arrays = {}
-    for topic, partitions in proof.gaps.ranges.items():
-        for partition, intervals in partitions.items():
-            key = (topic, ids.get((topic, partition), ""), partition)
-            old = [np.arange(start, min(end, kafka.earliest(*key)), dtype=np.int64) for start, end in intervals]
-            readable = kafka.of({key: intervals}).get(key, old[0][:0])
-            lacking[key] = np.unique(np.concatenate([*old, readable]))
-    return found_offsets(without(lacking, either(rows.records, quarantine.records)))
+    gaps: Spans = {
+        (topic, ids.get((topic, partition), ""), partition): intervals
+        for topic, partitions in proof.gaps.ranges.items()
+        for partition, intervals in partitions.items()
+    }
+    held = either(within(rows.records, gaps), within(quarantine.records, gaps))
+    untold = difference(below(gaps, kafka.earliest), spans_from(held))
+    return found(ranges_of(union([untold, spans_from(without(kafka.of(gaps), held))])))
 
 
 def _deleted_unlanded(proof: TableProof) -> Found:
@@ -211,13 +220,8 @@ def _from(intervals: Intervals, mark: int) -> Intervals:
 
 
 def _limits(covered: Spans, kafka: KafkaRows, undecided: Found) -> Iterator[str]:
-    gone = {key: _below(intervals, kafka.earliest(*key)) for key, intervals in covered.items()}
-    gone = {key: intervals for key, intervals in gone.items() if intervals}
+    gone = below(covered, kafka.earliest)
     if gone:
         yield f"Kafka no longer has {describe(ranges_of(gone))}: of these the entries' counts were compared with the rows"
     if undecided:
         yield f"offsets whose entries are no longer kept, filtered or lost: {undecided}"
-
-
-def _below(intervals: Intervals, mark: int) -> Intervals:
-    return tuple((start, min(end, mark)) for start, end in intervals if start < mark)

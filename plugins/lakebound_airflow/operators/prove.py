@@ -22,10 +22,8 @@ class NotProvedError(LakeboundError):
     """The proof does not hold."""
 
     def __init__(self, proof: Proof) -> None:
-        super().__init__(
-            f"pipeline {proof.pipeline!r}: missing {proof.missing}, duplicated {proof.duplicated}; "
-            f"`lakebound prove {proof.pipeline} --deep` names every range\n{proof.model_dump_json(indent=1)}"
-        )
+        problems = [f"{table.table}: {problem}" for table in proof.tables for problem in table.problems]
+        super().__init__("\n".join([proof.sentence, *problems]))
 
 
 class ProveOperator(BaseOperator):
@@ -55,5 +53,11 @@ class ProveOperator(BaseOperator):
         proof = prove(spec, places_of(settings), deep=bool(context["params"].get("deep")))
         if not proof.ok:
             raise NotProvedError(proof)
-        self.log.info("proved: missing 0, duplicated 0")
-        return {"ok": proof.ok, "missing": proof.missing, "duplicated": proof.duplicated}
+        self.log.info(proof.sentence)
+        return {
+            "sentence": proof.sentence,
+            "level": proof.level,
+            "records": {table.table: table.records for table in proof.tables},
+            "missing": proof.missing,
+            "duplicated": proof.duplicated,
+        }
