@@ -30,9 +30,7 @@ def read_offset_log(checkpoint: Path, batch: int) -> TopicPartitionOffsets:
     try:
         lines = path.read_text().splitlines()
         if lines[0] != "v1" or len(lines) != 3:
-            raise UnreadableOffsetLogError(
-                path, f"expected version v1 and one source, found {lines[0]!r} and {len(lines) - 2}"
-            )
+            raise UnreadableOffsetLogError(path, f"expected version v1 and one source, found {lines[0]!r} and {len(lines) - 2}")
         body = json.loads(lines[2])
         return {topic: {int(p): int(o) for p, o in partitions.items()} for topic, partitions in body.items()}
     except (OSError, ValueError, IndexError, AttributeError) as exc:

@@ -11,7 +11,7 @@ import structlog
 from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_after_delay, wait_random_exponential
 
 from lakebound import faults, ledger
-from lakebound.errors import BatchOverlapError, CommitUnknownError, LakeboundError, LeaseLostError
+from lakebound.errors import BatchOverlapError, CommitUnknownError, LakeboundError, LeaseLostError, TableMismatchError
 from lakebound.ledger import Entry
 from lakebound.tables import CommittedEntry, DataFile, LedgerView, Table
 
@@ -69,6 +69,7 @@ def commit_entry(
         BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
         LeaseLostError: A later application writes for this pipeline.
         CommitUnknownError: All attempts failed, or the ledger could not be read.
+        TableMismatchError: The files do not fit the table.
     """
     reason = ""
     for attempt in range(1, attempts + 1):
@@ -78,6 +79,8 @@ def commit_entry(
             version = table.commit(files, entry)
             faults.reach("after_commit", _fault_detail(table, draft))
             return Committed(version, entry, attempt)
+        except TableMismatchError:
+            raise  # the files do not fit the table: nothing was committed, and never will be
         except Exception as exc:
             reason = f"{type(exc).__name__}: {exc}"
             _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=reason)

@@ -48,10 +48,15 @@ def app_is_alive(control: ControlFolder) -> bool:
     return living_submission(control) is not None
 
 
+def holds_lease(control: ControlFolder, app_id: str) -> bool:
+    """Whether that application has the pipeline's lease and gives signs of life."""
+    lease = read_lease(control)
+    return lease is not None and lease.app_id == app_id and lease.is_live(time.time())
+
+
 def submission_is_alive(control: ControlFolder, submission: Submission) -> bool:
     """Whether that one application lives, be it still starting or just ending."""
-    lease = read_lease(control)
-    if lease is not None and lease.app_id == submission.app_id and lease.is_live(time.time()):
+    if holds_lease(control, submission.app_id):
         return True
     alive = process_is_alive(submission)
     if alive is not None:
@@ -59,6 +64,7 @@ def submission_is_alive(control: ControlFolder, submission: Submission) -> bool:
     if submission.backend is BackendName.LOCAL and submission.pid is None:
         return False
     # It runs where this machine cannot look: its lease speaks for it, and before it has one, its age.
+    lease = read_lease(control)
     had_lease = lease is not None and lease.app_id == submission.app_id
     if had_lease or read_outcome(control, submission.app_id) is not None:
         return False
@@ -81,8 +87,7 @@ def wait_ended(control: ControlFolder, app_id: str, deadline_seconds: float = DE
         submission = read_submission(control)
         if submission is not None and submission.app_id == app_id:
             return submission_is_alive(control, submission)
-        lease = read_lease(control)
-        return lease is not None and lease.app_id == app_id and lease.is_live(time.time())
+        return holds_lease(control, app_id)
 
     try:
         return wait_until(lambda: not lives(), deadline_seconds, f"the end of {app_id}")

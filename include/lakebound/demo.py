@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from lakebound.control import ControlFolder
@@ -118,7 +119,7 @@ def _start_streams(settings: Settings, specs: list[PipelineSpec], say: Say) -> N
     say(f"airflow: {' and '.join(dags)} unpaused; Airflow starts their Spark applications (about 30 s)")
     for spec in specs:
         control = ControlFolder(settings.home, spec.pipeline)
-        wait_until(lambda control=control: _is_running(control), START_DEADLINE_SECONDS, f"the stream of {spec.pipeline}")
+        wait_until(partial(_is_running, control), START_DEADLINE_SECONDS, f"the stream of {spec.pipeline}")
         say(f"spark: {spec.pipeline} is running")
 
 
@@ -139,7 +140,7 @@ def _wait_until_landed(settings: Settings, specs: list[PipelineSpec], say: Say) 
     for spec in specs:
         ends = {topic: known.latest for topic, known in KafkaFacts(spec.connection).topics(spec.topics).items()}
         wait_until(
-            lambda spec=spec, ends=ends: _is_landed(spec, places, ends),
+            partial(_is_landed, spec, places, ends),
             LANDED_DEADLINE_SECONDS,
             f"{spec.pipeline} in its tables",
         )

@@ -113,9 +113,7 @@ class ForeignTableError(LakeboundError):
     """A table belongs to another pipeline; one pipeline per table."""
 
     def __init__(self, table: str, owner: str, pipeline: str) -> None:
-        super().__init__(
-            f"table {table} is written by pipeline {owner!r}; pipeline {pipeline!r} needs a table of its own"
-        )
+        super().__init__(f"table {table} is written by pipeline {owner!r}; pipeline {pipeline!r} needs a table of its own")
 
 
 class CommitRefusedError(LakeboundError):
@@ -153,9 +151,7 @@ class HeldError(LakeboundError):
     """The pipeline is held: nothing may run until it is started again."""
 
     def __init__(self, pipeline: str, reason: str) -> None:
-        super().__init__(
-            f"pipeline {pipeline!r} is held ({reason}); start it with its control DAG when that is settled"
-        )
+        super().__init__(f"pipeline {pipeline!r} is held ({reason}); start it with its control DAG when that is settled")
 
 
 class SubmitFailedError(LakeboundError):
@@ -207,9 +203,7 @@ class BatchOverlapError(LakeboundError):
     """Another commit landed offsets of the batch that is about to be committed: trim it again and redo it."""
 
     def __init__(self, table: str, offsets: int) -> None:
-        super().__init__(
-            f"table {table} meanwhile holds {offsets} offsets of this batch; it must be trimmed and written again"
-        )
+        super().__init__(f"table {table} meanwhile holds {offsets} offsets of this batch; it must be trimmed and written again")
 
 
 class TableRestoredError(LakeboundError):
@@ -217,8 +211,8 @@ class TableRestoredError(LakeboundError):
 
     def __init__(self, table: str, version: int) -> None:
         super().__init__(
-            f"table {table} was restored by somebody else in version {version}, without a ledger entry, so what it holds is not "
-            f"known; nothing was written. Decide with the runbook table-restored"
+            f"table {table} was restored by somebody else in version {version}, without a ledger entry, so what it holds is "
+            f"not known; nothing was written. Decide with the runbook table-restored"
         )
 
 

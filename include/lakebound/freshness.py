@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -103,12 +103,14 @@ class FreshnessObserver:
                 version += 1
 
     def _watch_iceberg(self, spec: TableSpec) -> None:
-        location = self._metadata_location(spec)
+        known = self._metadata_location(spec)
+        for seen_at_ms in changes_seen(known, self._looks(spec)):
+            self._iceberg_seen[spec.id].append(seen_at_ms)
+
+    def _looks(self, spec: TableSpec) -> Iterator[tuple[float, str | None]]:
         while not self._ended.wait(POLL_SECONDS):
-            found = self._metadata_location(spec)
-            if found != location:
-                location = found
-                self._iceberg_seen[spec.id].append(time.time() * 1000)
+            location = self._metadata_location(spec)
+            yield time.time() * 1000, location
 
     def _metadata_location(self, spec: TableSpec) -> str | None:
         path = self._places.iceberg_catalog_uri.removeprefix("sqlite:///")
@@ -153,6 +155,17 @@ class FreshnessObserver:
             index = bisect_left(changes, made) if made is not None else len(changes)
             if made is not None and index < len(changes) and made >= self._started_at_ms:
                 yield _Commit(changes[index], tuple(added))
+
+
+def changes_seen(known: str | None, looks: Iterable[tuple[float, str | None]]) -> Iterator[float]:
+    """Yield the times of those looks that found another location than the one before.
+
+    A look that found none met a busy catalog, or a table that is not there yet: it would else count as a commit, twice.
+    """
+    for at_ms, location in looks:
+        if location is not None and location != known:
+            known = location
+            yield at_ms
 
 
 def _freshness(commits: list[_Commit], produced_after_ms: float) -> Freshness | None:

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
 from lakebound.errors import BrokerUnavailableError, MissingSecretError, MissingTopicError
 from lakebound.spec import ConnectionSpec, SecretRef
 
 DEFAULT_TIMEOUT_SECONDS = 10.0
+
+OffsetSpec: Any = _OffsetSpec  # the client has no types
 
 
 @dataclass(frozen=True)
@@ -119,9 +122,7 @@ class KafkaFacts:
         futures = self._admin.describe_topics(TopicCollection(names), request_timeout=self._timeout_seconds)
         return {name: self._answer(futures[name], name) for name in names}
 
-    def _list(
-        self, pairs: list[tuple[str, int]], spec: OffsetSpec, level: IsolationLevel
-    ) -> dict[tuple[str, int], int]:
+    def _list(self, pairs: list[tuple[str, int]], spec: Any, level: IsolationLevel) -> dict[tuple[str, int], int]:
         asked = {TopicPartition(name, partition): spec for name, partition in pairs}
         if not asked:
             return {}

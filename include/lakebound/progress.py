@@ -63,9 +63,7 @@ class Outcome(BaseModel):
     reason: str
     error_class: str | None = None
     records: int = 0
-    commits: int = Field(
-        default=0, description="Commits with rows: what makes a crash an incident rather than a crash loop."
-    )
+    commits: int = Field(default=0, description="Commits with rows: what makes a crash an incident rather than a crash loop.")
     started_at: float
     ended_at: float
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lakebound.errors import LakeboundError, MissingTopicError, NoLedgerError, UnknownTableError
 from lakebound.kafka import KafkaFacts, TopicFacts
+from lakebound.ledger import Offsets
 from lakebound.offsets import Interval
 from lakebound.proof import Proof, TableFacts, judge
 from lakebound.proof.facts import Readable, Role
@@ -105,15 +106,26 @@ def _with_rows(table: Table, facts: TableFacts) -> TableFacts:
             # Where the quarantine's ledger cannot be read, its rows still say what is not missing from the targets.
             return replace(facts, rows=table.scan_kafka()) if facts.error and facts.role == "quarantine" else facts
         rows = table.scan_kafka()
-        later = _read_ledger(table, facts.role)
-        if facts.source != "entry" or later.source != "entry" or _resets(later) == _resets(facts):
-            return replace(facts, rows=rows, later_coverage=later.coverage)
-        facts = later
+        later = facts.coverage if facts.source != "entry" else _coverage_since(table, facts.entries[0].version)
+        if later is not None:
+            return replace(facts, rows=rows, later_coverage=later)
+        facts = _read_ledger(table, facts.role)
     return replace(facts, source="none", error=f"table {facts.table} is being rewound: prove it again when that is done")
 
 
-def _resets(facts: TableFacts) -> frozenset[str]:
-    return frozenset(committed.entry.commit for committed in facts.entries if committed.entry.kind == "reset")
+def _coverage_since(table: Table, version: str) -> Offsets | None:
+    """Return the coverage now, or None when the table does not merely continue what it held at that version."""
+    try:
+        coverage = table.read_ledger().coverage
+        for committed in table.entries():
+            if committed.version == version:
+                return coverage
+            if committed.entry.kind == "reset":
+                return None
+    except LakeboundError:
+        # Whatever it is, reading everything again will say it.
+        return None
+    return None
 
 
 def _topics(broker: KafkaFacts, names: Sequence[str]) -> dict[str, TopicFacts | None]:

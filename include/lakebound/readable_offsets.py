@@ -16,6 +16,7 @@ from lakebound.proof.facts import Readable
 from lakebound.spec import ConnectionSpec
 
 _BATCH = 10_000
+_BATCH_SECONDS = 0.1
 _SILENCE_SECONDS = 30.0
 _SETTINGS: Mapping[str, str | int | bool] = {
     # Partitions are assigned by hand and nothing is ever committed: the group exists in name only.
@@ -69,7 +70,7 @@ def _read(consumer: Consumer, readings: Mapping[tuple[str, int], _Reading], serv
     open_places = set(readings)
     heard, reason = time.monotonic(), "it sent nothing"
     while open_places:
-        for message in consumer.consume(_BATCH, timeout=1.0):
+        for message in consumer.consume(_BATCH, timeout=_BATCH_SECONDS):
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
                 reason = error.str()

@@ -52,9 +52,7 @@ class ConnectionSpec(Frozen):
 
     bootstrap_servers: str = Field(min_length=1)
     tls: bool = False
-    tls_ca_file: str | None = Field(
-        default=None, description="PEM file of the authority that signed the broker's certificate."
-    )
+    tls_ca_file: str | None = Field(default=None, description="PEM file of the authority that signed the broker's certificate.")
     sasl: SaslSpec | None = None
 
     @property
@@ -143,29 +141,19 @@ class LimitsSpec(Frozen):
     """Bounds of one application."""
 
     max_records_per_batch: int = Field(default=200_000, ge=1)
-    lease_ttl_seconds: float = Field(
-        default=30.0, ge=2, description="A lease without a sign of life for so long may be taken."
-    )
+    lease_ttl_seconds: float = Field(default=30.0, ge=2, description="A lease without a sign of life for so long may be taken.")
     stop_timeout_seconds: float = Field(default=60.0, gt=0)
-    idle_entry_seconds: float = Field(
-        default=60.0, gt=0, description="Batches without rows commit an entry this often."
-    )
+    idle_entry_seconds: float = Field(default=60.0, gt=0, description="Batches without rows commit an entry this often.")
     commit_attempts: int = Field(default=8, ge=1)
-    max_failed_starts: int = Field(
-        default=3, ge=1, description="Starts without a landed record before a person is asked."
-    )
-    outage_seconds: float = Field(
-        default=600.0, gt=0, description="How long an outage of Kafka or a catalog is waited out."
-    )
+    max_failed_starts: int = Field(default=3, ge=1, description="Starts without a landed record before a person is asked.")
+    outage_seconds: float = Field(default=600.0, gt=0, description="How long an outage of Kafka or a catalog is waited out.")
 
 
 class DriverLaneSpec(Frozen):
     """A batch within these bounds is written by the driver; a larger one by Spark's executors."""
 
     max_rows: int = Field(default=50_000, ge=0)
-    max_bytes: int = Field(
-        default=32 * 1024 * 1024, ge=0, description="Bytes of Kafka values, estimated from recent batches."
-    )
+    max_bytes: int = Field(default=32 * 1024 * 1024, ge=0, description="Bytes of Kafka values, estimated from recent batches.")
 
 
 class ThresholdsSpec(Frozen):
@@ -183,15 +171,11 @@ class PipelineSpec(Frozen):
     topics: tuple[str, ...] = Field(min_length=1)
     connection: ConnectionSpec
     value: ValueSpec
-    null_values: Literal["quarantine", "skip"] = Field(
-        default="quarantine", description="Tombstones: records without a value."
-    )
+    null_values: Literal["quarantine", "skip"] = Field(default="quarantine", description="Tombstones: records without a value.")
     start_from: Literal["earliest", "latest"] = "earliest"
     freshness: str = Field(description="available_now, or an interval such as 500ms, 5s, 1m.")
     schedule: str = Field(default="*/10 * * * *", description="Cron; used by available_now pipelines only.")
-    transform: str | None = Field(
-        default=None, description="module.function in spark_apps/: DataFrame in, DataFrame out."
-    )
+    transform: str | None = Field(default=None, description="module.function in spark_apps/: DataFrame in, DataFrame out.")
     tables: tuple[TableSpec, ...] = Field(min_length=1)
     quarantine: TableSpec | None = Field(default=None, description="Default: a Delta table quarantine.<pipeline>.")
     limits: LimitsSpec = LimitsSpec()
@@ -250,9 +234,7 @@ def parse_freshness(freshness: str) -> float | None:
     if freshness == AVAILABLE_NOW:
         return None
     if freshness == "real_time":
-        raise ValueError(
-            "real_time is not available yet; the nearest is 0ms, which starts a batch as soon as one ended"
-        )
+        raise ValueError("real_time is not available yet; the nearest is 0ms, which starts a batch as soon as one ended")
     match = _INTERVAL.match(freshness)
     if match is None:
         raise ValueError(f"{freshness!r} is neither available_now nor an interval such as 500ms, 5s or 1m")

@@ -44,7 +44,7 @@ class PipelineStatus(BaseModel):
     app_id: str | None = None
     epoch: int | None = None
     outdated: bool = Field(default=False, description="It runs with an older YAML or transform; a restart takes the new.")
-    lag_records: int | None = None
+    lag_records: int | None = Field(default=None, description="As the application last saw Kafka's ends.")
     freshness_seconds: float | None = None
     last_commit_age_seconds: float | None = None
     high_water_marks: dict[str, dict[int, int]] = Field(default_factory=dict)
@@ -126,7 +126,7 @@ def status_of(facts: PipelineFacts, now: float) -> PipelineStatus:
         app_id=app.app_id if app else None,
         epoch=own.epoch if own else facts.lease.epoch if facts.lease else None,
         outdated=outdated,
-        lag_records=progress.lag_records if progress else None,
+        lag_records=_lag_records(progress),
         freshness_seconds=_freshness_seconds(progress),
         last_commit_age_seconds=max(0.0, now - committed_at) if committed_at is not None else None,
         high_water_marks=progress.high_water_marks if progress else {},
@@ -147,6 +147,19 @@ def _app_state(facts: PipelineFacts, own: Progress | None, now: float) -> str:
     if facts.last is None:
         return "none" if facts.progress else "never started"
     return facts.outcome.verdict if facts.outcome else "died"
+
+
+def _lag_records(progress: Progress | None) -> int | None:
+    """Return how far the newest marks are behind Kafka's ends: the application looks at those less often than it commits."""
+    if progress is None or not progress.latest_offsets or not progress.high_water_marks:
+        return progress.lag_records if progress else None
+    marks = progress.high_water_marks
+    behind = (
+        max(0, end - marks.get(topic, {}).get(partition, end))
+        for topic, ends in progress.latest_offsets.items()
+        for partition, end in ends.items()
+    )
+    return sum(behind)
 
 
 def _freshness_seconds(progress: Progress | None) -> float | None:

@@ -23,6 +23,7 @@ from lakebound.errors import (
     OffsetBeyondEndError,
     RetentionPassedError,
     TableMismatchError,
+    TableRestoredError,
     TopicRecreatedError,
     TransformRefusedError,
 )
@@ -51,6 +52,7 @@ REFUSALS = (
     BadEntryError,
     ForeignTableError,
     TableMismatchError,
+    TableRestoredError,
     TransformRefusedError,
     MissingSecretError,
 )

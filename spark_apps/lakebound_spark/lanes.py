@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
-from lakebound.tables.datafiles import list_data_files, write_data_files
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType
 
 from lakebound.spec import DriverLaneSpec, TableSpec
 from lakebound.tables import KAFKA_COLUMN, DataFile, Table
+from lakebound.tables.datafiles import list_data_files, write_data_files
 
 Lane = Literal["driver", "cluster"]
 _KEY_FIELDS = ("topic", "partition", "offset")
@@ -78,7 +79,8 @@ def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, *, mul
     """
     try:
         rows = output.toArrow()
-    except PySparkException as exc:
+    except (PySparkException, Py4JJavaError) as exc:
+        # Which of the two it is depends on where in Spark's hand-over of Arrow batches the job was when it was aborted.
         if "maxResultSize" in str(exc):
             raise ResultTooLargeError(str(exc)) from exc
         raise

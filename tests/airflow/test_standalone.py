@@ -106,7 +106,7 @@ def test_a_driver_is_killed_through_the_master(backend: StandaloneBackend, setti
     assert backend.state(submission) == "KILLED"
     lease = read_lease(run_spec.control)
     assert lease is not None
-    wait_until(lease.holder_is_dead, START_SECONDS, "the end of its Python")
+    wait_until(lease.holder_is_dead, START_SECONDS, "the end of its Python, which outlives the driver for a moment")
 
 
 def test_executors_come_from_the_cluster_and_not_from_the_driver(
@@ -122,6 +122,6 @@ def test_a_master_that_does_not_answer_is_said_and_leaves_no_record(settings: Se
     nobody = StandaloneBackend(
         replace(settings, spark_master="spark://127.0.0.1:1"), rest_url=f"http://127.0.0.1:{free_port()}"
     )
-    with pytest.raises(SubmitFailedError, match="rest.enabled"):
+    with pytest.raises(SubmitFailedError, match="needs spark"):
         nobody.submit(run_spec, OWNER)
     assert read_submission(run_spec.control) is None

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from deltalake import CommitProperties, DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 from tests import local_tables
 from tests.conftest import TopicMaker
 from tests.oracle import readable_places
 from tests.producing import wait_until
+from typer.testing import CliRunner
 
+from lakebound.cli import app
 from lakebound.commit import commit_entry
 from lakebound.embedded.broker import Broker
 from lakebound.errors import UnknownTableError
 from lakebound.kafka import KafkaFacts
-from lakebound.ledger import Entry, Offsets, TopicOffsets, new_commit_id
+from lakebound.ledger import Entry, Offsets, TopicOffsets, encode, new_commit_id
 from lakebound.proof import Proof, TableProof
 from lakebound.prove import prove
 from lakebound.run_spec import Places
 from lakebound.spec import BytesValueSpec, ConnectionSpec, PipelineSpec, TableSpec
 from lakebound.tables import KAFKA_TYPE, Table, open_table
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta import DeltaLakeTable
+from lakebound.tables.iceberg_catalog import CATALOG_NAME
 
 pytestmark = pytest.mark.integration
 
@@ -80,14 +89,14 @@ class Landed:
         for table in self.targets:
             self.commit(table, topic, partition, where, rows, read=len(records), **counts)
 
-    def commit(self, table: Table, topic: str, partition: int, where: Offsets, rows: Sequence[Row], **counts: int) -> None:
+    def commit(self, table: Table, topic: str, partition: int, where: Offsets, kept: Sequence[Row], **counts: int) -> None:
         """Commit rows with an entry, by the application's own means."""
         draft = Entry.model_validate(
             {"kind": "land", "pipeline": "records", "epoch": 1, "commit": new_commit_id(), "range": where}
-            | {"rows": len(rows), "lane": "driver"}
+            | {"rows": len(kept), "lane": "driver"}
             | counts
         )
-        files = write_data_files(self.rows(topic, partition, rows), table.data_folder(), table.spec, "test")
+        files = write_data_files(self.rows(topic, partition, kept), table.data_folder(), table.spec, "test")
         view = table.read_ledger()
         commit_entry(table, view, files, draft, own_epoch=1, check_lease=lambda: None, attempts=1)
 
@@ -311,12 +320,83 @@ def test_a_topic_that_was_recreated_is_named(broker: Broker, plain: str, lands: 
     assert of(landed.prove(), DELTA).records == 40
 
 
+def test_the_command_names_the_fault_and_ends_with_a_sentence(
+    plain: str, lands: Callable[..., Landed], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    landed = lands(plain)
+    landed.land(plain, 0, 0, 40)
+    settings = {"HOME": landed.places.home, "WAREHOUSE": landed.places.warehouse, "PIPELINES": tmp_path / "pipelines"}
+    for name, path in settings.items():
+        monkeypatch.setenv(f"LAKEBOUND_{name}", str(path))
+    file = tmp_path / "pipelines" / "records.yaml"
+    file.parent.mkdir()
+    file.write_text(yaml.safe_dump(landed.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)))
+    run = partial(CliRunner().invoke, app, catch_exceptions=False)
+
+    proved = run(["prove", "records", "--deep"])
+    assert (proved.exit_code, proved.stdout.splitlines()[-1]) == (0, landed.prove().sentence)
+    landed.plant(landed.targets[0], landed.rows(plain, 0, [(5, 0)]))
+    refuted = run(["prove", "records", "--deep"])
+    assert refuted.exit_code == 1
+    assert f"delta:raw.records: doubled rows: 1: {plain}/0 [5, 6)" in refuted.stdout
+    body = json.loads(run(["prove", "records", "--deep", "--table", "delta:raw.records", "--json"]).stdout)
+    assert (body["ok"], body["missing"], body["duplicated"], len(body["tables"])) == (False, 0, 1, 1)
+    assert run(["prove", "records"]).exit_code == 0
+
+
+def test_a_stream_that_lands_on_meanwhile_is_neither_outside_nor_missing(
+    plain: str, lands: Callable[..., Landed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landed = lands(plain)
+    landed.land(plain, 0, 0, 20)
+    before_each_scan(monkeypatch, lambda: landed.land(plain, 0, 20, 40))
+    proof = landed.prove()
+    assert proof.ok, proof.model_dump_json(indent=1)
+    assert [found.records for found in proof.tables] == [20, 20, 0]
+
+
+def test_a_rewind_meanwhile_is_read_again(plain: str, lands: Callable[..., Landed], monkeypatch: pytest.MonkeyPatch) -> None:
+    landed = lands(plain, tables=(DELTA,))
+    landed.land(plain, 0, 0, 20)
+    target = landed.targets[0]
+    version = int(target.read_ledger().version)
+    landed.land(plain, 0, 20, 40)
+
+    def rewind() -> None:
+        coverage = landed.range(plain, 0, 0, 20)
+        reset = Entry(kind="reset", pipeline="records", epoch=1, commit=new_commit_id(), coverage=coverage)
+        properties = CommitProperties(custom_metadata={"userMetadata": encode(reset)})
+        DeltaTable(str(landed.places.delta_path(DELTA))).restore(version, commit_properties=properties)
+
+    before_each_scan(monkeypatch, rewind)
+    proof = landed.prove()
+    assert proof.ok, proof.model_dump_json(indent=1)
+    assert (of(proof, DELTA).records, of(proof, DELTA).lag) == (20, 20)
+
+
+def before_each_scan(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], None]) -> None:
+    """Have something happen once, after all ledgers were read and before the first rows are."""
+    left = [happen]
+    scan = DeltaLakeTable.scan_kafka
+
+    def scan_later(table: DeltaLakeTable) -> pa.Table:
+        while left:
+            left.pop()()
+        return scan(table)
+
+    monkeypatch.setattr(DeltaLakeTable, "scan_kafka", scan_later)
+
+
 def forget_entries(landed: Landed, table: TableSpec) -> None:
     """Take the entries out of a table's history, as a foreign tool's expiry does."""
     if table.format == "delta":
         for path in (landed.places.delta_path(table) / "_delta_log").glob("*.json"):
             path.write_text(path.read_text().replace("userMetadata", "forgotten"))
         return
-    catalog = open_table(table, landed.places)
-    metadata = Path(str(catalog._catalog.load_table(("raw", "records")).metadata_location).removeprefix("file://"))  # type: ignore[attr-defined]
-    metadata.write_text(metadata.read_text().replace('"lakebound"', '"forgotten"'))
+    at = landed.places
+    catalog = SqlCatalog(CATALOG_NAME, uri=f"{at.iceberg_catalog_uri}?timeout=60", warehouse=f"file://{at.iceberg_warehouse}")
+    foreign = catalog.load_table(("raw", "records"))
+    ours = [snapshot.snapshot_id for snapshot in foreign.metadata.snapshots]
+    with foreign.transaction() as transaction, transaction.update_snapshot().fast_append():
+        pass
+    foreign.maintenance.expire_snapshots().by_ids(ours).commit()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, make_table, offsets, places, rows
@@ -61,7 +62,10 @@ def _session(folder: str, jars: str) -> None:
 def _sql(query: str) -> list[dict[str, Any]]:
     spark = SparkSession.getActiveSession()
     assert spark is not None
-    return [row.asDict(recursive=True) for row in spark.sql(query).collect()]
+    try:
+        return [row.asDict(recursive=True) for row in spark.sql(query).collect()]
+    except PySparkException as exc:  # it cannot be pickled
+        raise RuntimeError(f"{query}: {exc}") from None
 
 
 def _write(source: str, columns: list[str], helpers: dict[str, str], partition_by: list[str], target: str) -> None:
@@ -246,7 +250,7 @@ def test_sparks_maintenance_of_iceberg_leaves_ledger_and_rows(at: Places, sql: S
     assert result[0]["rewritten_data_files_count"] >= 6
     sql(f"CALL ice.system.rewrite_manifests('{spec.name}')")
     assert app.land(60, 70, files).attempts == 2
-    sql(f"ALTER TABLE ice.{spec.name} SET TBLPROPERTIES ('owner' = 'somebody')")
+    sql(f"ALTER TABLE ice.{spec.name} SET TBLPROPERTIES ('team' = 'shop')")
     app.land(70, 80)
     assert [row["id"] for row in sql(f"SELECT id FROM ice.{spec.name} ORDER BY id")] == list(range(80))
     entry: Entry | None = lander(spec, at).view.entry

@@ -2,59 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+from tests.command_line import ORDERS, answer, lakebound, settings
 from tests.local_tables import Lander, make_table
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
-from lakebound import plan_check, status
+from lakebound import status
 from lakebound.cli import app
 from lakebound.control import ControlFolder
 from lakebound.errors import ServiceError
-from lakebound.plan_check import CheckFailedError, Plan, check_plan
 from lakebound.progress import Progress, write_progress
 from lakebound.run_spec import places_of
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
-from lakebound.spec_schema import pipeline_schema
 
-ORDERS: dict[str, Any] = {
-    "pipeline": "orders",
-    "topics": ["orders"],
-    "connection": {"bootstrap_servers": "127.0.0.1:1"},
-    "value": {"format": "bytes"},
-    "freshness": "500ms",
-    "tables": [{"format": "delta", "name": "lake.orders"}, {"format": "iceberg", "name": "lake.orders"}],
-}
-
-
-@pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setenv("LAKEBOUND_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LAKEBOUND_WAREHOUSE", str(tmp_path / "lake"))
-    monkeypatch.setenv("LAKEBOUND_APPS", str(tmp_path / "apps"))
-    monkeypatch.setenv("LAKEBOUND_PIPELINES", str(tmp_path / "pipelines"))
-    monkeypatch.delenv("LAKEBOUND_KAFKA", raising=False)
-    (tmp_path / "pipelines").mkdir()
-    (tmp_path / "apps" / "transforms").mkdir(parents=True)
-    (tmp_path / "pipelines" / "orders.yaml").write_text(yaml.safe_dump(ORDERS))
-    return load_settings()
-
-
-def lakebound(*arguments: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
-    return result
-
-
-def answer(*arguments: str, code: int = 0) -> Any:
-    return json.loads(lakebound(*arguments, "--json", code=code).stdout)
+__all__ = ["settings"]
 
 
 def tables(settings: Settings) -> list[Lander]:
@@ -118,81 +84,6 @@ def test_version() -> None:
     assert lakebound("--version").stdout.strip()[0].isdigit()
 
 
-# --- check and schema --------------------------------------------------------------------------------------------
-
-
-def test_check_static_accepts_a_right_file(settings: Settings) -> None:
-    assert lakebound("check", "--static").stdout == "orders: right\n"
-    assert answer("check", str(settings.pipelines / "orders.yaml"), "--static") == {"ok": True, "problems": [], "tables": {}}
-    assert answer("check", "orders", "--static")["ok"]
-
-
-def test_check_names_file_line_and_field(settings: Settings) -> None:
-    (settings.pipelines / "wrong.yaml").write_text("pipeline: wrong\nfreshnes: 1s\n")
-    body = answer("check", "--static", code=1)
-    assert not body["ok"]
-    assert f"{settings.pipelines}/wrong.yaml:2: freshnes: unknown key; did you mean 'freshness'?" in body["problems"]
-    assert answer("check", "orders", "--static")["ok"], "another file's mistakes are not this one's"
-    assert "wrong.yaml:1: topics: is missing" in lakebound("check", "wrong", "--static", code=1).stdout
-
-
-def test_check_of_a_file_outside_of_the_folder(settings: Settings, tmp_path: Path) -> None:
-    (tmp_path / "draft.yaml").write_text(yaml.safe_dump({**ORDERS, "pipeline": "draft"}))
-    assert lakebound("check", str(tmp_path / "draft.yaml"), "--static").stdout == "draft: right\n"
-    assert answer("check", str(tmp_path / "none.yaml"), "--static", code=1)["problems"] == [
-        f"{tmp_path}/none.yaml: there is no such file"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("source", "problem"),
-    [
-        (None, "there is no {apps}/transforms/orders.py"),
-        ("def other(df): return df\n", "{apps}/transforms/orders.py defines no function 'clean'"),
-        ("def clean(df:\n", "{apps}/transforms/orders.py:1 is not Python: '(' was never closed"),
-    ],
-)
-def test_check_static_looks_for_the_transform(settings: Settings, source: str | None, problem: str) -> None:
-    (settings.pipelines / "orders.yaml").write_text(yaml.safe_dump({**ORDERS, "transform": "transforms.orders.clean"}))
-    if source is not None:
-        (settings.apps / "transforms" / "orders.py").write_text(source)
-    line = 1 + (settings.pipelines / "orders.yaml").read_text().splitlines().index("transform: transforms.orders.clean")
-    expected = f"{settings.pipelines}/orders.yaml:{line}: transform: {problem.format(apps=settings.apps)}"
-    assert answer("check", "--static", code=1)["problems"] == [expected]
-
-
-def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans = {"orders": Plan(tables={"delta:lake.orders": "id: int64\n  child 0: x"})}
-    monkeypatch.setattr(plan_check, "check_plan", lambda spec, _: plans[spec.pipeline])
-    assert lakebound("check").stdout == "orders: right\n  delta:lake.orders: id: int64\n"
-    plans["orders"] = Plan(problems=["pipeline 'orders': transform: it aggregates"])
-    assert answer("check", code=1)["problems"] == ["pipeline 'orders': transform: it aggregates"]
-
-
-@pytest.mark.parametrize(
-    ("source", "problems"),
-    [
-        ("import json; print('noise'); print(json.dumps({'problems': [], 'tables': {'t': 's'}}))", []),
-        ("import json, sys; print(json.dumps({'problems': ['bad'], 'tables': {}})); sys.exit(1)", ["bad"]),
-    ],
-)
-def test_the_plan_is_the_last_line(settings: Settings, source: str, problems: list[str]) -> None:
-    (settings.apps / "check_pipeline.py").write_text(source)
-    assert check_plan(PipelineSpec.model_validate(ORDERS), settings).problems == problems
-
-
-def test_a_plan_without_an_answer_says_why(settings: Settings) -> None:
-    (settings.apps / "check_pipeline.py").write_text("raise SystemExit('java is missing')")
-    with pytest.raises(CheckFailedError, match="exit code 1: java is missing"):
-        check_plan(PipelineSpec.model_validate(ORDERS), settings)
-
-
-def test_schema_is_printed_or_written(settings: Settings, tmp_path: Path) -> None:
-    assert lakebound("schema").stdout == pipeline_schema()
-    lakebound("schema", "--write", str(tmp_path / "schema.json"))
-    assert (tmp_path / "schema.json").read_text() == pipeline_schema()
-
-
 # --- status ------------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +116,7 @@ def test_status_shows_figures_and_problems(settings: Settings) -> None:
         "wrong.yaml:1: YAML cannot be read",
     ):
         assert text in shown
-    assert "the application's own figure" in shown
+    assert "the application's own figures" in shown
     assert answer("status", "orders")["pipelines"][0]["high_water_marks"]["orders"]["9"] == 109
 
 

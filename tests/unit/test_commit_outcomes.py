@@ -12,7 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 from sqlalchemy.exc import OperationalError
-from tests.local_tables import Lander, draft, landed_offsets, lander, make_table, places
+from tests.local_tables import Lander, draft, landed_offsets, lander, make_table, places, rows
 
 from lakebound import faults
 from lakebound.commit import commit_entry
@@ -22,12 +22,14 @@ from lakebound.errors import (
     CommitUnknownError,
     ForeignTableError,
     LeaseLostError,
+    TableMismatchError,
     TopicRecreatedError,
 )
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import DataFile, LedgerView, open_table
+from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg_catalog import open_catalog
 
 FORMATS = ("delta", "iceberg")
@@ -256,6 +258,16 @@ def test_a_recreated_topic_is_refused(app: Lander) -> None:
             check_lease=lambda: None,
             attempts=1,
         )
+
+
+def test_files_that_do_not_fit_the_table_are_not_tried_again(at: Places) -> None:
+    spec = TableSpec(format="iceberg", name="shop.orders", partition_by=("day(at)",))
+    make_table(spec, at)
+    app = lander(spec, at)
+    files = write_data_files(rows(0, 60), app.table.data_folder(), TableSpec(format="iceberg", name="any"), "t")
+    with pytest.raises(TableMismatchError, match="cannot be committed"):
+        app.land(0, 60, files)
+    assert app.table.read_ledger() == app.view
 
 
 def change_property(spec: TableSpec, at: Places) -> None:

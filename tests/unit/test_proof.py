@@ -18,6 +18,7 @@ from lakebound.kafka import TopicFacts
 from lakebound.ledger import Entry, Offsets, TopicOffsets, add
 from lakebound.offsets import Interval, merge
 from lakebound.proof import Proof, TableFacts, TableProof, judge
+from lakebound.proof.history import difference
 from lakebound.tables import KAFKA_TYPE, CommittedEntry
 
 PIPELINE, TOPIC, TOPIC_ID = "orders", "orders", "id-1"
@@ -456,6 +457,18 @@ def test_a_table_that_cannot_be_read_or_is_not_there() -> None:
     assert proof_of(proof, "iceberg:broken").problems == ("the ledger entry cannot be read",)
     assert proof_of(proof).ok and "not there" in proof_of(proof).notes[0]
     assert proof_of(proof).lag == world.end + 5
+
+
+INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 6)), max_size=8)
+
+
+@given(INTERVALS, INTERVALS)
+def test_a_difference_of_intervals_is_that_of_their_offsets(left: list[Interval], right: list[Interval]) -> None:
+    key = (TOPIC, TOPIC_ID, 0)
+    both = [merge((start, start + length) for start, length in pieces) for pieces in (left, right)]
+    rest = difference(*({key: intervals} if intervals else {} for intervals in both)).get(key, ())
+    held = [{offset for start, end in intervals for offset in range(start, end)} for intervals in (*both, rest)]
+    assert held[0] - held[1] == held[2] and merge(rest) == rest
 
 
 def test_one_table_alone() -> None:

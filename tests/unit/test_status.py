@@ -65,6 +65,11 @@ def test_a_running_pipeline() -> None:
     assert status.notes == ()
 
 
+def test_the_lag_counts_what_was_landed_since_the_application_looked_at_kafka() -> None:
+    looked = PROGRESS.model_copy(update={"latest_offsets": {"orders": {0: 45, 1: 55}}, "lag_records": 99})
+    assert status_of(replace(RUNNING, progress=looked), NOW).lag_records == 5
+
+
 def test_a_changed_source_shows_as_outdated() -> None:
     status = status_of(replace(RUNNING, source_hash="newer"), NOW)
     assert status.outdated and "restart" in status.notes[0]

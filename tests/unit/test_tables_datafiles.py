@@ -181,6 +181,16 @@ def test_rows_that_cannot_be_partitioned_so_are_refused(spec: TableSpec, tmp_pat
         write_data_files(rows(0, 3), tmp_path, spec, "t")
 
 
+def test_nulls_beside_values_are_refused_because_bounds_do_not_show_them(at: Places) -> None:
+    schema, batch = keyed(pa.string(), ["a", None, "a"])
+    spec = TableSpec(format="iceberg", name="shop.keyed", partition_by=("key",))
+    open_table(spec, at).create(schema, genesis())
+    app = lander(spec, at)
+    files = write_data_files(batch, app.table.data_folder(), TableSpec(format="iceberg", name="any"), "t")
+    with pytest.raises(TableMismatchError, match="do not tell one partition of key"):
+        app.land(0, 3, files)
+
+
 def spark_writes(table: Table, folder: Path, batch: pa.Table, partitions: dict[str, Any], name: str = "part-0") -> Path:
     """Write a file where and how Spark's partitionBy would, leftovers included."""
     for key, value in partitions.items():

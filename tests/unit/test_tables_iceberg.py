@@ -134,6 +134,14 @@ def test_bounds_of_kafka_stand_in_the_manifests(app: Lander, at: Places) -> None
     assert file.upper_bounds[field] == (9).to_bytes(8, "little")
 
 
+def test_entries_are_read_from_a_handle_that_many_commits_have_left_behind(app: Lander, at: Places) -> None:
+    """The metadata file that it was read from is deleted by then."""
+    for start in range(25):
+        lander(SPEC, at).land(start, start + 1)
+    assert [found.entry.kind for found in app.table.entries()] == ["genesis"]
+    assert app.table.read_ledger().coverage["orders"].partitions == {0: ((0, 25),)}
+
+
 def test_the_catalog_waits_for_locks_and_lets_readers_through(at: Places) -> None:
     catalog = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
     with catalog.engine.connect() as connection:

@@ -68,7 +68,7 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
     if not pipelines:
         typer.echo("no pipelines")
         return
-    headers = ("PIPELINE", "DESIRED", "APPLICATION", "LAG", "FRESHNESS*", "LAST COMMIT", "HIGH-WATER MARKS")
+    headers = ("PIPELINE", "DESIRED", "APPLICATION", "LAG*", "FRESHNESS*", "LAST COMMIT", "HIGH-WATER MARKS")
     rows = [
         (
             found.pipeline,
@@ -88,7 +88,9 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
             typer.echo(f"{found.pipeline}: {note}")
         if found.spark_ui:
             typer.echo(f"{found.pipeline}: Spark UI {found.spark_ui}")
-    typer.echo("* the application's own figure: its last commit minus the time of the newest record in it")
+    typer.echo(
+        "* the application's own figures: Kafka's ends as it last saw them, and the age of the newest record at its last commit"
+    )
 
 
 def _marks(marks: Mapping[str, Mapping[int, int]]) -> str:

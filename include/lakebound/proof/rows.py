@@ -91,7 +91,7 @@ def judge_target_rows(
     evidence = Evidence(decided, unaccounted, kafka.earliest)
     counted = count_entries(history.standing, evidence, landed=landed, rows=each, quarantined=bad)
     missing, texts = _shortfalls(counted, evidence)
-    missing, undecided = _without_entry(missing, facts, history, unaccounted, kafka, may_filter=may_filter)
+    missing, undecided = _without_entry(missing, facts, history, unaccounted, may_filter=may_filter)
     holes = _in_gaps(proof, covered, rows, quarantine, kafka)
     missing = missing.plus(holes).plus(_deleted_unlanded(proof))
     shared = found_offsets(both(landed, bad))
@@ -178,7 +178,7 @@ def _foreign_ids(rows: RowOffsets, known: Spans) -> str:
 
 
 def _without_entry(
-    missing: Found, facts: TableFacts, history: History, unaccounted: Arrays, kafka: KafkaRows, *, may_filter: bool
+    missing: Found, facts: TableFacts, history: History, unaccounted: Arrays, *, may_filter: bool
 ) -> tuple[Found, Found]:
     """Return what is missing with offsets of no entry that is kept, and those of which nobody can tell."""
     said = union(spans_of(committed.entry.range) for committed in history.standing)

@@ -122,7 +122,7 @@ class Table(Protocol):
         """
 
     def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
-        """Commit files (perhaps none) with the entry, on the handle of the last ``read_ledger`` or ``commit``; return the version.
+        """Commit files (perhaps none) with the entry, on the handle of the last ``read_ledger`` or ``commit``: a version.
 
         Never retries and never rebases onto a state that ``read_ledger`` has not seen.
 

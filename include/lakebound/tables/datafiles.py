@@ -37,7 +37,7 @@ def write_data_files(rows: pa.Table, folder: Path, spec: TableSpec, tag: str) ->
         tag: Start of the file names; they are unique whatever it is.
 
     Raises:
-        TableMismatchError: A partition column is not in ``rows``, or cannot be partitioned by.
+        TableMismatchError: A partition column is not in ``rows``, or is of a type that does not go with the partitioning.
     """
     if rows.num_rows == 0:
         return []
@@ -92,7 +92,7 @@ def _split(rows: pa.Table, spec: TableSpec) -> Iterator[tuple[pa.Table, Mapping[
         return
     kept = rows.drop_columns(list(spec.partition_by)) if spec.format == "delta" else rows
     columns = [column for _, _, column in fields]
-    for indices in _groups([_partition_key(rows, spec, *field) for field in fields]):
+    for indices in _groups([_partition_key(rows[column].combine_chunks(), how, width) for how, width, column in fields]):
         part = kept if len(indices) == rows.num_rows else kept.take(pa.array(indices))
         first = int(indices[0])
         values = {column: delta_partition_value(rows[column][first].as_py()) for column in columns}
@@ -109,28 +109,15 @@ def _groups(keys: list[pa.Array]) -> Iterator[np.ndarray]:
     yield from np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
-def _partition_key(rows: pa.Table, spec: TableSpec, transform: str, argument: int | None, column: str) -> pa.Array:
-    values = rows[column].combine_chunks()
-    kind = values.type
-    if pa.types.is_nested(kind) or (pa.types.is_floating(kind) and spec.format == "iceberg"):
-        raise TableMismatchError(spec.id, f"it cannot be partitioned by column {column!r} of type {kind}")
+def _partition_key(values: pa.Array, transform: str, width: int | None) -> pa.Array:
+    """Return a key that is equal where the partition is; its own value does not matter."""
     if transform == "identity":
         return values
-    if transform == "truncate":
-        return _truncated(values, argument or 1, spec, column)
-    if not (pa.types.is_timestamp(kind) or (pa.types.is_date(kind) and transform != "hour")):
-        raise TableMismatchError(spec.id, f"{transform}({column}) needs a timestamp or date, and {column!r} is {kind}")
-    return pc.floor_temporal(values, unit=transform)
-
-
-def _truncated(values: pa.Array, width: int, spec: TableSpec, column: str) -> pa.Array:
+    if transform != "truncate":
+        return pc.floor_temporal(values, unit=transform)
     if pa.types.is_string(values.type):
         return pc.utf8_slice_codeunits(values, 0, width)
-    if pa.types.is_binary(values.type):
-        return pc.binary_slice(values, 0, width)
-    if pa.types.is_integer(values.type):
-        return _floored(values, width)
-    raise TableMismatchError(spec.id, f"truncate({width}, {column}) needs a string, bytes or an integer, not {values.type}")
+    return _floored(values, width or 1)
 
 
 def _floored(values: pa.Array, width: int) -> pa.Array:
@@ -150,8 +137,6 @@ def delta_partition_value(value: Any) -> str | None:
         return value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
     if isinstance(value, date):
         return value.isoformat()
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
     return str(value)
 
 

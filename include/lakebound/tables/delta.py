@@ -50,7 +50,8 @@ class DeltaLakeTable:
         self._number = 0
         self._epoch = 0
         self._is_seen = False
-        self._columns: tuple[int, Schema, frozenset[tuple[str, ...]]] | None = None
+        self._columns: frozenset[tuple[str, ...]] | None = None
+        self._version = -1
 
     @property
     def spec(self) -> TableSpec:
@@ -92,6 +93,7 @@ class DeltaLakeTable:
         if found is None and _active_files(handle).num_rows:
             raise NoLedgerError(self._spec.id)
         self._is_seen = True
+        self._version, self._columns = version, None
         self._epoch = found.entry.epoch if found else 0
         return LedgerView(found.entry if found else None, str(version))
 
@@ -103,12 +105,12 @@ class DeltaLakeTable:
         if entry.epoch < self._epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
         expected = handle.version() + 1
-        schema, columns = self._described(handle)
+        columns = self._described_columns(handle)
         try:
             handle.create_write_transaction(
                 [self._action(file, columns) for file in files],
                 "append",
-                schema,
+                handle.schema(),
                 list(self._spec.partition_by),
                 commit_properties=self._properties(entry),
                 post_commithook_properties=_HOOKS,
@@ -145,9 +147,11 @@ class DeltaLakeTable:
 
     def keep_cheap(self) -> None:
         """Write a log checkpoint when one is due, and have the next commit go on with a handle that starts from it."""
-        handle = _current(self._path)
-        if handle.version() - last_checkpoint(self._path) < self._checkpoint_every(handle):
+        interval = self._spec.properties.get(CHECKPOINT_INTERVAL, "")
+        due = last_checkpoint(self._path) + (int(interval) if interval.isdigit() else _CHECKPOINT_EVERY)
+        if self._version < due:
             return
+        handle = _current(self._path)
         handle.create_checkpoint()
         self._reloaded = DeltaTable(str(self._path), version=handle.version())
 
@@ -161,7 +165,8 @@ class DeltaLakeTable:
         handle, self._reloaded = self._reloaded or self._table(), None
         handle.update_incremental()
         self._handle = handle
-        self._is_seen = handle.version() == version
+        self._version = handle.version()
+        self._is_seen = self._version == version
 
     def _properties(self, entry: Entry) -> CommitProperties:
         self._number += 1
@@ -171,12 +176,11 @@ class DeltaLakeTable:
             app_transactions=[Transaction(ENTRY_KEY, entry.epoch * _EPOCH + self._number)],
         )
 
-    def _described(self, handle: DeltaTable) -> tuple[Schema, frozenset[tuple[str, ...]]]:
-        """Return the schema and the columns to describe, worked out again only for another handle."""
-        if self._columns is None or self._columns[0] != id(handle):
-            chosen = statistics_columns(self.schema(), handle.metadata().configuration)
-            self._columns = (id(handle), handle.schema(), chosen)
-        return self._columns[1], self._columns[2]
+    def _described_columns(self, handle: DeltaTable) -> frozenset[tuple[str, ...]]:
+        """Return the columns whose statistics go into the log; worked out again after each reading of the ledger."""
+        if self._columns is None:
+            self._columns = statistics_columns(self.schema(), handle.metadata().configuration)
+        return self._columns
 
     def _action(self, file: DataFile, columns: frozenset[tuple[str, ...]]) -> AddAction:
         return AddAction(
@@ -187,10 +191,6 @@ class DeltaLakeTable:
             data_change=True,
             stats=delta_statistics(file.metadata, columns),
         )
-
-    def _checkpoint_every(self, handle: DeltaTable) -> int:
-        text = handle.metadata().configuration.get(CHECKPOINT_INTERVAL) or ""
-        return max(int(text), 1) if text.isdigit() else _CHECKPOINT_EVERY
 
 
 def _current(path: Path) -> DeltaTable:

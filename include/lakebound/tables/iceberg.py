@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlparse
 
 import pyarrow as pa
-from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.io.pyarrow import (
-    MetricModeTypes,
-    MetricsMode,
-    StatisticsCollector,
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
-    schema_to_pyarrow,
-)
-from pyiceberg.manifest import DataFile as IcebergDataFile
-from pyiceberg.manifest import DataFileContent, FileFormat
-from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.transforms import Transform, parse_transform
 from pyiceberg.typedef import Identifier
 
-from lakebound.errors import CommitRefusedError, NoLedgerError, TableMismatchError
+from lakebound.errors import CommitRefusedError, NoLedgerError
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
@@ -39,7 +24,8 @@ from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE, CommittedEntry, DataFile,
 from lakebound.tables.entries import counting, read_entry
 from lakebound.tables.iceberg_append import append
 from lakebound.tables.iceberg_catalog import LedgerCatalog, make_namespace, open_catalog, slim
-from lakebound.tables.reconstruction import FileRange, from_ranges, from_rows
+from lakebound.tables.iceberg_files import describe, file_range, partition_spec
+from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 
 _DEFAULTS = {
@@ -50,7 +36,6 @@ _FORCED = {
     TableProperties.FORMAT_VERSION: "2",
     **{f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{KAFKA_COLUMN}.{field.name}": "full" for field in KAFKA_TYPE},
 }
-_SUFFIXES = {"identity": "", "truncate": "_trunc"}
 
 
 class IcebergTable:
@@ -62,7 +47,7 @@ class IcebergTable:
         self._handle: PyIcebergTable | None = None
         self._is_seen = False
         self._epoch = 0
-        self._plan: tuple[Any, ...] | None = None
+        self._history: TableMetadata | None = None
 
     @property
     def spec(self) -> TableSpec:
@@ -81,7 +66,7 @@ class IcebergTable:
         transaction = self._catalog.create_table_transaction(
             self._identifier,
             columns,
-            partition_spec=_partition_spec(self._spec, columns),
+            partition_spec=partition_spec(self._spec, columns),
             properties={
                 **_DEFAULTS,
                 **self._spec.properties,
@@ -103,7 +88,7 @@ class IcebergTable:
         """Refresh the handle and return the entry that counts."""
         handle = self._table()
         handle.refresh()
-        handle.metadata = slim(handle.metadata)
+        self._history, handle.metadata = handle.metadata, slim(handle.metadata)
         found = counting(self.entries())
         snapshot = handle.current_snapshot()
         if found is None and snapshot is not None and _has_rows(snapshot, handle):
@@ -119,17 +104,19 @@ class IcebergTable:
             raise CommitRefusedError(self._spec.id, "its ledger was not read by this handle")
         if entry.epoch < self._epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
-        described = [self._data_file(file, handle) for file in files]
+        described = describe(files, handle.metadata, self._spec.id)
         try:
             snapshot = append(handle, described, {ENTRY_KEY: encode(entry)})
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
         self._epoch = entry.epoch
+        self._history = self._catalog.metadata_at(self._identifier, handle.metadata_location, handle.io)
         return str(snapshot.snapshot_id)
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, along the ancestry of the handle's snapshot."""
-        for snapshot in self._ancestry(self._table()):
+        self._table()
+        for snapshot in _ancestry(self._history):
             entry = _entry(snapshot, self._spec)
             if entry is not None:
                 yield CommittedEntry(str(snapshot.snapshot_id), snapshot.timestamp_ms, entry)
@@ -159,7 +146,7 @@ class IcebergTable:
         ]
         if not files:
             return None
-        return from_ranges([_file_range(file, current.schema()) for file in files]) or from_rows(self.scan_kafka())
+        return from_ranges([file_range(file, current.schema()) for file in files]) or from_rows(self.scan_kafka())
 
     def keep_cheap(self) -> None:
         """Nothing: metadata files are deleted by the commits themselves."""
@@ -175,79 +162,23 @@ class IcebergTable:
     def _table(self) -> PyIcebergTable:
         if self._handle is None:
             self._handle = self._current()
-            self._handle.metadata = slim(self._handle.metadata)
+            self._history, self._handle.metadata = self._handle.metadata, slim(self._handle.metadata)
         return self._handle
 
     def _current(self) -> PyIcebergTable:
         """Return a handle of its own, so that reading never moves the one that commits."""
         return self._catalog.load_table(self._identifier)
 
-    def _ancestry(self, handle: PyIcebergTable) -> Iterator[Snapshot]:
-        """Yield the snapshots from the handle's current one back to the oldest that is kept."""
-        metadata = self._catalog.metadata_at(self._identifier, handle.metadata_location, handle.io)
-        known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-        snapshot = known.get(metadata.current_snapshot_id or -1)
-        while snapshot is not None:
-            yield snapshot
-            snapshot = known.get(snapshot.parent_snapshot_id or -1)
 
-    def _data_file(self, file: DataFile, handle: PyIcebergTable) -> IcebergDataFile:
-        schema, spec, columns, ids = self._described(handle.metadata)
-        try:
-            statistics = data_file_statistics_from_parquet_metadata(
-                parquet_metadata=file.metadata, stats_columns=columns, parquet_column_mapping=ids
-            )
-            partition = statistics.partition(spec, schema)
-        except (ValueError, KeyError) as exc:
-            raise TableMismatchError(self._spec.id, f"file {file.path} cannot be committed: {exc}") from exc
-        return IcebergDataFile.from_args(
-            content=DataFileContent.DATA,
-            file_path=f"file://{file.path}" if handle.location().startswith("file:") else str(file.path),
-            file_format=FileFormat.PARQUET,
-            partition=partition,
-            file_size_in_bytes=file.size_bytes,
-            sort_order_id=None,
-            spec_id=spec.spec_id,
-            equality_ids=None,
-            key_metadata=None,
-            **statistics.to_serialized_dict(),
-        )
-
-    def _described(self, metadata: TableMetadata) -> tuple[Any, ...]:
-        """Return schema, partitioning and what statistics need of them, worked out again only when one of them changed."""
-        key = (metadata.current_schema_id, metadata.default_spec_id, metadata.properties)
-        if self._plan is None or self._plan[0] != key:
-            schema = metadata.schema()
-            plan = _with_kafka_bounds(compute_statistics_plan(schema, metadata.properties))
-            self._plan = (key, schema, metadata.spec(), plan, parquet_path_to_id_mapping(schema))
-        return self._plan[1:]
-
-
-def _partition_spec(spec: TableSpec, schema: Schema) -> PartitionSpec:
-    fields = []
-    for number, (name, argument, column) in enumerate(spec.partition_fields()):
-        transform: Transform[Any, Any] = parse_transform(f"{name}[{argument}]" if argument else name)
-        source = schema.find_field(column)
-        if not transform.can_transform(source.field_type):
-            raise TableMismatchError(spec.id, f"{name}({column}) does not go with a column of type {source.field_type}")
-        fields.append(
-            PartitionField(
-                source_id=source.field_id,
-                field_id=PARTITION_FIELD_ID_START + number,
-                transform=transform,
-                name=column + _SUFFIXES.get(name, f"_{name}"),
-            )
-        )
-    return PartitionSpec(*fields)
-
-
-def _with_kafka_bounds(plan: dict[int, StatisticsCollector]) -> dict[int, StatisticsCollector]:
-    """Return the plan with bounds for the leaves of ``_kafka``; PyIceberg keeps none of nested columns."""
-    full = MetricsMode(MetricModeTypes.FULL)
-    prefix = f"{KAFKA_COLUMN}."
-    return {
-        number: replace(found, mode=full) if found.column_name.startswith(prefix) else found for number, found in plan.items()
-    }
+def _ancestry(metadata: TableMetadata | None) -> Iterator[Snapshot]:
+    """Yield the snapshots from the current one back to the oldest that is kept."""
+    if metadata is None:
+        return
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    snapshot = known.get(metadata.current_snapshot_id or -1)
+    while snapshot is not None:
+        yield snapshot
+        snapshot = known.get(snapshot.parent_snapshot_id or -1)
 
 
 def _entry(snapshot: Snapshot, spec: TableSpec) -> Entry | None:
@@ -261,21 +192,3 @@ def _has_rows(snapshot: Snapshot, handle: PyIcebergTable) -> bool:
     if total is not None:
         return int(total) > 0
     return any(manifest.has_added_files() or manifest.has_existing_files() for manifest in snapshot.manifests(handle.io))
-
-
-def _file_range(file: IcebergDataFile, schema: Schema) -> FileRange:
-    def bounds(name: str) -> tuple[Any, Any]:
-        field = schema.find_field(f"{KAFKA_COLUMN}.{name}")
-        low, high = ((found or {}).get(field.field_id) for found in (file.lower_bounds, file.upper_bounds))
-        if low is None or high is None:
-            return None, None
-        return from_bytes(field.field_type, low), from_bytes(field.field_type, high)  # type: ignore[arg-type]
-
-    return FileRange(
-        rows=file.record_count if file.content == DataFileContent.DATA else None,
-        topic=bounds("topic"),
-        topic_id=bounds("topic_id"),
-        partition=bounds("partition"),
-        offset=bounds("offset"),
-        ordinal=bounds("ordinal"),
-    )

@@ -7,6 +7,7 @@ the same table with its current snapshot alone, as REST catalogs give it to clie
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -161,11 +162,12 @@ def slim(metadata: TableMetadata) -> TableMetadata:
 def open_catalog(uri: str, warehouse: Path) -> LedgerCatalog:
     """Return this process's catalog at a SQLAlchemy address; a SQLite file is made, in WAL mode, when there is none."""
     with _making:
-        return _open_catalog(uri, warehouse)
+        return _open_catalog(uri, warehouse, os.getpid())
 
 
 @cache
-def _open_catalog(uri: str, warehouse: Path) -> LedgerCatalog:
+def _open_catalog(uri: str, warehouse: Path, process: int) -> LedgerCatalog:
+    """Return the catalog of a process: a SQLite connection must not be taken through a fork."""
     warehouse.mkdir(parents=True, exist_ok=True)
     if uri.startswith(_SQLITE):
         path = Path(uri.removeprefix(_SQLITE).partition("?")[0])

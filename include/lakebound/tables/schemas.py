@@ -54,12 +54,31 @@ def check_schema(found: pa.Schema, wanted: pa.Schema, table: str) -> None:
 
 
 def check_partitioning(spec: TableSpec, schema: pa.Schema) -> None:
-    """Raise TableMismatchError when a partition column is not a column of the schema."""
-    for _, _, column in spec.partition_fields():
+    """Check that the schema can be partitioned as the spec says.
+
+    Raises:
+        TableMismatchError: A partition column is missing, or its type does not go with the partitioning.
+    """
+    for transform, width, column in spec.partition_fields():
         if column not in schema.names:
             raise TableMismatchError(
                 spec.id, f"it is partitioned by {column!r}, which is none of the columns {', '.join(schema.names)}"
             )
+        kind = schema.field(column).type
+        text = column if transform == "identity" else f"{transform}({f'{width}, ' if width else ''}{column})"
+        if not _partitions(spec.format, transform, normalise_type(kind)):
+            raise TableMismatchError(spec.id, f"it cannot be partitioned by {text}: {column!r} is {kind}")
+
+
+def _partitions(format_: str, transform: str, kind: pa.DataType) -> bool:
+    types = pa.types
+    if transform == "identity":
+        if types.is_nested(kind) or types.is_binary(kind):
+            return False
+        return format_ == "delta" or not types.is_floating(kind)
+    if transform == "truncate":
+        return bool(types.is_integer(kind) or types.is_string(kind))
+    return bool(types.is_timestamp(kind) or (types.is_date(kind) and transform != "hour"))
 
 
 def leaves(schema: pa.Schema) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:

@@ -16,7 +16,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from lakebound.control import ControlFolder, locked
-from lakebound.control_plane import living_submission, submission_is_alive
+from lakebound.control_plane import holds_lease, living_submission, submission_is_alive
 from lakebound.errors import SubmitFailedError
 from lakebound.run_spec import RunSpec
 from lakebound.settings import Settings
@@ -73,13 +73,13 @@ class StandaloneBackend:
         return submission
 
     def is_alive(self, control: ControlFolder, submission: Submission) -> bool:
-        """Whether the application lives; while the master cannot be asked, its lease speaks for it."""
-        state = self.state(submission)
-        if state in _ACTIVE:
+        """Whether the application lives: its driver, or its Python, which may outlive a driver that was killed."""
+        if holds_lease(control, submission.app_id):
             return True
+        state = self.state(submission)
         if state in _ENDED:
             return False
-        return submission_is_alive(control, submission)
+        return state in _ACTIVE or submission_is_alive(control, submission)
 
     def state(self, submission: Submission) -> str | None:
         """Return the driver's state at the master, such as RUNNING, or None when it cannot be learned."""

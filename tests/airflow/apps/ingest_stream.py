@@ -28,7 +28,7 @@ def main() -> int:
     run = RunSpec.model_validate_json(parser.parse_args().run_spec)
     control, started = run.control, time.time()
     behaviour = read_json(control.folder / "behaviour.json") or {}
-    asked = threading.Event()
+    asked, parent = threading.Event(), os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: asked.set())
     print(f"fake application {run.app_id} starts", flush=True)
 
@@ -74,6 +74,8 @@ def main() -> int:
                 return end("failed", "told to fail", commits)
             if age > behaviour.get("complete_after_seconds", float("inf")):
                 return end("completed", "nothing more to read", commits)
+            if os.getppid() != parent:
+                return end("failed", "the JVM is gone", commits)
             desired = read_desired(control)
             if asked.is_set() or control.stop_marker(run.app_id).exists() or not desired.wants_app:
                 return end("stopped", "asked to stop", commits)

@@ -1,0 +1,49 @@
+"""The command line in tests: on places of the test's own, with one pipeline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from lakebound.cli import app
+from lakebound.settings import Settings, load_settings
+
+ORDERS: dict[str, Any] = {
+    "pipeline": "orders",
+    "topics": ["orders"],
+    "connection": {"bootstrap_servers": "127.0.0.1:1"},
+    "value": {"format": "bytes"},
+    "freshness": "500ms",
+    "tables": [{"format": "delta", "name": "lake.orders"}, {"format": "iceberg", "name": "lake.orders"}],
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Places of a test's own, with the pipeline ``orders``."""
+    monkeypatch.setenv("LAKEBOUND_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LAKEBOUND_WAREHOUSE", str(tmp_path / "lake"))
+    monkeypatch.setenv("LAKEBOUND_APPS", str(tmp_path / "apps"))
+    monkeypatch.setenv("LAKEBOUND_PIPELINES", str(tmp_path / "pipelines"))
+    monkeypatch.delenv("LAKEBOUND_KAFKA", raising=False)
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "apps" / "transforms").mkdir(parents=True)
+    (tmp_path / "pipelines" / "orders.yaml").write_text(yaml.safe_dump(ORDERS))
+    return load_settings()
+
+
+def lakebound(*arguments: str, code: int = 0) -> Result:
+    """Run a command and check its exit code."""
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
+    return result
+
+
+def answer(*arguments: str, code: int = 0) -> Any:
+    """Run a command with ``--json`` and return what it says."""
+    return json.loads(lakebound(*arguments, "--json", code=code).stdout)
