@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from lakebound.control import ControlFolder
 from lakebound.embedded import stack
@@ -79,11 +83,14 @@ def run_demo(settings: Settings, say: Say | None = None) -> int:
     shutil.rmtree(home, ignore_errors=True)
     own = replace(settings, home=home, warehouse=home / "warehouse")
     try:
-        services = stack.up(own, say, kafka_port=free_port(), airflow_port=free_port())
-        own = replace(own, kafka=services.kafka)
-        report = _land(own, say)
+        with _handling((signal.SIGTERM,), _interrupt):
+            services = stack.up(own, say, kafka_port=free_port(), airflow_port=free_port())
+            own = replace(own, kafka=services.kafka)
+            report = _land(own, say)
     finally:
-        stack.down(own, say)
+        # Stopping is under way: nothing may cut it short. Not SIG_IGN, which processes started meanwhile would inherit.
+        with _handling((signal.SIGINT, signal.SIGTERM), lambda *_: None):
+            stack.down(own, say)
     print(report)
     return 0
 
@@ -191,7 +198,8 @@ def _problems(produced: Produced, proofs: list[Proof], judgement: Judgement, fre
             f"of {produced.total} acknowledged records {judgement.missing} are in no table and no quarantine, "
             f"{judgement.duplicated} rows are doubled"
         )
-    problems += [f"the proof of {proof.pipeline} does not hold: {proof.model_dump_json()}" for proof in proofs if not proof.ok]
+    for proof in proofs:
+        problems += [f"{proof.pipeline}: {table.table}: {text}" for table in proof.tables for text in table.problems]
     if not freshness:
         problems.append("no commit was seen after the warm-up")
     return problems
@@ -216,6 +224,21 @@ def last_line(judgement: Judgement, freshness: Mapping[str, Freshness]) -> str:
         f"landed {judgement.records} records: delta {judgement.landed['delta']}, iceberg {judgement.landed['iceberg']}, "
         f"missing {judgement.missing}, duplicated {judgement.duplicated}, freshness p50 {p50:.0f} ms, p99 {p99:.0f} ms"
     )
+
+
+@contextmanager
+def _handling(signals: tuple[signal.Signals, ...], handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    """Make of a SIGTERM what Ctrl-C is, so that it stops what was started."""
+    raise KeyboardInterrupt
 
 
 def _stopwatch() -> Say:

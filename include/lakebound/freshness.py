@@ -128,7 +128,7 @@ class FreshnessObserver:
 
     def _delta_commits(self, spec: TableSpec) -> Iterator[_Commit]:
         folder = self._places.delta_path(spec)
-        for version, visible_at_ms in self._delta_seen[spec.id].items():
+        for version, visible_at_ms in self._delta_seen[spec.id].copy().items():
             lines = (folder / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
             adds = [action["add"] for action in map(json.loads, lines) if "add" in action]
             files = tuple(folder / unquote(add["path"]) for add in adds if add.get("dataChange", True))
@@ -140,7 +140,7 @@ class FreshnessObserver:
         if location is None:
             return
         table = StaticTable.from_metadata(location)
-        changes = self._iceberg_seen[spec.id]
+        changes = self._iceberg_seen[spec.id].copy()
         current = table.current_snapshot()
         if current is None or not changes:
             return

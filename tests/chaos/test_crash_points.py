@@ -1,12 +1,13 @@
 """kill -9 at every named point of a batch, in both lanes, under load; the oracle judges.
 
 The pipeline has a Delta and an Iceberg table, so each kill strikes both formats. Each start is also the recovery from
-the kill before it. The long form (LAKEBOUND_CHAOS=full) adds pipelines of one table and other batches.
+the kill before it. The long form (LAKEBOUND_CHAOS=full) adds other batches, and pipelines of one table.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -24,58 +25,79 @@ FULL = os.environ.get("LAKEBOUND_CHAOS") == "full"
 PER_SECOND = 200
 
 
-def crash_points(lane: Lane, batch: int) -> dict[str, str]:
-    """Return the rules per crash point, for the how many-th batch of an application (its first has no lane of its choice)."""
+@dataclass(frozen=True)
+class CrashPoint:
+    """Where a batch of one lane is killed.
+
+    Attributes:
+        name: For messages.
+        lane: Of the batch.
+        rules: For ``lakebound.faults``.
+        committed: The table that has the batch then, where the other one has not.
+    """
+
+    name: str
+    lane: Lane
+    rules: str
+    committed: str | None = None
+
+
+def before_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
+    """Return the points of an application's how many-th batch at which its lane is not chosen yet."""
+    return [
+        CrashPoint("before the offset log", lane, f"kill@before_offset_log#{batch - 1}"),
+        CrashPoint("after the offset log", lane, f"kill@after_offset_log#{batch}"),
+    ]
+
+
+def in_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
+    """Return the points of an application's how many-th batch in its lane; the first batch is always the cluster's."""
     in_lane = batch - 1 if lane == "driver" else batch
-    return {
-        "before the offset log": f"kill@before_offset_log#{batch - 1}",
-        "after the offset log": f"kill@after_offset_log#{batch}",
-        "after the data files": f"kill@after_data_files/{lane}#{in_lane}",
-        "after the quarantine's commit": f"kill@after_commit/land#{batch - 1}",
-        "Delta committed, Iceberg not": f"kill@after_commit/delta#{batch},hold@before_commit/iceberg#{batch}",
-        "Iceberg committed, Delta not": f"kill@after_commit/iceberg#{batch},hold@before_commit/delta#{batch}",
-        "all committed, before the commit log": f"kill@before_commit_log#{batch}",
-    }
+    committed, held = "kill@after_commit/{}#" + str(batch), "hold@before_commit/{}#" + str(batch)
+    return [
+        CrashPoint("after the data files", lane, f"kill@after_data_files/{lane}#{in_lane}"),
+        CrashPoint("after the quarantine's commit", lane, f"kill@after_commit/land#{batch}"),
+        CrashPoint("Delta alone committed", lane, f"{committed.format('delta')},{held.format('iceberg')}", "delta"),
+        CrashPoint("Iceberg alone committed", lane, f"{committed.format('iceberg')},{held.format('delta')}", "iceberg"),
+        CrashPoint("all committed, before the commit log", lane, f"kill@before_commit_log#{batch}"),
+    ]
 
 
-def one_table_points(lane: Lane, batch: int, table: str) -> dict[str, str]:
-    """Return the rules that mean something in a pipeline with one table."""
-    rules = {name: rule for name, rule in crash_points(lane, batch).items() if "," not in rule}
-    return {
-        **rules,
-        "before the commit": f"kill@before_commit/{table}#{batch}",
-        "after it": f"kill@after_commit/{table}#{batch}",
-    }
-
-
-@pytest.mark.parametrize("lane", LANES)
-def test_killed_at_every_point_lands_everything_once(lane: Lane, tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
-    batches = (2, 3, 5) if FULL else (2,)
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), lane=lane)
-    kill_at(pipeline, [rule for batch in batches for rule in crash_points(lane, batch).items()])
+def test_killed_at_every_point_lands_everything_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    points = before_the_lane("driver", 2) + in_the_lane("driver", 2) + in_the_lane("cluster", 2)
+    if FULL:
+        points += [point for lane in LANES for batch in (3, 5) for point in before_the_lane(lane, batch)]
+        points += [point for lane in LANES for batch in (3, 5) for point in in_the_lane(lane, batch)]
+    kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points)
 
 
 @pytest.mark.skipif(not FULL, reason="only in make chaos")
-@pytest.mark.parametrize("lane", LANES)
 @pytest.mark.parametrize("table", ["delta", "iceberg"])
-def test_killed_at_every_point_with_one_table(
-    table: str, lane: Lane, tmp_path: Path, broker: Broker, topic: TopicMaker
-) -> None:
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), lane=lane, formats=(table,))
-    kill_at(pipeline, list(one_table_points(lane, 2, table).items()))
+def test_killed_at_every_point_with_one_table(table: str, tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    points = [
+        point
+        for lane in LANES
+        for point in (
+            *before_the_lane(lane, 2),
+            *(point for point in in_the_lane(lane, 2) if point.committed is None),
+            CrashPoint("before the commit", lane, f"kill@before_commit/{table}#2"),
+            CrashPoint("after the commit", lane, f"kill@after_commit/{table}#2"),
+        )
+    ]
+    kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), formats=(table,)), points)
 
 
-def kill_at(pipeline: Pipeline, points: list[tuple[str, str]]) -> None:
+def kill_at(pipeline: Pipeline, points: list[CrashPoint]) -> None:
     """Start the pipeline once per crash point, have it killed there under load, then land the rest and judge."""
     journal = Journal()
     name = pipeline.spec.topics[0]
     with applications() as starter:
         with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND):
-            for point, rules in points:
-                application = starter.start(pipeline, faults=rules)
-                application.wait_killed(point)
-                if "," in rules:
-                    assert_only_one_table_has_the_batch(pipeline, committed=rules.split("/")[1].split("#")[0])
+            for point in points:
+                application = starter.start(pipeline.with_lane(point.lane), faults=point.rules)
+                application.wait_killed(f"at {point.name!r} in the {point.lane} lane")
+                if point.committed:
+                    assert_only_one_table_has_the_batch(pipeline, point.committed)
         last = starter.start(pipeline)
         last.wait_landed(journal.ends())
         assert last.stop().verdict == "stopped", last

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -384,6 +385,27 @@ def test_a_catalog_that_gives_up_waiting_lands_the_batch_once(at: Places, monkey
     monkeypatch.setattr(catalog, "_swap", locked)
     assert app.land(10, 20).attempts == 3
     assert landed_offsets(app.table) == list(range(20))
+
+
+def test_handles_that_race_land_each_batch_once(spec: TableSpec, at: Places) -> None:
+    make_table(spec, at)
+    racers = [lander(spec, at) for _ in range(3)]
+    start_line = threading.Barrier(len(racers))
+
+    def race(number: int) -> None:
+        app = racers[number]
+        app.attempts = 60
+        start_line.wait(timeout=30)
+        for start in range(number * 100, number * 100 + 40, 10):
+            app.land(start, start + 10)
+
+    with ThreadPoolExecutor(len(racers)) as pool:
+        list(pool.map(race, range(len(racers))))
+    wanted = [offset for number in range(3) for offset in range(number * 100, number * 100 + 40)]
+    found = lander(spec, at)
+    assert landed_offsets(found.table) == wanted
+    assert found.view.coverage["orders"].partitions == {0: ((0, 40), (100, 140), (200, 240))}
+    assert sum(entry.entry.kind == "land" for entry in found.table.entries()) == 12
 
 
 def test_the_entry_stands_where_other_tools_look_for_it(at: Places) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,6 +27,24 @@ SPEC = PipelineSpec.model_validate(
         "tables": [{"format": "delta", "name": "shop.orders"}, {"format": "iceberg", "name": "shop.orders"}],
     }
 )
+
+STUB = """
+import sys, threading
+from lakebound import demo
+from lakebound.settings import load_settings
+
+def up(*_, **__):
+    print("started", flush=True)
+    threading.Event().wait()
+
+def down(*_, **__):
+    print("stopping", flush=True)
+    sys.stdin.readline()
+    print("stopped", flush=True)
+
+demo.stack.up, demo.stack.down = up, down
+demo.run_demo(load_settings())
+"""
 
 
 @pytest.fixture
@@ -89,3 +110,27 @@ def test_the_last_line_names_the_worse_table() -> None:
     assert re.fullmatch(
         r"landed \d+ records: delta \d+, iceberg \d+, missing \d+, duplicated \d+, freshness p50 \d+ ms, p99 \d+ ms", line
     )
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_stops_what_was_started_and_a_second_one_does_not_disturb_that(first: signal.Signals, tmp_path: Path) -> None:
+    environment = {"LAKEBOUND_HOME": str(tmp_path), "PATH": ""}
+    with subprocess.Popen(
+        [sys.executable, "-c", STUB],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+    ) as demo:
+        assert demo.stdin is not None
+        assert demo.stdout is not None
+        assert demo.stdout.readline() == "started\n"
+        demo.send_signal(first)
+        assert demo.stdout.readline() == "stopping\n"
+        demo.send_signal(signal.SIGTERM)
+        demo.send_signal(signal.SIGINT)
+        demo.stdin.write("\n")
+        demo.stdin.flush()
+        assert demo.stdout.readline() == "stopped\n"
+        assert demo.wait(30) != 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -67,6 +69,30 @@ def test_a_checkpoint_beside_the_commits_takes_no_fence_away(at: Places) -> None
     with pytest.raises(Exception, match="superseded by epoch 2"):
         app.land(3, 4)
     assert landed_offsets(app.table) == [0, 1, 2]
+
+
+def test_checkpoints_are_written_beside_the_commits(at: Places) -> None:
+    table_spec = spec(**{"delta.checkpointInterval": "3"})
+    app = landed(at, table_spec, 1)
+    done = threading.Event()
+
+    def keep() -> int:
+        count = 0
+        while not done.is_set():
+            app.table.keep_cheap()
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(1) as pool:
+        kept = pool.submit(keep)
+        try:
+            attempts = {app.land(start, start + 1).attempts for start in range(1, 40)}
+        finally:
+            done.set()
+        assert kept.result(timeout=60) > 0
+    assert attempts == {1}
+    assert landed_offsets(app.table) == list(range(40))
+    assert last_checkpoint(at.delta_path(table_spec)) > 3
 
 
 def test_no_commit_writes_a_checkpoint_or_cleans_the_log(at: Places) -> None:
