@@ -67,16 +67,16 @@ class Journal:
             for place in gone:
                 del self._records[place]
 
-    def only(self, topics: Iterable[str]) -> Journal:
-        """Return a journal of these topics alone."""
-        wanted, part = set(topics), Journal()
-        part.write(record for record in self.records if record.place[0] in wanted)
-        return part
-
     def after(self, starts: Mapping[tuple[str, int], int]) -> Journal:
         """Return a journal of the records at or after an offset per (topic, partition); others are kept whole."""
         part = Journal()
         part.write(r for r in self.records if r.place[2] >= starts.get((r.place[0], r.place[1]), 0))
+        return part
+
+    def before(self, ends: Mapping[tuple[str, int], int]) -> Journal:
+        """Return a journal of the records before an offset per (topic, partition); others are left out."""
+        part = Journal()
+        part.write(r for r in self.records if r.place[2] < ends.get((r.place[0], r.place[1]), 0))
         return part
 
     def ends(self) -> dict[str, dict[int, int]]:

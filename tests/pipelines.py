@@ -61,6 +61,14 @@ class Pipeline:
         app_id = f"{self.spec.pipeline}-{next(_numbers)}"
         return make_run_spec(self.spec, self.settings, Desired(until=self.until), app_id)
 
+    def landed_ends(self) -> dict[tuple[str, int], int]:
+        """Return per topic and partition the offset after the last one of which any table has a row, quarantine included."""
+        ends: dict[tuple[str, int], int] = {}
+        for table in (*self.spec.tables, self.spec.quarantine_table):
+            for topic, partition, offset in table_rows(self.read(table)):
+                ends[topic, partition] = max(ends.get((topic, partition), 0), offset + 1)
+        return ends
+
     def judge(self, journal: Journal) -> list[Judgement]:
         """Return the oracle's judgement of each table and of the quarantine."""
         tables = [judge_table(journal, table.id, table_rows(self.read(table))) for table in self.spec.tables]

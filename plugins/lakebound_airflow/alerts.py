@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import structlog
-from airflow.providers.http.notifications.http import HttpNotifier
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from lakebound.control import ControlFolder
@@ -40,6 +39,9 @@ def alert(context: Mapping[str, Any], control: ControlFolder, verdict: Verdict, 
         "at": time.time(),
     }
     record_incident(control, body)
+    # Half a second that neither parsing nor a task that ends well has to spend.
+    from airflow.providers.http.notifications.http import HttpNotifier
+
     try:
         notifier = HttpNotifier(http_conn_id=WEBHOOK_CONN_ID, json=body, extra_options={"timeout": TIMEOUT_SECONDS})
         # notify() and not the notifier itself, which would take a log line with braces for a template.

@@ -10,7 +10,8 @@ from lakebound_airflow.triggers.commits import TableCommitsTrigger
 def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_seconds: float = 60.0) -> Asset:
     """Return the asset of a table, with a watcher that gives an event as its commits come in.
 
-    The same table must be given the same numbers in every DAG, because an asset has one set of watchers.
+    Airflow keeps one set of watchers per asset, that of the DAG file which it read last, and drops the events of the set
+    before. So name a table's asset through this function only, with the same numbers in every DAG.
 
     Args:
         pipeline: Its name.

@@ -10,7 +10,8 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from lakebound.submission import Owner
 
-TIMEOUT_SECONDS = 15.0
+# Airflow gives on_kill() 30 s ([triggerer] on_kill_timeout).
+TIMEOUT_SECONDS = 25.0
 
 log = structlog.get_logger(__name__)
 

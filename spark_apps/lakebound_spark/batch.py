@@ -19,7 +19,7 @@ from lakebound import faults
 from lakebound.ledger import Offsets, TopicOffsets, add, intervals_of, missing
 from lakebound.offsets import Intervals
 from lakebound.spec import PipelineSpec
-from lakebound_spark.decode import REASON, SKIPPED, Decoder, good_columns, quarantine_columns
+from lakebound_spark.decode import Decoder, good_columns, is_bad, quarantine_columns
 from lakebound_spark.lanes import Lane, LaneChooser, ResultTooLargeError, Written, write_by_cluster, write_by_driver
 from lakebound_spark.targets import Counts, Target, Writer
 from lakebound_spark.transform import Transform
@@ -80,7 +80,7 @@ class BatchLander:
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = (
             F.count(F.lit(1)).alias("read"),
-            F.count_if(F.col(REASON).isNotNull() & (F.col(REASON) != SKIPPED)).alias("bad"),
+            F.count_if(is_bad()).alias("bad"),
             F.coalesce(F.sum(F.length("_value")), F.lit(0)).alias("value_bytes"),
             F.min("_kafka.timestamp").cast("double").alias("oldest"),
             F.max("_kafka.timestamp").cast("double").alias("newest"),

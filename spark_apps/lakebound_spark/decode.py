@@ -15,12 +15,13 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapTyp
 from lakebound.spec import BytesValueSpec, JsonValueSpec, PipelineSpec
 from lakebound.tables import KAFKA_COLUMN
 
-REASON = "_reason"
-DETAIL = "_detail"
+PROBLEM = "_problem"
+"""Null for a record that can be landed; else the reason, a tab, and the detail in words."""
 SKIPPED = "null_value_skipped"
 """Reason of a tombstone that the pipeline skips: counted as filtered, not put into quarantine."""
 _CORRUPT = "_corrupt_record"
 _VALUE = "_value"
+_BODY = "_body"
 _OBJECT = r"^[ \t\r\n]*\{"
 
 
@@ -31,7 +32,7 @@ class Decoder:
     stages: tuple[tuple[Column, ...], ...]
 
     def decode(self, records: DataFrame) -> DataFrame:
-        """Return Kafka's records as _kafka, _key, _value, _parsed, _reason (null when good) and _detail."""
+        """Return Kafka's records as _kafka, _key, _value, _parsed and _problem."""
         for columns in self.stages:
             records = records.select(*columns)
         return records
@@ -41,10 +42,17 @@ def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str]) -> Decoder:
     """Return the decoder of a pipeline; every row will carry its topic's id from ``topic_ids``."""
     located = (kafka_struct(topic_ids).alias(KAFKA_COLUMN), F.col("key").alias("_key"), F.col("value").alias(_VALUE))
     if isinstance(spec.value, BytesValueSpec):
-        reason = F.when(F.col(_VALUE).isNull(), F.lit(_null_reason(spec))).alias(REASON)
-        parsed = F.struct(F.col("_key").alias("key"), F.col(_VALUE).alias("value")).alias("_parsed")
-        return Decoder((located, (F.col("*"), parsed, reason, _no_detail())))
-    return Decoder((located, *_json_stages(spec, spec.value)))
+        parsed = F.struct(F.col("key"), F.col("value")).alias("_parsed")
+        problem = F.when(F.col("value").isNull(), F.lit(_null_problem(spec))).alias(PROBLEM)
+        return Decoder(((*located, parsed, problem),))
+    schema = cast(StructType, StructType.fromDDL(spec.value.value_schema))
+    relaxed = StructType([StructField(f.name, f.dataType) for f in schema.fields]).add(_CORRUPT, StringType())
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    body = F.from_json(F.col("value").cast("string"), relaxed, options).alias(_BODY)
+    columns = [F.col(_BODY).getField(field.name).alias(field.name) for field in schema.fields]
+    problem = _json_problem(spec, spec.value, schema).alias(PROBLEM)
+    kept = (F.col(KAFKA_COLUMN), F.col("_key"), F.col(_VALUE))
+    return Decoder(((*located, body), (*kept, F.struct(*columns).alias("_parsed"), problem)))
 
 
 def kafka_struct(topic_ids: Mapping[str, str]) -> Column:
@@ -63,76 +71,59 @@ def kafka_struct(topic_ids: Mapping[str, str]) -> Column:
 
 
 def good_columns(decoded: DataFrame) -> DataFrame:
-    """Return what the transform gets: the value's columns and ``_kafka`` of records without a reason."""
-    return decoded.where(F.col(REASON).isNull()).select("_parsed.*", KAFKA_COLUMN)
+    """Return what the transform gets: the value's columns and ``_kafka`` of records without a problem."""
+    return decoded.where(F.col(PROBLEM).isNull()).select("_parsed.*", KAFKA_COLUMN)
+
+
+def is_bad() -> Column:
+    """Return the condition that a decoded record goes to quarantine."""
+    return F.col(PROBLEM).isNotNull() & (F.col(PROBLEM) != SKIPPED)
 
 
 def quarantine_columns(decoded: DataFrame) -> DataFrame:
     """Return the rows of the quarantine table: where the record is, why it could not be landed, and its bytes."""
-    bad = decoded.where(F.col(REASON).isNotNull() & (F.col(REASON) != SKIPPED))
-    return bad.select(
+    return decoded.where(is_bad()).select(
         F.col(KAFKA_COLUMN),
-        F.col(REASON).alias("reason"),
-        F.col(DETAIL).alias("error"),
+        F.substring_index(PROBLEM, "\t", 1).alias("reason"),
+        F.substring_index(PROBLEM, "\t", -1).alias("error"),
         F.col("_key").alias("key"),
         F.col(_VALUE).alias("value"),
     )
 
 
-def _json_stages(spec: PipelineSpec, value: JsonValueSpec) -> tuple[tuple[Column, ...], ...]:
-    schema = cast(StructType, StructType.fromDDL(value.value_schema))
-    relaxed = StructType([StructField(f.name, f.dataType) for f in schema.fields]).add(_CORRUPT, StringType())
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    columns = [F.col("_all").getField(field.name).alias(field.name) for field in schema.fields]
-    reason, detail = _json_reason(spec, value, schema)
-    kept = (F.col(KAFKA_COLUMN), F.col("_key"), F.col(_VALUE))
-    return (
-        (*kept, F.col(_VALUE).cast("string").alias("_text")),
-        (*kept, F.col("_text"), F.from_json(F.col("_text"), relaxed, options).alias("_all")),
-        (*kept, F.struct(*columns).alias("_parsed"), reason.alias(REASON), detail.alias(DETAIL)),
-    )
-
-
-def _json_reason(spec: PipelineSpec, value: JsonValueSpec, schema: StructType) -> tuple[Column, Column]:
-    body = F.col("_all")
-    missing = [F.when(body.getField(field.name).isNull(), F.lit(field.name)) for field in schema.fields if not field.nullable]
-    missing_names = F.concat_ws(", ", *missing) if missing else F.lit("")
-    infinite = [c for field in schema.fields if (c := _infinite(body.getField(field.name), field.dataType)) is not None]
-    unknown = F.array_except(F.json_object_keys(F.col("_text")), F.array(*(F.lit(field.name) for field in schema.fields)))
+def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType) -> Column:
+    """One flat CASE: the expression is planned for every batch, so it is kept small."""
+    body, text = F.col(_BODY), F.col(_VALUE).cast("string")
+    missing = [F.when(body.getField(f.name).isNull(), F.lit(f.name)) for f in schema.fields if not f.nullable]
+    infinite = [c for f in schema.fields if (c := _infinite(body.getField(f.name), f.dataType)) is not None]
     # from_json reads the first value of a text and ignores the rest; as an array's only element the text must be one value.
-    one_value = F.json_array_length(F.concat(F.lit("["), F.col("_text"), F.lit("]"))).eqNullSafe(F.lit(1))
-    rules: list[tuple[Column, str, Column]] = [
-        (F.col(_VALUE).isNull(), _null_reason(spec), F.lit("the record has no value")),
-        (F.length(F.col(_VALUE)) == 0, "empty_value", F.lit("the value has no bytes")),
-        (~F.is_valid_utf8(F.col("_text")), "not_utf8", F.lit("the value is not UTF-8")),
-        (~F.col("_text").rlike(_OBJECT), "not_an_object", F.lit("the value is not a JSON object")),
-        (~one_value, "malformed_json", F.lit("not one well-formed JSON value")),
-        (
+    one_value = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))).eqNullSafe(F.lit(1))
+    problem = (
+        F.when(F.col(_VALUE).isNull(), F.lit(_null_problem(spec)))
+        .when(F.length(F.col(_VALUE)) == 0, F.lit("empty_value\tthe value has no bytes"))
+        .when(~F.is_valid_utf8(text), F.lit("not_utf8\tthe value is not UTF-8"))
+        .when(~text.rlike(_OBJECT), F.lit("not_an_object\tthe value is not a JSON object"))
+        .when(~one_value, F.lit("malformed_json\tnot one well-formed JSON value"))
+        .when(
             body.isNull() | body.getField(_CORRUPT).isNotNull(),
-            "does_not_fit",
-            F.lit("a value does not fit the type that the schema gives it"),
-        ),
-        (missing_names != "", "missing_field", F.concat(F.lit("required but missing or null: "), missing_names)),
-    ]
+            F.lit("does_not_fit\ta value does not fit the type that the schema gives it"),
+        )
+    )
+    if missing:
+        names = F.concat_ws(", ", *missing)
+        problem = problem.when(names != "", F.concat(F.lit("missing_field\trequired but missing or null: "), names))
     if infinite:
         too_large = F.coalesce(reduce(or_, infinite), F.lit(False))
-        rules.append((too_large, "does_not_fit", F.lit("a number is too large for its type")))
+        problem = problem.when(too_large, F.lit("does_not_fit\ta number is too large for its type"))
     if value.unknown_fields == "quarantine":
-        names = F.concat_ws(", ", unknown)
-        rules.append((F.size(unknown) > 0, "unknown_field", F.concat(F.lit("not in the schema: "), names)))
-    reason = detail = F.lit(None).cast("string")
-    for condition, name, text in reversed(rules):
-        reason = F.when(condition, F.lit(name)).otherwise(reason)
-        detail = F.when(condition, text).otherwise(detail)
-    return reason, detail
+        unknown = F.array_except(F.json_object_keys(text), F.array(*(F.lit(field.name) for field in schema.fields)))
+        named = F.concat(F.lit("unknown_field\tnot in the schema: "), F.concat_ws(", ", unknown))
+        problem = problem.when(F.size(unknown) > 0, named)
+    return problem
 
 
-def _null_reason(spec: PipelineSpec) -> str:
-    return SKIPPED if spec.null_values == "skip" else "null_value"
-
-
-def _no_detail() -> Column:
-    return F.when(F.col(_VALUE).isNull(), F.lit("the record has no value")).alias(DETAIL)
+def _null_problem(spec: PipelineSpec) -> str:
+    return SKIPPED if spec.null_values == "skip" else "null_value\tthe record has no value"
 
 
 def _infinite(value: Column, kind: DataType) -> Column | None:

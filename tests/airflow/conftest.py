@@ -32,8 +32,7 @@ from tests.streams import FAKE_APPS, ORDERS
 
 REPOSITORY = Path(__file__).parents[2]
 PASSWORD = "canary-4b1d0c7e"
-# One pipeline per test, so that the tests stand alone though they share one Airflow.
-PIPELINES = ("orders", "stalls", "crashes", "moves", "survives", "clears", "marks")
+PIPELINES = ("orders", "stalls", "crashes", "moves", "survives")
 START_SECONDS = 120.0
 ON_COMMIT = """
 from __future__ import annotations
@@ -41,7 +40,8 @@ from __future__ import annotations
 from airflow.sdk import dag, task
 from lakebound_airflow.assets import table_asset
 
-@dag(schedule=[table_asset("orders", "delta:lake.orders", every_commits=20, every_seconds=10)], is_paused_upon_creation=False)
+@dag(schedule=[table_asset("orders", "delta:lake.orders", every_commits=100, every_seconds=15)], is_paused_upon_creation=False,
+     max_active_runs=1)
 def on_commit():
     @task
     def show(triggering_asset_events=None):

@@ -67,6 +67,9 @@ def test_the_link_to_the_spark_ui_is_there_while_the_task_is_deferred(stack: Sta
     link = stack.client.xcoms("ingest__orders", instance["dag_run_id"], "stream")["_link_SparkUiLink"]
     assert link == submission.spark_ui
     assert link.startswith("http://127.0.0.1:")
+    said = "no look at Kafka from outside"
+    log = lambda: stack.client.log("ingest__orders", instance["dag_run_id"], "stream")  # noqa: E731
+    wait_until(lambda: said in log(), 30, "what the watch says in the task's log", poll_seconds=1)
 
 
 def test_runs_that_land_nothing_pause_the_dag_and_call_the_webhook(stack: Stack) -> None:
@@ -106,6 +109,7 @@ def test_commits_become_asset_events(stack: Stack) -> None:
         return [extra.get("payload", extra) for extras in found for extra in extras or []]
 
     payload = wait_until(payloads, 90, "a run on an asset event")[0]
+    stack.client.pause("on_commit")
     assert payload["table"] == "delta:lake.orders"
     assert int(str(payload["commits"])) >= 1
     assert int(str(payload["rows"])) >= 1
@@ -123,16 +127,6 @@ def test_a_frozen_driver_is_seen_and_reported_in_time_and_replaced(stack: Stack,
     assert (lease.app_id, lease.epoch) == (after.app_id, 2)
     assert not psutil.pid_exists(former.pid or 0), "the frozen one was ended before the next was started"
     assert not stack.client.dags()["ingest__stalls"]["is_paused"]
-
-
-def test_a_marked_task_stops_its_application_and_the_next_run_starts_another(stack: Stack) -> None:
-    former, instance = stack.running("marks"), stack.deferred("marks")
-    stack.client.set_state("ingest__marks", instance["dag_run_id"], "stream", "failed")
-    assert wait_ended(stack.control("marks"), former.app_id, 60)
-    outcome = read_outcome(stack.control("marks"), former.app_id)
-    assert outcome is not None
-    assert outcome.verdict == "stopped"
-    stack.running("marks", other_than=former.app_id)
 
 
 def test_a_stream_goes_on_while_its_trigger_moves_to_another_triggerer(stack: Stack) -> None:
@@ -165,6 +159,16 @@ def test_a_stream_goes_on_while_its_trigger_moves_to_another_triggerer(stack: St
     assert stack.task("moves")["state"] == "deferred"
 
 
+def test_a_marked_task_stops_its_application_and_the_next_run_starts_another(stack: Stack) -> None:
+    former, instance = stack.running("moves"), stack.deferred("moves")
+    stack.client.set_state("ingest__moves", instance["dag_run_id"], "stream", "failed")
+    assert wait_ended(stack.control("moves"), former.app_id, 60)
+    outcome = read_outcome(stack.control("moves"), former.app_id)
+    assert outcome is not None
+    assert outcome.verdict == "stopped"
+    stack.running("moves", other_than=former.app_id)
+
+
 def test_an_airflow_that_was_killed_finds_its_application_again(stack: Stack) -> None:
     former, instance = stack.running("survives"), stack.deferred("survives")
     stack.airflow.kill()
@@ -184,17 +188,17 @@ def test_an_airflow_that_was_killed_finds_its_application_again(stack: Stack) ->
 
 
 def test_a_task_that_is_cleared_while_no_triggerer_runs_stops_its_application(stack: Stack) -> None:
-    former, instance = stack.running("clears"), stack.deferred("clears")
+    former, instance = stack.running("survives"), stack.deferred("survives")
     for process in stack.own_triggerer():
         process.kill()
-    stack.client.clear("ingest__clears", instance["dag_run_id"], ["stream"])
-    assert wait_ended(stack.control("clears"), former.app_id, 60)
-    outcome = read_outcome(stack.control("clears"), former.app_id)
+    stack.client.clear("ingest__survives", instance["dag_run_id"], ["stream"])
+    assert wait_ended(stack.control("survives"), former.app_id, 60)
+    outcome = read_outcome(stack.control("survives"), former.app_id)
     assert outcome is not None
     assert outcome.verdict == "stopped"
     assert not stack.own_triggerer(), "no triggerer ran meanwhile"
     stack.start_triggerer()
-    after = stack.running("clears", other_than=former.app_id)
+    after = stack.running("survives", other_than=former.app_id)
     assert after.owner is not None
     assert after.owner.try_number == 2
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from lakebound.spec import PipelineSpec
-from lakebound_spark.decode import DETAIL, REASON, good_columns, make_decoder, quarantine_columns
+from lakebound_spark.decode import PROBLEM, good_columns, make_decoder, quarantine_columns
 from lakebound_spark.transform import KAFKA_SCHEMA
 
 pytestmark = pytest.mark.spark
@@ -79,14 +79,15 @@ def rows(session: SparkSession) -> list[Row]:
 
 @pytest.mark.parametrize("index", range(len(BAD)), ids=[f"{reason}-{index}" for index, (_, reason) in enumerate(BAD)])
 def test_a_value_that_cannot_be_landed_gets_a_reason(rows: list[Row], index: int) -> None:
-    assert rows[index][REASON] == BAD[index][1]
-    assert rows[index][DETAIL]
+    reason, _, detail = rows[index][PROBLEM].partition("\t")
+    assert reason == BAD[index][1]
+    assert detail
 
 
 @pytest.mark.parametrize("index", range(len(GOOD)))
 def test_a_value_that_fits_is_landed(rows: list[Row], index: int) -> None:
     row = rows[len(BAD) + index]
-    assert row[REASON] is None
+    assert row[PROBLEM] is None
     assert row["_parsed"]["order_id"] == GOOD[index][1]
 
 
@@ -105,8 +106,8 @@ def test_every_row_says_where_it_came_from(session: SparkSession) -> None:
 def test_unknown_fields_go_to_quarantine_when_the_spec_says_so(session: SparkSession) -> None:
     spec = pipeline(value={"format": "json", "schema": SCHEMA, "unknown_fields": "quarantine"})
     good, bad = decoded(session, spec, b'{"order_id":"a"}', b'{"order_id":"a","zzz":1,"yyy":2}')
-    assert good[REASON] is None
-    assert (bad[REASON], bad[DETAIL]) == ("unknown_field", "not in the schema: zzz, yyy")
+    assert good[PROBLEM] is None
+    assert bad[PROBLEM] == "unknown_field\tnot in the schema: zzz, yyy"
 
 
 def test_tombstones_are_filtered_when_the_spec_says_so(session: SparkSession) -> None:
@@ -120,4 +121,4 @@ def test_tombstones_are_filtered_when_the_spec_says_so(session: SparkSession) ->
 def test_bytes_are_landed_as_they_are(session: SparkSession) -> None:
     good, tombstone = decoded(session, pipeline(value={"format": "bytes"}), b"\xff\x00", None)
     assert (bytes(good["_parsed"]["value"]), bytes(good["_parsed"]["key"])) == (b"\xff\x00", b"key")
-    assert tombstone[REASON] == "null_value"
+    assert tombstone[PROBLEM].startswith("null_value\t")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-
 from tests.journal import Acknowledged, Journal, row_hash, row_hashes, value_hash
 from tests.oracle import Judgement, judge_quarantine, judge_table, quarantine_rows, read_delta, table_rows
 

@@ -49,7 +49,7 @@ class StreamTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Yield one event: ``ended`` or ``stalled``."""
         watch = StreamWatch(ControlFolder(Path(self.home), self.pipeline), self.app_id)
-        outside = asyncio.create_task(_look_outside(watch))
+        outside = asyncio.create_task(self._look_outside(watch))
         try:
             while True:
                 event: Event | None = await asyncio.to_thread(watch.look, time.time())
@@ -59,6 +59,15 @@ class StreamTrigger(BaseTrigger):
                 await asyncio.sleep(POLL_SECONDS)
         finally:
             outside.cancel()
+
+    async def _look_outside(self, watch: StreamWatch) -> None:
+        await asyncio.to_thread(watch.look_outside)
+        await asyncio.sleep(OUTSIDE_LOOK_SECONDS)
+        # A triggerer builds its API at the first question, which takes it longer than on_kill() may take.
+        await state_of_task(self.task_instance)
+        while True:
+            await asyncio.to_thread(watch.look_outside)
+            await asyncio.sleep(OUTSIDE_LOOK_SECONDS)
 
     async def on_kill(self) -> None:
         """Ask the application to stop, when a person cleared or marked the task.
@@ -74,12 +83,6 @@ class StreamTrigger(BaseTrigger):
         self.log.info("task is %s: asking %s to stop", state, self.app_id)
         control = ControlFolder(Path(self.home), self.pipeline)
         await asyncio.to_thread(ask_stop, control, self.app_id, reason=f"task was set to {state}", by="airflow")
-
-
-async def _look_outside(watch: StreamWatch) -> None:
-    while True:
-        await asyncio.to_thread(watch.look_outside)
-        await asyncio.sleep(OUTSIDE_LOOK_SECONDS)
 
 
 class WantedTrigger(BaseTrigger):
