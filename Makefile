@@ -69,7 +69,7 @@ test: lint test-unit test-spark test-integration test-airflow test-chaos ## Ever
 
 test-unit: install ## Tests without a JVM and without Airflow's database
 	@echo "== unit tests"
-	@pytest -q -m unit
+	@pytest -q -m unit -n 2
 
 test-spark: install jars ## Tests with a local Spark
 	@echo "== tests with a local Spark"
