@@ -87,8 +87,8 @@ test-chaos: install jars
 	@echo "== random kills under load, the short form ('make chaos' makes $(CHAOS_KILLS))"
 	@pytest -m chaos --durations=5
 
-chaos: install jars ## Random kills under load, the long form (CHAOS_KILLS=20)
-	@LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) pytest -m chaos --durations=5
+chaos: install jars ## Crash points, zombies and random kills, the long form (CHAOS_KILLS=20)
+	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) pytest -m chaos --durations=5
 
 bench-freshness: install jars ## Measure freshness as an outside reader sees it (about 4 minutes)
 	@python bench/freshness.py

@@ -100,7 +100,9 @@ def problem_line(path: Path, mistake: Mistake) -> str:
     """Return ``FILE:LINE: FIELD: what is wrong``."""
     cwd = Path.cwd()
     shown = path.relative_to(cwd) if path.is_relative_to(cwd) else path
-    name = field_name(mistake.keys)
+    # Below that field a key might be the password itself: `password: {hunter2, hunter2}`.
+    keys = _PASSWORD if mistake.keys[: len(_PASSWORD)] == _PASSWORD else mistake.keys
+    name = field_name(keys)
     return f"{shown}:{mistake.line}: " + (f"{name}: " if name else "") + mistake.what
 
 

@@ -214,6 +214,7 @@ def test_all_mistakes_of_a_file_are_told_by_line(settings: Settings) -> None:
         f"${{{SECRET.upper().replace('-', '_')}}}",
         f"{{{SECRET}}}",
         f"{{{SECRET}: x}}",
+        f"{{{SECRET}, {SECRET}}}",
         f"{{env: {{{SECRET}: x}}}}",
         f"{{env: [{SECRET}]}}",
         f"[{SECRET}]",
