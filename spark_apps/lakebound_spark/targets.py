@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lakebound.commit import Committed, commit_entry
-
 from lakebound.ledger import Entry, Offsets, TopicOffsets, add, count, new_commit_id
 from lakebound.tables import DataFile, LedgerView, Table
 
