@@ -52,11 +52,12 @@ def stream_options(spec: PipelineSpec, start: StartingOffsets) -> dict[str, str]
         "failOnDataLoss": "true",
         "groupIdPrefix": f"lakebound-{spec.pipeline}",
         "maxOffsetsPerTrigger": str(spec.limits.max_records_per_batch),
+        "fetchOffset.numRetries": "1",
         "fetchOffset.retryIntervalMs": "50",
         "kafka.isolation.level": "read_committed",
         "kafka.fetch.max.wait.ms": "50",
         "kafka.max.poll.records": "10000",
-        # An outage is to be noticed and named within seconds, then waited out (lakebound_spark.app).
+        # An outage is to be noticed and named within seconds, then waited out (lakebound_spark.application).
         "kafka.default.api.timeout.ms": "15000",
         "kafka.request.timeout.ms": "10000",
     }

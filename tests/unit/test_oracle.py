@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from tests import journal as journal_module
+from tests import oracle as oracle_module
+from tests import producing as producing_module
 from tests.journal import Acknowledged, Journal, row_hash, row_hashes, value_hash
 from tests.oracle import Judgement, judge_quarantine, judge_table, quarantine_rows, read_delta, table_rows
 
@@ -82,3 +88,12 @@ def test_the_same_place_twice_is_refused(journal: Journal) -> None:
 def test_records_that_the_broker_compacted_away_are_not_expected(journal: Journal) -> None:
     journal.keep_only(TOPIC, {(TOPIC, 0, offset) for offset in (1, 2, 3, 4)})
     assert judged(journal, *RIGHT[1:]).is_clean
+
+
+@pytest.mark.parametrize("module", [journal_module, oracle_module, producing_module])
+def test_the_judge_imports_nothing_of_what_it_judges(module) -> None:  # type: ignore[no-untyped-def]
+    nodes = list(ast.walk(ast.parse(Path(module.__file__).read_text())))
+    plain = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    names = plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert "confluent_kafka" in names or "hashlib" in names, "the imports were not found"
+    assert not [name for name in names if name.partition(".")[0] in ("lakebound", "lakebound_spark", "lakebound_airflow")]
