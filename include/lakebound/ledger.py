@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -112,15 +112,6 @@ def decode(text: str | None, where: str) -> Entry | None:
         return Entry.model_validate(body[ENTRY_KEY])
     except ValidationError as exc:
         raise BadEntryError(where, str(exc.errors()[0]["msg"])) from exc
-
-
-def newest(entries: Iterable[Entry]) -> Entry | None:
-    """Return the entry that counts: the first of ``entries``, which the table gives newest first.
-
-    For Iceberg these are the current snapshot's ancestry, for Delta the log; the newest one is cumulative, and a
-    rewind's own commit carries a ``reset`` entry, so nothing older can bring rolled-back offsets back to life.
-    """
-    return next(iter(entries), None)
 
 
 def check_owner(entry: Entry, pipeline: str, table: str) -> None:

@@ -81,9 +81,6 @@ def load_pipeline(pipeline: str, where: Settings | Path) -> PipelineSpec:
     raise UnknownPipelineError(pipeline, list(loaded.specs), folder)
 
 
-find_pipeline = load_pipeline
-
-
 def load_file(path: Path, settings: Settings | None = None) -> PipelineSpec:
     """Return the pipeline that a file declares, wherever the file lies.
 
