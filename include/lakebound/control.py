@@ -45,6 +45,11 @@ class ControlFolder:
         """The backend's record of the application that it submitted last."""
         return self.folder / "submission.json"
 
+    @property
+    def incidents(self) -> Path:
+        """What went wrong and what was done about it (``lakebound.incidents``), one file each."""
+        return self.folder / "incidents"
+
     def stop_marker(self, app_id: str) -> Path:
         """Its presence asks that one application to stop gracefully."""
         return self.folder / f"stop-{app_id}.json"
