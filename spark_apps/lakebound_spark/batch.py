@@ -19,20 +19,38 @@ from lakebound import faults
 from lakebound.ledger import Offsets, TopicOffsets, add, intervals_of, missing
 from lakebound.offsets import Intervals
 from lakebound.spec import PipelineSpec
-from lakebound_spark.decode import Decoder, good_columns, is_bad, quarantine_columns
-from lakebound_spark.lanes import Lane, LaneChooser, ResultTooLargeError, Written, write_by_cluster, write_by_driver
+from lakebound_spark.decode import Decoder, good_columns, is_bad
+from lakebound_spark.lanes import (
+    Lane,
+    LaneChooser,
+    ResultTooLargeError,
+    Written,
+    write_by_cluster,
+    write_by_driver,
+    write_rows,
+)
+from lakebound_spark.quarantine import collected_rows, quarantine_columns, rows_of
 from lakebound_spark.targets import Counts, Target, Writer
 from lakebound_spark.transform import Transform
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What was seen of a batch's records on their way, before the transform."""
+    """What was seen of a batch's records on their way, before the transform.
+
+    Attributes:
+        read: Records.
+        bad: Those that go to quarantine.
+        value_bytes: Of all records.
+        timestamps_ms: Kafka's earliest and latest.
+        bad_rows: The bad ones as text (``lakebound_spark.quarantine.rows_of``); None in the cluster lane.
+    """
 
     read: int
     bad: int
     value_bytes: int
     timestamps_ms: tuple[int, int] | None
+    bad_rows: str | None
 
 
 @dataclass
@@ -133,7 +151,7 @@ class BatchLander:
             verify()
         if observed.bad:
             with report.timed("quarantine"):
-                self._land_quarantine(records, offsets, tag, report)
+                self._land_quarantine(records, offsets, tag, report, observed)
         else:
             self._quarantine.remember(missing(offsets, self._quarantine.coverage), Counts())
         counts = Counts(
@@ -156,7 +174,7 @@ class BatchLander:
         if lane == "driver":
             try:
                 with report.timed("driver_lane"):
-                    output, observation = self._observed_output(source, tag)
+                    output, observation = self._observed_output(source, tag, collected_rows().alias("bad_rows"))
                     written = write_by_driver(output, tables, tag, multiplies=self._multiplies)
                     return written, _observed(observation), lane
             except ResultTooLargeError:
@@ -166,21 +184,21 @@ class BatchLander:
             written = write_by_cluster(output, tables, tag, multiplies=self._multiplies)
             return written, _observed(observation), "cluster"
 
-    def _observed_output(self, source: DataFrame, tag: str) -> tuple[DataFrame, Observation]:
+    def _observed_output(self, source: DataFrame, tag: str, *further: Column) -> tuple[DataFrame, Observation]:
         observation = Observation(f"records-{tag}")
-        decoded = self._decoder.decode(source).observe(observation, *self._seen_columns)
+        decoded = self._decoder.decode(source).observe(observation, *self._seen_columns, *further)
         return self._transform(good_columns(decoded)), observation
 
-    def _land_quarantine(self, records: DataFrame, offsets: Offsets, tag: str, report: BatchReport) -> None:
+    def _land_quarantine(self, records: DataFrame, offsets: Offsets, tag: str, report: BatchReport, observed: Observed) -> None:
         """Commit the bad records before the tables commit their coverage of them, so that none can fall between."""
         rest = missing(offsets, self._quarantine.coverage)
         if not rest:
             return
-        bad = quarantine_columns(self._decoder.decode(records.where(in_offsets(rest))))
         table = self._quarantine.table
-        try:
-            written = write_by_driver(bad, [table], f"{tag}-q", multiplies=False)
-        except ResultTooLargeError:
+        if observed.bad_rows is not None and rest == offsets:
+            written = write_rows(rows_of(observed.bad_rows), [table], f"{tag}-q", multiplies=False)
+        else:
+            bad = quarantine_columns(self._decoder.decode(records.where(in_offsets(rest))))
             written = write_by_cluster(bad, [table], f"{tag}-q", multiplies=False)
         counts = Counts(read=written.rows, quarantined=written.rows, rows=written.rows)
         self._quarantine.commit(self._writer, rest, counts, written.files.get(table.spec.id, []), batch=report.batch)
@@ -268,4 +286,5 @@ def _observed(observation: Observation) -> Observed:
         bad=int(seen.get("bad") or 0),
         value_bytes=int(seen.get("value_bytes") or 0),
         timestamps_ms=None if oldest is None or newest is None else (round(oldest * 1000), round(newest * 1000)),
+        bad_rows=seen.get("bad_rows"),
     )

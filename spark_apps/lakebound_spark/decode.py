@@ -20,7 +20,8 @@ PROBLEM = "_problem"
 SKIPPED = "null_value_skipped"
 """Reason of a tombstone that the pipeline skips: counted as filtered, not put into quarantine."""
 _CORRUPT = "_corrupt_record"
-_VALUE = "_value"
+VALUE = "_value"
+"""The record's bytes."""
 _BODY = "_body"
 _OBJECT = r"^[ \t\r\n]*\{"
 
@@ -40,7 +41,7 @@ class Decoder:
 
 def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str]) -> Decoder:
     """Return the decoder of a pipeline; every row will carry its topic's id from ``topic_ids``."""
-    located = (kafka_struct(topic_ids).alias(KAFKA_COLUMN), F.col("key").alias("_key"), F.col("value").alias(_VALUE))
+    located = (kafka_struct(topic_ids).alias(KAFKA_COLUMN), F.col("key").alias("_key"), F.col("value").alias(VALUE))
     if isinstance(spec.value, BytesValueSpec):
         parsed = F.struct(F.col("key"), F.col("value")).alias("_parsed")
         problem = F.when(F.col("value").isNull(), F.lit(_null_problem(spec))).alias(PROBLEM)
@@ -51,7 +52,7 @@ def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str]) -> Decoder:
     body = F.from_json(F.col("value").cast("string"), relaxed, options).alias(_BODY)
     columns = [F.col(_BODY).getField(field.name).alias(field.name) for field in schema.fields]
     problem = _json_problem(spec, spec.value, schema).alias(PROBLEM)
-    kept = (F.col(KAFKA_COLUMN), F.col("_key"), F.col(_VALUE))
+    kept = (F.col(KAFKA_COLUMN), F.col("_key"), F.col(VALUE))
     return Decoder(((*located, body), (*kept, F.struct(*columns).alias("_parsed"), problem)))
 
 
@@ -80,27 +81,16 @@ def is_bad() -> Column:
     return F.col(PROBLEM).isNotNull() & (F.col(PROBLEM) != SKIPPED)
 
 
-def quarantine_columns(decoded: DataFrame) -> DataFrame:
-    """Return the rows of the quarantine table: where the record is, why it could not be landed, and its bytes."""
-    return decoded.where(is_bad()).select(
-        F.col(KAFKA_COLUMN),
-        F.substring_index(PROBLEM, "\t", 1).alias("reason"),
-        F.substring_index(PROBLEM, "\t", -1).alias("error"),
-        F.col("_key").alias("key"),
-        F.col(_VALUE).alias("value"),
-    )
-
-
 def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType) -> Column:
     """One flat CASE: the expression is planned for every batch, so it is kept small."""
-    body, text = F.col(_BODY), F.col(_VALUE).cast("string")
+    body, text = F.col(_BODY), F.col(VALUE).cast("string")
     missing = [F.when(body.getField(f.name).isNull(), F.lit(f.name)) for f in schema.fields if not f.nullable]
     infinite = [c for f in schema.fields if (c := _infinite(body.getField(f.name), f.dataType)) is not None]
     # from_json reads the first value of a text and ignores the rest; as an array's only element the text must be one value.
     one_value = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))).eqNullSafe(F.lit(1))
     problem = (
-        F.when(F.col(_VALUE).isNull(), F.lit(_null_problem(spec)))
-        .when(F.length(F.col(_VALUE)) == 0, F.lit("empty_value\tthe value has no bytes"))
+        F.when(F.col(VALUE).isNull(), F.lit(_null_problem(spec)))
+        .when(F.length(F.col(VALUE)) == 0, F.lit("empty_value\tthe value has no bytes"))
         .when(~F.is_valid_utf8(text), F.lit("not_utf8\tthe value is not UTF-8"))
         .when(~text.rlike(_OBJECT), F.lit("not_an_object\tthe value is not a JSON object"))
         .when(~one_value, F.lit("malformed_json\tnot one well-formed JSON value"))
