@@ -50,6 +50,18 @@ def on_commit():
 
 on_commit()
 """
+DEAF = """
+from __future__ import annotations
+
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.sdk import dag
+
+@dag(schedule=None, is_paused_upon_creation=False)
+def deaf():
+    BashOperator(task_id="sleep", bash_command="trap '' TERM; sleep 600; true")
+
+deaf()
+"""
 
 
 class WebhookSink:
@@ -143,7 +155,7 @@ class Stack:
     def own_triggerer(self) -> list[psutil.Process]:
         """The processes of the triggerer that ``airflow standalone`` started."""
         record = self.airflow.record or pytest.fail("Airflow was never started")
-        members = processes.session_members(record)
+        members = processes.members(record)
         leaders = [process for process in members if "triggerer" in process.cmdline()]
         return [process for leader in leaders for process in (leader, *leader.children(recursive=True))]
 
@@ -166,9 +178,10 @@ def write_pipelines(folder: Path) -> None:
 
 
 def write_dags(folder: Path) -> None:
-    """Copy the shipped DAG files, and add one that runs when data has landed."""
+    """Copy the shipped DAG files, and add one that runs when data has landed, and one whose task hears no SIGTERM."""
     shutil.copytree(REPOSITORY / "dags", folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "on_commit.py").write_text(ON_COMMIT)
+    (folder / "deaf.py").write_text(DEAF)
 
 
 def stack_environment(sink: WebhookSink) -> Mapping[str, str]:
@@ -201,7 +214,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         airflow.start()
         with airflow.client() as client:
             found = Stack(airflow, settings, sink, client)
-            wait_until(lambda: len(client.dags()) >= 3 * len(PIPELINES) + 1, 60, "the DAGs")
+            wait_until(lambda: len(client.dags()) >= 3 * len(PIPELINES) + 2, 60, "the DAGs")
             for pipeline in PIPELINES:
                 client.unpause(f"ingest__{pipeline}")
             yield found

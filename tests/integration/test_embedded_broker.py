@@ -52,7 +52,7 @@ def test_stop_leaves_no_process_and_a_second_object_sees_that(new_broker: Broker
     Broker(broker.folder, broker.jars).stop()
 
     assert not psutil.pid_exists(record.pid)
-    assert processes.session_members(record) == []
+    assert processes.members(record) == []
     assert not broker.is_running
 
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from lakebound.embedded import stack
 from lakebound.embedded.airflow import Airflow
 from lakebound.embedded.ports import free_port, is_open
-from lakebound.embedded.processes import session_members, wait_until
+from lakebound.embedded.processes import members, wait_until
 from lakebound.settings import Settings, load_settings
 
 pytestmark = pytest.mark.airflow
@@ -74,7 +74,7 @@ def test_up_serves_and_down_leaves_nothing(settings: Settings) -> None:
     assert not settings.services_file.exists()
     for record, port in ((airflow.record, airflow.ports.api), (broker.record, broker.ports.plaintext)):
         assert record is not None
-        assert session_members(record) == []
+        assert members(record) == []
         assert not is_open(port)
 
 

@@ -13,12 +13,13 @@ import psutil
 import pytest
 
 from lakebound.embedded import processes
-from lakebound.embedded.processes import ProcessRecord, is_alive, session_members, wait_until
+from lakebound.embedded.processes import ProcessRecord, is_alive, members, wait_until
 from lakebound.errors import DeadlineExceededError, ServiceError
 
 SLEEP = "import time; print('ready', flush=True); time.sleep(600)"
 DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"
 PARENT = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}]); {SLEEP}"
+RUNAWAY = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {DEAF!r}], start_new_session=True); {SLEEP}"
 
 Starter = Callable[[str], ProcessRecord]
 
@@ -65,7 +66,7 @@ def test_who_does_not_listen_is_ended_by_force(start: Starter) -> None:
 
 def test_children_end_with_their_parent(start: Starter) -> None:
     record = start(PARENT)
-    pids = [member.pid for member in session_members(record)]
+    pids = [member.pid for member in members(record)]
     assert len(pids) == 2
 
     processes.kill(record)
@@ -77,10 +78,21 @@ def test_children_are_found_after_their_parent_was_killed(start: Starter) -> Non
     record = start(PARENT)
     os.kill(record.pid, signal.SIGKILL)
     wait_until(lambda: not is_alive(record), 10, "the end of the parent")
-    (orphan,) = session_members(record)
+    (orphan,) = members(record)
 
     assert processes.stop(record, deadline_seconds=10), "it listens, so no force is needed"
     assert not processes.is_living(orphan)
+
+
+def test_a_child_that_left_the_session_and_is_deaf_ends_too_after_its_parent_was_killed(start: Starter) -> None:
+    record = start(RUNAWAY)
+    (runaway,) = psutil.Process(record.pid).children()
+    os.kill(record.pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(record), 10, "the end of the parent")
+    assert os.getsid(runaway.pid) == runaway.pid, "it is in no session of ours"
+
+    assert not processes.stop(record, deadline_seconds=0.5), "it is deaf, so force is needed"
+    assert not processes.is_living(runaway)
 
 
 def test_a_process_in_a_session_of_its_own_is_left_alone(start: Starter) -> None:
@@ -91,19 +103,32 @@ def test_a_process_in_a_session_of_its_own_is_left_alone(start: Starter) -> None
     assert is_alive(bystander)
 
 
+def test_what_a_process_starts_detached_is_not_its_own(start: Starter, tmp_path: Path) -> None:
+    starting = f"inner = processes.start('inner', ['sleep', '600'], Path('{tmp_path}/log'))"
+    code = f"from pathlib import Path; from lakebound.embedded import processes; {starting}"
+    outer = start(f"{code}; inner.save(Path('{tmp_path}/inner.json')); {SLEEP}")
+    record = ProcessRecord.load(tmp_path / "inner.json")
+    assert record is not None
+
+    processes.kill(outer)
+
+    assert is_alive(record)
+    processes.kill(record)
+
+
 def test_a_pid_that_now_belongs_to_somebody_else_is_not_touched(start: Starter) -> None:
     somebody = start(SLEEP)
-    stale = replace(somebody, create_time=somebody.create_time - 3600)
+    stale = replace(somebody, create_time=somebody.create_time - 3600, mark="another's")
 
     assert not is_alive(stale)
-    assert session_members(stale) == []
+    assert members(stale) == []
     assert processes.stop(stale, deadline_seconds=1)
     processes.kill(stale)
     assert is_alive(somebody)
 
 
 def test_a_record_survives_the_disk(tmp_path: Path) -> None:
-    record = ProcessRecord("kafka", 4711, 1_700_000_000.25, tmp_path / "log")
+    record = ProcessRecord("kafka", 4711, 1_700_000_000.25, tmp_path / "log", "a3f1")
 
     record.save(tmp_path / "deep" / "process.json")
 

@@ -74,10 +74,16 @@ class Airflow:
         return processes.ProcessRecord.load(self.home / "process.json")
 
     @property
+    def is_led(self) -> bool:
+        """Whether its main process lives. Without it the other components go on, but their output goes nowhere."""
+        record = self.record
+        return record is not None and processes.is_alive(record)
+
+    @property
     def is_running(self) -> bool:
         """Whether anything of it lives."""
         record = self.record
-        return record is not None and (processes.is_alive(record) or bool(processes.session_members(record)))
+        return record is not None and (processes.is_alive(record) or bool(processes.members(record)))
 
     @property
     def ports(self) -> AirflowPorts:
@@ -148,8 +154,7 @@ class Airflow:
         Raises:
             ServiceError: A port is taken, or the command is not there.
         """
-        record = self.record
-        if record is not None and processes.is_alive(record):
+        if self.is_led:
             return
         self.stop()  # what a killed Airflow may have left
         ports = self._choose_ports()
@@ -180,14 +185,15 @@ class Airflow:
     def stop(self, deadline_seconds: float = STOP_DEADLINE_SECONDS) -> None:
         """Stop it gracefully, by force after the deadline, and leave no process; its database stays.
 
-        Tasks that run are ended; a detached Spark application is a session of its own, and goes on.
+        Also when its main process is dead, and the components go on without it. Tasks that run are ended, with all that
+        they started; a detached Spark application is nobody's child, and goes on.
         """
         record = self.record
         if record is None:
             return
         # `airflow standalone` itself knows no SIGTERM, and SIGINT may be ignored since before it started. So its
         # components are asked, each of which ends its own children, and it only when they are gone.
-        components = _children(record)
+        components = _components(record)
         for component in components:
             with contextlib.suppress(psutil.NoSuchProcess):
                 component.send_signal(signal.SIGTERM)
@@ -253,13 +259,17 @@ def _is_alive_since(started: float, component: Mapping[str, str | None] | None) 
     return all(datetime.fromisoformat(beat).timestamp() > started for beat in beats)
 
 
-def _children(record: processes.ProcessRecord) -> list[psutil.Process]:
-    if not processes.is_alive(record):
-        return []
+def _components(record: processes.ProcessRecord) -> list[psutil.Process]:
+    """Return those of its processes whose parent is its main process, or is none of them any more."""
+    others = {member.pid: member for member in processes.members(record) if member.pid != record.pid}
+    return [member for member in others.values() if _parent(member) not in others]
+
+
+def _parent(process: psutil.Process) -> int | None:
     try:
-        return psutil.Process(record.pid).children()
+        return process.ppid()
     except psutil.NoSuchProcess:
-        return []
+        return None
 
 
 def _write_private(file: Path, text: str) -> None:

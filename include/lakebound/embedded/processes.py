@@ -1,8 +1,9 @@
 """Detached processes: start one, know it again later, end exactly it.
 
-A process leads a session of its own, so it outlives whoever started it, and everything that it starts (unless that in
-turn asks for a session of its own) can be found by the session. A record on disk names it by pid *and* creation time:
-a pid alone may by now belong to somebody else.
+A process leads a session of its own, so it outlives whoever started it. What it starts is found by that session, even
+after its leader died; what left the session (a shell of a task, for instance) is found by a mark in the environment,
+which every descendant inherits unless it is started from here, too. A record on disk names the process by pid *and*
+creation time: a pid alone may by now belong to somebody else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -28,6 +30,9 @@ CREATE_TIME_TOLERANCE_SECONDS = 2.0
 # How long what a process left behind may take, once it is asked.
 ORPHAN_DEADLINE_SECONDS = 10.0
 
+# The variable that holds a process's mark.
+MARK = "LAKEBOUND_STARTED_AS"
+
 T = TypeVar("T")
 
 # Handles of this interpreter's own children.
@@ -43,12 +48,14 @@ class ProcessRecord:
         pid: Its process id, also the id of its session.
         create_time: When it was created, seconds since the epoch, as the kernel tells.
         log: The file that receives its standard output and error.
+        mark: What stands in the environment of all that it starts; None where only its session is known.
     """
 
     name: str
     pid: int
     create_time: float
     log: Path
+    mark: str | None = None
 
     def save(self, file: Path) -> None:
         """Write the record as JSON, all or nothing."""
@@ -67,6 +74,7 @@ class ProcessRecord:
                 pid=int(fields["pid"]),
                 create_time=float(fields["create_time"]),
                 log=Path(fields["log"]),
+                mark=fields.get("mark"),
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -92,6 +100,7 @@ def start(
         ServiceError: The program cannot be started.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    mark = uuid.uuid4().hex
     with log.open("ab") as output:
         try:
             child = subprocess.Popen(
@@ -100,13 +109,13 @@ def start(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                env=None if environment is None else dict(environment),
+                env={**(os.environ if environment is None else environment), MARK: mark},
                 start_new_session=True,
             )
         except OSError as error:
             raise ServiceError(name, f"cannot start {command[0]}: {error}") from error
     _children[child.pid] = child
-    return ProcessRecord(name=name, pid=child.pid, create_time=_create_time(child.pid), log=log)
+    return ProcessRecord(name=name, pid=child.pid, create_time=_create_time(child.pid), log=log, mark=mark)
 
 
 def is_alive(record: ProcessRecord) -> bool:
@@ -130,18 +139,21 @@ def is_living(process: psutil.Process) -> bool:
         return False
 
 
-def session_members(record: ProcessRecord) -> list[psutil.Process]:
-    """Return the living processes of the record's session, its leader included while it lives.
+def members(record: ProcessRecord) -> list[psutil.Process]:
+    """Return the living processes of the record: its leader, the rest of its session, and what left the session.
 
     The kernel hands out a leader's pid again only after the last member of its session is gone.
     """
-    if not _leader(record) and psutil.pid_exists(record.pid):
-        return []  # somebody else's session by now
-    return [process for process in psutil.process_iter() if _is_living_member(process, record.pid)]
+    is_own_session = bool(_leader(record)) or not psutil.pid_exists(record.pid)
+    return [
+        process
+        for process in psutil.process_iter()
+        if ((is_own_session and _is_in_session(process, record.pid)) or _has_mark(process, record.mark)) and is_living(process)
+    ]
 
 
 def stop(record: ProcessRecord, deadline_seconds: float = 30.0) -> bool:
-    """End the process: ask it (TERM), wait, ask what it left in its session, and at last end all of that by force (KILL).
+    """End the process: ask it (TERM), wait, ask what it left behind, and at last end all of that by force (KILL).
 
     Returns:
         True if no force was needed; also if it did not run any more.
@@ -150,28 +162,28 @@ def stop(record: ProcessRecord, deadline_seconds: float = 30.0) -> bool:
     if is_alive(record):
         _signal(_leader(record), signal.SIGTERM)
         graceful = _gone_within(lambda: not is_alive(record), deadline_seconds)
-    if graceful and (orphans := session_members(record)):
+    if graceful and (orphans := members(record)):
         _signal(orphans, signal.SIGTERM)
-        graceful = _gone_within(lambda: not session_members(record), min(deadline_seconds, ORPHAN_DEADLINE_SECONDS))
+        graceful = _gone_within(lambda: not members(record), min(deadline_seconds, ORPHAN_DEADLINE_SECONDS))
     if not graceful:
         kill(record)
     return graceful
 
 
 def kill(record: ProcessRecord, deadline_seconds: float = 10.0) -> None:
-    """End the process and everything left in its session at once (KILL).
+    """End the process and everything that it left behind at once (KILL).
 
     Raises:
         ServiceError: Something of it still lives after the deadline.
     """
 
     def killed() -> bool:
-        members = session_members(record)
-        _signal(members, signal.SIGKILL)
-        return not members and not is_alive(record)
+        left = members(record)
+        _signal(left, signal.SIGKILL)
+        return not left and not is_alive(record)
 
     if not _gone_within(killed, deadline_seconds):
-        pids = ", ".join(str(member.pid) for member in session_members(record))
+        pids = ", ".join(str(member.pid) for member in members(record))
         raise ServiceError(record.name, f"still runs after SIGKILL (pid {pids})", record.log)
 
 
@@ -242,8 +254,15 @@ def _is_same(process: psutil.Process, record: ProcessRecord) -> bool:
     return abs(process.create_time() - record.create_time) < CREATE_TIME_TOLERANCE_SECONDS
 
 
-def _is_living_member(process: psutil.Process, session: int) -> bool:
+def _is_in_session(process: psutil.Process, session: int) -> bool:
     try:
-        return os.getsid(process.pid) == session and is_living(process)
+        return os.getsid(process.pid) == session
     except (ProcessLookupError, PermissionError):
+        return False
+
+
+def _has_mark(process: psutil.Process, mark: str | None) -> bool:
+    try:
+        return mark is not None and process.environ().get(MARK) == mark
+    except (psutil.Error, OSError):
         return False

@@ -17,7 +17,7 @@ from lakebound.control_plane import stop_streams
 from lakebound.embedded.airflow import Airflow
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.ports import free_port, is_free
-from lakebound.embedded.processes import ProcessRecord, session_members
+from lakebound.embedded.processes import ProcessRecord, members
 from lakebound.settings import Settings
 
 KAFKA_PORT = 9092
@@ -104,7 +104,8 @@ def up(
         broker.launch()
     with_broker = replace(settings, kafka=broker.bootstrap_servers)
     airflow = airflow_of(with_broker)
-    if not airflow.is_running:
+    if not airflow.is_led:
+        airflow.stop()  # what a killed Airflow may have left holds the port
         port = _choose_port("Airflow", airflow_port, say)
         airflow = Airflow(with_broker, port=port, environment=environment)
         say("up: starting Airflow: scheduler, DAG processor, triggerer, API server (about 30 s)")
@@ -186,7 +187,7 @@ def _status(name: str, running: bool, record: ProcessRecord | None, log: Path, a
 
 def _memory_megabytes(record: ProcessRecord) -> int:
     total = 0
-    for process in session_members(record):
+    for process in members(record):
         try:
             total += process.memory_info().rss
         except psutil.NoSuchProcess:
