@@ -21,6 +21,7 @@ QUICK_START = "-XX:TieredStopAtLevel=1"
 """An application that lives for seconds never earns back what the JVM's second compiler costs."""
 
 _DUMP_SECONDS = 180.0
+_KEPT_ARCHIVES = 2
 
 
 def jvm_options() -> str:
@@ -41,6 +42,14 @@ def write_archive(pid: int, options: str) -> None:
     subprocess.run(command, capture_output=True, timeout=_DUMP_SECONDS, check=False)
     if draft.exists():
         os.replace(draft, archive)
+        _forget_older(archive.parent)
+
+
+def _forget_older(folder: Path) -> None:
+    """Each checkout has its own archive of some 150 MB; those of checkouts that are gone would pile up."""
+    archives = sorted(folder.glob("test-classes-*.jsa"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in archives[_KEPT_ARCHIVES:]:
+        file.unlink(missing_ok=True)
 
 
 @functools.cache

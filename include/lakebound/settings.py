@@ -9,6 +9,7 @@
 | LAKEBOUND_JARS | folder of the checked JVM jars | ~/.cache/lakebound/jars |
 | LAKEBOUND_KAFKA | bootstrap servers that ${LAKEBOUND_KAFKA} stands for in YAML | of the embedded broker |
 | LAKEBOUND_SPARK_MASTER | --master of the Spark applications | local[2] |
+| LAKEBOUND_JVM_OPTIONS | further options of the applications' driver JVM | |
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Settings:
     jars: Path
     kafka: str
     spark_master: str
+    jvm_options: str = ""
 
     @property
     def services_file(self) -> Path:
@@ -54,6 +56,7 @@ class Settings:
             "LAKEBOUND_JARS": str(self.jars),
             "LAKEBOUND_KAFKA": self.kafka,
             "LAKEBOUND_SPARK_MASTER": self.spark_master,
+            "LAKEBOUND_JVM_OPTIONS": self.jvm_options,
         }
 
 
@@ -69,6 +72,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         jars=_path(env, "LAKEBOUND_JARS", Path.home() / ".cache" / "lakebound" / "jars"),
         kafka=env.get("LAKEBOUND_KAFKA") or _embedded_kafka(home) or DEFAULT_KAFKA,
         spark_master=env.get("LAKEBOUND_SPARK_MASTER") or "local[2]",
+        jvm_options=env.get("LAKEBOUND_JVM_OPTIONS") or "",
     )
 
 

@@ -63,8 +63,9 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
                 "-XX:+UseParallelGC",
                 "-XX:+ExitOnOutOfMemoryError",
                 f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
+                settings.jvm_options,
             ]
-        ),
+        ).strip(),
         "spark.driver.maxResultSize": "256m",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",

@@ -80,6 +80,14 @@ def test_the_log_configuration_is_there(tmp_path: Path) -> None:
     assert "rootLogger.level" in Path(file).read_text()
 
 
+def test_further_jvm_options_follow_the_applications_own(tmp_path: Path) -> None:
+    environ = {"LAKEBOUND_HOME": str(tmp_path), "LAKEBOUND_JVM_OPTIONS": "-XX:TieredStopAtLevel=1 -Dx=y"}
+    wanted = load_settings(environ)
+    options = confs(spark_submit_command(run_spec(tmp_path), wanted))["spark.driver.extraJavaOptions"].split()
+    assert options[-2:] == ["-XX:TieredStopAtLevel=1", "-Dx=y"]
+    assert load_settings(wanted.environment()) == wanted
+
+
 def test_the_password_reaches_the_application_by_its_environment_alone(tmp_path: Path) -> None:
     environ = {"ORDERS_PASSWORD": "s3cret", "AIRFLOW__CORE__FERNET_KEY": "key", "AIRFLOW_CONN_X": "uri", "PATH": "/bin"}
     environment = spark_environment(settings(tmp_path), environ)
