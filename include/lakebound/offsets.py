@@ -1,7 +1,8 @@
 """Offsets as intervals: the arithmetic of coverage. Pure.
 
 An interval is half open, [start, end). A partition's intervals are sorted, disjoint and not adjacent ("merged").
-An empty interval [n, n) is a mark: nothing landed yet, landing starts at n; it is kept only while it stands alone.
+An empty interval [n, n) is a mark: landing begins at n, or has got to n, though nothing up to there is landed. It is kept
+only where no offset lies before it, or none after it, so that a union begins and ends where its parts do.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ PartitionIntervals = Mapping[int, Intervals]
 
 
 def merge(intervals: Iterable[Interval]) -> Intervals:
-    """Return the union, merged."""
+    """Return the union, merged; it begins at the lowest start and ends at the highest end, at a mark if need be."""
     merged: list[Interval] = []
     for start, end in sorted(intervals):
         if end < start or start < 0:
@@ -24,14 +25,16 @@ def merge(intervals: Iterable[Interval]) -> Intervals:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
-    solid = [interval for interval in merged if interval[0] < interval[1]]
-    return tuple(solid or merged[:1])
+    last = len(merged) - 1
+    return tuple(interval for at, interval in enumerate(merged) if interval[0] < interval[1] or at in (0, last))
 
 
 def subtract(intervals: Iterable[Interval], removed: Iterable[Interval]) -> Intervals:
     """Return what of ``intervals`` is not in ``removed``; empty when nothing is left."""
     left = [interval for interval in merge(intervals) if interval[0] < interval[1]]
     for cut_start, cut_end in removed:
+        if cut_start == cut_end:
+            continue  # a mark takes nothing away, and must not cut an interval in two
         pieces: list[Interval] = []
         for start, end in left:
             if cut_end <= start or end <= cut_start:

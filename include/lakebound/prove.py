@@ -11,7 +11,6 @@ from lakebound.ledger import Offsets
 from lakebound.offsets import Interval
 from lakebound.proof import Proof, TableFacts, judge
 from lakebound.proof.facts import Readable, Role
-from lakebound.proof.history import skipped_marks, trace
 from lakebound.proof.judgement import hull
 from lakebound.readable_offsets import read_offsets
 from lakebound.run_spec import Places
@@ -150,7 +149,6 @@ def _readable(spec: PipelineSpec, tables: Sequence[TableFacts], topics: dict[str
 
 
 def _first_and_last(facts: TableFacts, topics: dict[str, TopicFacts | None]) -> dict[tuple[str, int], Interval]:
-    skipped = skipped_marks(trace(facts.entries, facts.coverage))
     found: dict[tuple[str, int], Interval] = {}
     for topic, held in hull(facts.coverage).items():
         known = topics.get(topic)
@@ -158,7 +156,5 @@ def _first_and_last(facts: TableFacts, topics: dict[str, TopicFacts | None]) -> 
             continue
         for partition, ((start, end),) in held.partitions.items():
             if partition in known.latest:
-                # The mark at which landing should have begun may lie before the first landed offset.
-                first = min((start, *(mark for mark, _ in skipped.get(topic, {}).get(partition, ()))))
-                found[topic, partition] = (max(first, known.earliest[partition]), min(end, known.latest[partition]))
+                found[topic, partition] = (max(start, known.earliest[partition]), min(end, known.latest[partition]))
     return found

@@ -44,7 +44,8 @@ def test_merge_does_not_depend_on_the_order(left: list[Interval], right: list[In
 
 @given(intervals, intervals)
 def test_subtract_and_overlap_are_those_of_sets(left: list[Interval], right: list[Interval]) -> None:
-    assert members(subtract(left, right)) == members(left) - members(right)
+    rest = subtract(left, right)
+    assert members(rest) == members(left) - members(right) and merge(rest) == rest
     assert members(overlap(left, right)) == members(left) & members(right)
     assert overlap(left, right) == overlap(right, left)
 
@@ -65,11 +66,24 @@ def test_gaps_fill_the_span_exactly(found: list[Interval]) -> None:
     assert members(holes).isdisjoint(members(merged))
 
 
-def test_a_mark_stands_only_alone() -> None:
+@given(intervals)
+def test_a_union_begins_and_ends_where_its_parts_do(found: list[Interval]) -> None:
+    merged = merge(found)
+    assert bool(merged) == bool(found)
+    if found:
+        assert merged[0][0] == min(start for start, _ in found) and merged[-1][1] == max(end for _, end in found)
+    assert all(start < end for start, end in merged[1:-1])
+
+
+def test_a_mark_stands_where_no_offset_lies_beyond_it() -> None:
     assert merge([(7, 7)]) == ((7, 7),)
-    assert merge([(7, 7), (9, 9)]) == ((7, 7),)
-    assert merge([(7, 7), (0, 3)]) == ((0, 3),)
+    assert merge([(7, 7), (0, 3)]) == ((0, 3), (7, 7))
+    assert merge([(7, 7), (9, 12)]) == ((7, 7), (9, 12))
+    assert merge([(7, 7), (8, 8), (9, 9)]) == ((7, 7), (9, 9))
+    assert merge([(7, 7), (0, 3), (9, 12)]) == ((0, 3), (9, 12))
+    assert merge([(7, 7), (0, 7)]) == ((0, 7),)
     assert subtract([(7, 7)], []) == ()
+    assert subtract([(0, 9)], [(7, 7)]) == ((0, 9),)
 
 
 @pytest.mark.parametrize("wrong", [(3, 2), (-1, 4)])

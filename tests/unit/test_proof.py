@@ -353,8 +353,8 @@ def test_a_gap_is_missing_only_as_far_as_it_was_readable() -> None:
 
 
 def test_landing_that_began_behind_its_mark_left_a_gap() -> None:
-    world = World(start=7, batches=[["landed"] * 3])
-    world.entries.insert(1, born("open", offsets((0, 5, 5)), range=offsets((0, 5, 5))))
+    opened = born("open", offsets((0, 5, 5)), range=offsets((0, 5, 5)))
+    world = World(start=7, batches=[["landed"] * 3], entries=[born(), opened])
     found = proof_of(world.prove(deep=False))
     assert found.gaps.ranges == found.missing.ranges == at((5, 7))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lakebound.ledger import Entry, count, high_water_marks
 from lakebound.offsets import gaps
 from lakebound.proof.facts import TableFacts
-from lakebound.proof.history import History, Overlaps, difference, ranges_of, skipped_marks, spans_of, union
+from lakebound.proof.history import History, Overlaps, difference, ranges_of, spans_of, union
 from lakebound.proof.result import Found, Ranges, TableProof, describe, found
 from lakebound.tables import CommittedEntry
 
@@ -80,23 +80,25 @@ def _judge_coverage(proof: TableProof, facts: TableFacts, history: History) -> T
     if lost:
         text = f"offsets that commits landed and the coverage does not hold, so they would be landed again: {found(lost)}"
         proof = proof.adding(problems=[text])
-    holes = holes_of(facts, history)
+    holes = holes_of(facts)
     if holes:
         missing = missing.plus(found(holes))
         proof = proof.adding(problems=[f"gaps in the coverage: {found(holes)}"], gaps=found(holes))
     return proof.adding(missing=missing)
 
 
-def holes_of(facts: TableFacts, history: History) -> Ranges:
-    """Return the gaps of a target's coverage; a quarantine's coverage may have some."""
+def holes_of(facts: TableFacts) -> Ranges:
+    """Return the gaps of a target's coverage, marks included; a quarantine's coverage may have some."""
     if facts.role == "quarantine":
         return {}
-    holes = ranges_of({key: gaps(intervals) for key, intervals in spans_of(facts.coverage).items() if gaps(intervals)})
-    for topic, partitions in skipped_marks(history).items():
-        for partition, intervals in partitions.items():
-            known = holes.setdefault(topic, {}).get(partition, ())
-            holes[topic][partition] = (*intervals, *known)
-    return holes
+    return ranges_of(
+        {
+            (topic, held.topic_id, partition): gaps(intervals)
+            for topic, held in facts.coverage.items()
+            for partition, intervals in held.partitions.items()
+            if gaps(intervals)
+        }
+    )
 
 
 def _limits(history: History) -> Iterator[str]:

@@ -143,27 +143,6 @@ def overlaps(history: History) -> Overlaps:
     return Overlaps(result, tuple(dict.fromkeys(pairs)))
 
 
-def skipped_marks(history: History) -> Ranges:
-    """Return the offsets between a partition's mark and the place where its landing began, which are a gap too."""
-    marks: dict[Key, int] = {}
-    seen: set[Key] = set()
-    skipped: Ranges = {}
-    for committed in history.recent:
-        for topic, held in committed.entry.coverage.items():
-            for partition, intervals in held.partitions.items():
-                key = (topic, held.topic_id, partition)
-                if key in seen or not intervals:
-                    continue
-                start, end = intervals[0]
-                if start == end:
-                    marks[key] = start
-                    continue
-                seen.add(key)
-                if marks.get(key, start) < start:
-                    skipped.setdefault(topic, {})[partition] = ((marks[key], start),)
-    return skipped
-
-
 def _minus(intervals: Intervals, removed: Intervals) -> Iterator[Interval]:
     """Yield what is left of merged intervals, in one walk over both: a compacted topic leaves very many."""
     position = 0

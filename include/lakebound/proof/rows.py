@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lakebound.kafka import TopicFacts
+from lakebound.ledger import Offsets
 from lakebound.offsets import Intervals
 from lakebound.proof.entries import named
 from lakebound.proof.facts import Readable, TableFacts
@@ -92,7 +93,7 @@ def judge_target_rows(
     counted = count_entries(history.standing, evidence, landed=landed, rows=each, quarantined=bad)
     missing, texts = _shortfalls(counted, evidence)
     missing, undecided = _without_entry(missing, facts, history, unaccounted, may_filter=may_filter)
-    holes = _in_gaps(proof, covered, rows, quarantine, kafka)
+    holes = _in_gaps(proof, facts.coverage, rows, quarantine, kafka)
     missing = missing.plus(holes).plus(_deleted_unlanded(proof))
     shared = found_offsets(both(landed, bad))
     proof = _judge_copies(proof, facts, rows, extra=shared, counted=[c for c in counted if c.version not in involved])
@@ -189,11 +190,10 @@ def _without_entry(
     return (missing, old) if may_filter else (missing.plus(old), Found())
 
 
-def _in_gaps(proof: TableProof, covered: Spans, rows: RowOffsets, quarantine: RowOffsets, kafka: KafkaRows) -> Found:
+def _in_gaps(proof: TableProof, coverage: Offsets, rows: RowOffsets, quarantine: RowOffsets, kafka: KafkaRows) -> Found:
     """Return the offsets of the coverage's gaps that Kafka has, or may have had, and that are nowhere."""
-    ids = {(topic, partition): topic_id for topic, topic_id, partition in covered}
     gaps: Spans = {
-        (topic, ids.get((topic, partition), ""), partition): intervals
+        (topic, coverage[topic].topic_id, partition): intervals
         for topic, partitions in proof.gaps.ranges.items()
         for partition, intervals in partitions.items()
     }
