@@ -11,7 +11,14 @@ import structlog
 from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_after_delay, wait_random_exponential
 
 from lakebound import faults, ledger
-from lakebound.errors import BatchOverlapError, CommitUnknownError, LakeboundError, LeaseLostError, TableMismatchError
+from lakebound.errors import (
+    BatchOverlapError,
+    CommitUnknownError,
+    LakeboundError,
+    LeaseLostError,
+    LedgerWentBackError,
+    TableMismatchError,
+)
 from lakebound.ledger import Entry
 from lakebound.tables import CommittedEntry, DataFile, LedgerView, Table
 
@@ -58,7 +65,8 @@ def commit_entry(
         table: The table; its handle is the one from which ``view`` was read or committed.
         view: The ledger as this application last saw it.
         files: Data files, perhaps none.
-        draft: The entry: ``range`` is what the commit adds, ``commit`` its UUID; its ``coverage`` is worked out here.
+        draft: The entry: ``range`` is what the commit adds, ``commit`` its UUID; its ``coverage`` is worked out here. A
+            ``reset`` brings its own coverage, and may be committed where no entry counts.
         own_epoch: Of this application's lease.
         check_lease: Raises LeaseLostError when the lease is gone; called before each attempt after the first.
         attempts: How often to try.
@@ -67,6 +75,7 @@ def commit_entry(
 
     Raises:
         BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
+        LedgerWentBackError: The table was rolled back meanwhile, so the batch does not follow what it holds.
         LeaseLostError: A later application writes for this pipeline.
         CommitUnknownError: All attempts failed, or the ledger could not be read.
         TableMismatchError: The files do not fit the table.
@@ -84,13 +93,14 @@ def commit_entry(
         except Exception as exc:
             reason = f"{type(exc).__name__}: {exc}"
             _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=reason)
-        before, view = view, _reread(table, attempt, reread_seconds)
+        before, view = view, _reread(table, draft, attempt, reread_seconds)
         if view.epoch > own_epoch:
             raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
         found = _own_commit(table, before, draft)
         if found is not None:
             return Committed(found.version, found.entry, attempt)
         check_lease()
+        _check_goes_on(table, before, view, draft)
         if attempt < attempts:
             on_commit_wait(_wait_seconds(attempt))
     raise CommitUnknownError(table.spec.id, attempts, reason)
@@ -102,13 +112,24 @@ def _next_entry(table: Table, view: LedgerView, draft: Entry, own_epoch: int) ->
         ledger.check_owner(view.entry, draft.pipeline, table.spec.id)
     if view.epoch > own_epoch:
         raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
+    if draft.kind == "reset":
+        return draft.model_copy(update={"epoch": own_epoch})
     overlap = ledger.count(ledger.common(view.coverage, draft.range))
     if overlap:
         raise BatchOverlapError(table.spec.id, overlap)
-    return draft.model_copy(update={"epoch": own_epoch, "coverage": ledger.add(view.coverage, draft.range)})
+    coverage = ledger.add(view.coverage, draft.range)
+    former = view.entry.former if view.entry is not None else {}
+    return draft.model_copy(update={"epoch": own_epoch, "coverage": coverage, "former": former})
 
 
-def _reread(table: Table, attempts: int, patience_seconds: float) -> LedgerView:
+def _check_goes_on(table: Table, before: LedgerView, view: LedgerView, draft: Entry) -> None:
+    """Raise when the table no longer holds what it held: a batch on top of it would leave a gap that nobody reads again."""
+    gone = 0 if draft.kind == "reset" else ledger.count(ledger.missing(before.coverage, view.coverage))
+    if gone:
+        raise LedgerWentBackError(table.spec.id, gone)
+
+
+def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) -> LedgerView:
     """Read the ledger, waiting while catalog or disk do not answer."""
     reading = Retrying(
         retry=retry_if_not_exception_type(LakeboundError),
@@ -116,7 +137,7 @@ def _reread(table: Table, attempts: int, patience_seconds: float) -> LedgerView:
         wait=wait_random_exponential(multiplier=_FIRST_WAIT_SECONDS, max=_LONGEST_WAIT_SECONDS),
     )
     try:
-        return reading(table.read_ledger)
+        return reading(table.read_ledger, to_reset=draft.kind == "reset")
     except RetryError as exc:
         cause = exc.last_attempt.exception()
         raise CommitUnknownError(table.spec.id, attempts, f"its ledger cannot be read: {cause}") from cause

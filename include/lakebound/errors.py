@@ -206,6 +206,16 @@ class BatchOverlapError(LakeboundError):
         super().__init__(f"table {table} meanwhile holds {offsets} offsets of this batch; it must be trimmed and written again")
 
 
+class LedgerWentBackError(LakeboundError):
+    """A table was rolled back while it was written: the batches after that point must be read again."""
+
+    def __init__(self, table: str, offsets: int) -> None:
+        super().__init__(
+            f"table {table} was rolled back meanwhile: its ledger no longer holds {offsets} offsets that it held; "
+            f"nothing was written on top of it, they are read again"
+        )
+
+
 class TableRestoredError(LakeboundError):
     """A Delta table was restored by hand: what it holds is no longer what its ledger says."""
 
@@ -221,6 +231,16 @@ class NotAcknowledgedError(LakeboundError):
 
     def __init__(self, count: int, reason: str) -> None:
         super().__init__(f"{count} records were not acknowledged by Kafka ({reason}); check the broker and the topic")
+
+
+class VersionGoneError(LakeboundError):
+    """A version of a table cannot be read any more: maintenance has removed what it stood on."""
+
+    def __init__(self, table: str, version: str, reason: str) -> None:
+        super().__init__(
+            f"table {table}: version {version} cannot be brought back: {reason}; maintenance has removed it. "
+            f"Choose a later time"
+        )
 
 
 class UnknownTableError(LakeboundError):

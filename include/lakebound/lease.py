@@ -65,7 +65,9 @@ def read_lease(control: ControlFolder) -> Lease | None:
     return None if body is None else Lease.model_validate(body)
 
 
-def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_epoch: int = 0) -> Lease:
+def acquire(
+    control: ControlFolder, app_id: str, ttl_seconds: float, *, above_epoch: int = 0, by_force: bool = False
+) -> Lease:
     """Take the lease for this process and return it.
 
     Args:
@@ -74,6 +76,7 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
         ttl_seconds: How long the lease outlives the last heartbeat.
         above_epoch: The new epoch is larger than this, too: the largest epoch in the tables' ledgers, so that
             a lost state folder cannot make epochs start again.
+        by_force: Take it from a live holder, too; the tables refuse that one once an entry of the new epoch is in them.
 
     Raises:
         LeaseHeldError: A live application holds it.
@@ -81,7 +84,7 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
     with locked(control.lease):
         now = time.time()
         held = read_lease(control)
-        if held is not None and held.app_id != app_id and held.is_live(now):
+        if held is not None and held.app_id != app_id and held.is_live(now) and not by_force:
             raise LeaseHeldError(control.pipeline, held.app_id, held.epoch, held.age_seconds(now))
         lease = Lease(
             epoch=max(held.epoch if held else 0, above_epoch) + 1,

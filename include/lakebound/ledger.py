@@ -57,6 +57,7 @@ class Entry(_Frozen):
     ``coverage`` is everything landed so far, this commit included; ``range`` is what this commit adds.
     Counts are records (not rows) of ``range``: ``read = filtered + landed + quarantined``.
     ``rows`` are rows of the table; an explode makes more rows than records.
+    ``former`` is the coverage of earlier incarnations of recreated topics, whose rows are in the table, too.
     """
 
     version: Literal[1] = 1
@@ -67,6 +68,7 @@ class Entry(_Frozen):
     batch: int | None = None
     coverage: Offsets = Field(default_factory=dict)
     range: Offsets = Field(default_factory=dict)
+    former: dict[str, tuple[TopicOffsets, ...]] = Field(default_factory=dict)
     read: int = Field(default=0, ge=0)
     filtered: int = Field(default=0, ge=0)
     landed: int = Field(default=0, ge=0)
@@ -76,6 +78,8 @@ class Entry(_Frozen):
     timestamps_ms: tuple[int, int] | None = Field(
         default=None, description="Kafka's earliest and latest of this commit's rows."
     )
+    rewind: str | None = Field(default=None, description="Of a reset that a rewind made: the hash of its plan.")
+    undoes: str | None = Field(default=None, description="Of a reset that undid a rewind: the hash of the rewind's plan.")
 
 
 def new_commit_id() -> str:

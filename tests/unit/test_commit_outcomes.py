@@ -109,10 +109,10 @@ def test_an_error_after_which_the_ledger_cannot_be_read_at_first(app: Lander, mo
         commit(files, entry)
         raise OSError("connection reset")
 
-    def read_in_an_outage() -> LedgerView:
+    def read_in_an_outage(**asked: bool) -> LedgerView:
         for error in outage:
             raise error
-        return read()
+        return read(**asked)
 
     monkeypatch.setattr(app.table, "commit", commit_then_fail)
     monkeypatch.setattr(app.table, "read_ledger", read_in_an_outage)
