@@ -86,6 +86,38 @@ class CommittedEntry:
 
 
 @dataclass(frozen=True)
+class TableVersion:
+    """One commit of a table's history, be it whose it may.
+
+    Attributes:
+        version: Delta version or Iceberg snapshot id.
+        committed_at_ms: By the clock of who committed; for Iceberg, when it became the table's current snapshot.
+        entry: The entry in this very commit, None where it carries none.
+    """
+
+    version: str
+    committed_at_ms: int
+    entry: Entry | None
+
+
+@dataclass(frozen=True)
+class PastVersion:
+    """What a table held at one of its versions.
+
+    Attributes:
+        entry: The entry that counted there, None before the first.
+        rows: How many.
+        schema: Its columns.
+        missing_files: Data files that it needs and that are gone: removed by vacuum or expiry, or lost.
+    """
+
+    entry: Entry | None
+    rows: int
+    schema: pa.Schema
+    missing_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ReconstructedCoverage:
     """Coverage worked out without any entry."""
 
@@ -113,11 +145,16 @@ class Table(Protocol):
     def schema(self) -> pa.Schema:
         """The table's columns, ``_kafka`` included."""
 
-    def read_ledger(self) -> LedgerView:
+    def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts.
+
+        Args:
+            to_reset: A ``reset`` is to be committed. Where none of the table's entries counts, this returns the newest that can
+                be reached, or none, instead of an error: its owner and epoch hold, its coverage does not.
 
         Raises:
             NoLedgerError: The table has rows and no entry can be reached.
+            TableRestoredError: The table was restored by somebody else after the entry that would count.
             BadEntryError: An entry is there and cannot be read.
         """
 
@@ -133,6 +170,34 @@ class Table(Protocol):
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as history is kept; Iceberg: along the current snapshot's ancestry only."""
+
+    def versions(self) -> Iterator[TableVersion]:
+        """Yield what the table was, newest first, as far back as history is kept.
+
+        A version that a rewind or a rollback left is among them, at the time at which it was the current one.
+        """
+
+    def look_back(self, version: str) -> PastVersion:
+        """Return what the table held at a version; reads metadata, and asks whether each data file is there.
+
+        Raises:
+            VersionGoneError: Its metadata cannot be read any more.
+            TableRestoredError: What it held is not known: somebody had restored the table by hand.
+        """
+
+    def restore(self, version: str, entry: Entry) -> str:
+        """Make the table hold what it held at ``version``, with a ``reset`` entry in the same commit: the new version.
+
+        One compare-and-swap onto the newest state, which need not have been read: a reset does not follow from it. The
+        handle must read its ledger before it commits again. Whether data files are there is for ``look_back`` to say.
+
+        Raises:
+            CommitRefusedError: The table has an entry of a later epoch, or moved on this very moment.
+            VersionGoneError: There is no such version any more.
+        """
+
+    def kept_until_ms(self, version: TableVersion, left_at_ms: int) -> int:
+        """Return until when maintenance by the table's own settings keeps a version that is left at a time."""
 
     def data_folder(self) -> Path:
         """The folder below which files must be written to be committed."""

@@ -10,22 +10,34 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
-from lakebound.errors import CommitRefusedError, NoLedgerError
+from lakebound.errors import CommitRefusedError, NoLedgerError, TableRestoredError, VersionGoneError
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
-from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE, CommittedEntry, DataFile, LedgerView, ReconstructedCoverage
+from lakebound.tables import (
+    KAFKA_COLUMN,
+    KAFKA_TYPE,
+    CommittedEntry,
+    DataFile,
+    LedgerView,
+    PastVersion,
+    ReconstructedCoverage,
+    TableVersion,
+)
 from lakebound.tables.delta_log import (
     CHECKPOINT_INTERVAL,
+    commits,
     counting_entry,
     entries,
     last_checkpoint,
     statistics_columns,
     with_kafka_statistics,
 )
+from lakebound.tables.delta_past import kept_until_ms, look_back
+from lakebound.tables.entries import counting
 from lakebound.tables.reconstruction import FileRange, from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 from lakebound.tables.statistics import delta_statistics
@@ -84,13 +96,18 @@ class DeltaLakeTable:
         """The table's columns, ``_kafka`` included."""
         return normalise_schema(pa.schema(self._table().schema().to_arrow()))
 
-    def read_ledger(self) -> LedgerView:
+    def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
         handle = self._table()
         handle.update_incremental()
         version = handle.version()
-        found = counting_entry(self._path, version, self._spec.id)
-        if found is None and _active_files(handle).num_rows:
+        try:
+            found = counting_entry(self._path, version, self._spec.id)
+        except TableRestoredError:
+            if not to_reset:
+                raise
+            found = next(entries(self._path, version), None)
+        if found is None and not to_reset and _active_files(handle).num_rows:
             raise NoLedgerError(self._spec.id)
         self._is_seen = True
         self._version, self._columns = version, None
@@ -105,16 +122,8 @@ class DeltaLakeTable:
         if entry.epoch < self._epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
         expected = handle.version() + 1
-        columns = self._described_columns(handle)
         try:
-            handle.create_write_transaction(
-                [self._action(file, columns) for file in files],
-                "append",
-                handle.schema(),
-                list(self._spec.partition_by),
-                commit_properties=self._properties(entry),
-                post_commithook_properties=_HOOKS,
-            )
+            self._append(handle, files, entry)
         except CommitFailedError as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
         self._epoch = entry.epoch
@@ -124,6 +133,44 @@ class DeltaLakeTable:
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as the log's JSON commits are kept."""
         return entries(self._path, self._table().version())
+
+    def versions(self) -> Iterator[TableVersion]:
+        """Yield what the table was, newest first, as far back as the log's JSON commits are kept."""
+        for commit in commits(self._path, self._table().version()):
+            yield TableVersion(str(commit.version), commit.timestamp_ms, commit.entry)
+
+    def look_back(self, version: str) -> PastVersion:
+        """Return what the table held at a version."""
+        return look_back(self._path, version, self._spec.id)
+
+    def restore(self, version: str, entry: Entry) -> str:
+        """Restore a version in one commit, which takes the ``txn`` fence and the entry with it.
+
+        A protocol that was raised since is kept. The version that is current already gets its entry by an empty commit:
+        deltalake restores older ones only.
+        """
+        handle, self._is_seen = self._table(), False
+        handle.update_incremental()
+        found = counting(self.entries())
+        if found is not None and found.entry.epoch > entry.epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {found.entry.epoch}")
+        expected = handle.version() + 1
+        try:
+            if int(version) == handle.version():
+                self._append(handle, [], entry)
+            else:
+                handle.restore(int(version), commit_properties=self._properties(entry), post_commithook_properties=_HOOKS)
+        except CommitFailedError as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        except DeltaError as exc:
+            raise VersionGoneError(self._spec.id, version, str(exc)) from exc
+        finally:
+            self._handle = None
+        return str(expected)
+
+    def kept_until_ms(self, version: TableVersion, left_at_ms: int) -> int:
+        """Return until when vacuum and log clean-up, by the table's settings, keep a version that is left at a time."""
+        return kept_until_ms(self._table(), version, left_at_ms)
 
     def data_folder(self) -> Path:
         """The table's folder."""
@@ -159,6 +206,17 @@ class DeltaLakeTable:
         if self._handle is None:
             self._handle = DeltaTable(str(self._path))
         return self._handle
+
+    def _append(self, handle: DeltaTable, files: Sequence[DataFile], entry: Entry) -> None:
+        columns = self._described_columns(handle)
+        handle.create_write_transaction(
+            [self._action(file, columns) for file in files],
+            "append",
+            handle.schema(),
+            list(self._spec.partition_by),
+            commit_properties=self._properties(entry),
+            post_commithook_properties=_HOOKS,
+        )
 
     def _advance(self, version: int) -> None:
         """Bring the handle to the version just committed; a commit found after it has not been seen by ``read_ledger``."""

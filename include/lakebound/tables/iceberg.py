@@ -20,11 +20,21 @@ from lakebound.errors import CommitRefusedError, NoLedgerError
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
-from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE, CommittedEntry, DataFile, LedgerView, ReconstructedCoverage
+from lakebound.tables import (
+    KAFKA_COLUMN,
+    KAFKA_TYPE,
+    CommittedEntry,
+    DataFile,
+    LedgerView,
+    PastVersion,
+    ReconstructedCoverage,
+    TableVersion,
+)
 from lakebound.tables.entries import counting, read_entry
 from lakebound.tables.iceberg_append import append
 from lakebound.tables.iceberg_catalog import LedgerCatalog, make_namespace, open_catalog, slim
 from lakebound.tables.iceberg_files import describe, file_range, partition_spec
+from lakebound.tables.iceberg_past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 
@@ -84,14 +94,14 @@ class IcebergTable:
         """The table's columns, ``_kafka`` included."""
         return normalise_schema(schema_to_pyarrow(self._table().schema(), include_field_ids=False))
 
-    def read_ledger(self) -> LedgerView:
+    def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
         handle = self._table()
         handle.refresh()
         self._history, handle.metadata = handle.metadata, slim(handle.metadata)
         found = counting(self.entries())
         snapshot = handle.current_snapshot()
-        if found is None and snapshot is not None and _has_rows(snapshot, handle):
+        if found is None and not to_reset and snapshot is not None and _has_rows(snapshot, handle):
             raise NoLedgerError(self._spec.id)
         self._is_seen = True
         self._epoch = found.entry.epoch if found else 0
@@ -115,11 +125,45 @@ class IcebergTable:
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, along the ancestry of the handle's snapshot."""
-        self._table()
-        for snapshot in _ancestry(self._history):
-            entry = _entry(snapshot, self._spec)
-            if entry is not None:
-                yield CommittedEntry(str(snapshot.snapshot_id), snapshot.timestamp_ms, entry)
+        history = self._read_history()
+        yield from self._entries_from(history, history.current_snapshot_id)
+
+    def versions(self) -> Iterator[TableVersion]:
+        """Yield what the table was, newest first, of the snapshots that are kept; a rollback did not remove any."""
+        for since_ms, snapshot in current_over_time(self._read_history()):
+            yield TableVersion(str(snapshot.snapshot_id), since_ms, _entry(snapshot, self._spec))
+
+    def look_back(self, version: str) -> PastVersion:
+        """Return what the table held at a snapshot."""
+        current = self._current()
+        snapshot = snapshot_at(current.metadata, version, self._spec.id)
+        found = counting(self._entries_from(current.metadata, snapshot.snapshot_id))
+        return look_back(current.metadata, snapshot, found.entry if found else None, current.io, self._spec.id)
+
+    def restore(self, version: str, entry: Entry) -> str:
+        """Commit a child of an old snapshot, with its manifests and with the entry, as the current snapshot.
+
+        A rollback alone would leave the old snapshot's entry, and so its epoch, on top: it would let a zombie commit.
+        """
+        self._is_seen = False
+        handle = self._current()
+        found = counting(self._entries_from(handle.metadata, handle.metadata.current_snapshot_id))
+        if found is not None and found.entry.epoch > entry.epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {found.entry.epoch}")
+        parent = snapshot_at(handle.metadata, version, self._spec.id)
+        handle.metadata = slim(handle.metadata)
+        try:
+            snapshot = append(handle, [], {ENTRY_KEY: encode(entry)}, parent=parent)
+        except CommitFailedException as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        finally:
+            self._handle = None
+        return str(snapshot.snapshot_id)
+
+    def kept_until_ms(self, version: TableVersion, left_at_ms: int) -> int:
+        """Return until when expiry, by the table's settings, keeps a snapshot; its age counts from its commit."""
+        history = self._read_history()
+        return kept_until_ms(history, snapshot_at(history, version.version, self._spec.id))
 
     def data_folder(self) -> Path:
         """The folder ``data`` in the table's location."""
@@ -165,20 +209,20 @@ class IcebergTable:
             self._history, self._handle.metadata = self._handle.metadata, slim(self._handle.metadata)
         return self._handle
 
+    def _read_history(self) -> TableMetadata:
+        """Return the metadata that the handle stands at, all snapshots included."""
+        handle = self._table()
+        return self._history or handle.metadata
+
+    def _entries_from(self, metadata: TableMetadata, newest: int | None) -> Iterator[CommittedEntry]:
+        for snapshot in ancestry(metadata, newest):
+            entry = _entry(snapshot, self._spec)
+            if entry is not None:
+                yield CommittedEntry(str(snapshot.snapshot_id), snapshot.timestamp_ms, entry)
+
     def _current(self) -> PyIcebergTable:
         """Return a handle of its own, so that reading never moves the one that commits."""
         return self._catalog.load_table(self._identifier)
-
-
-def _ancestry(metadata: TableMetadata | None) -> Iterator[Snapshot]:
-    """Yield the snapshots from the current one back to the oldest that is kept."""
-    if metadata is None:
-        return
-    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    snapshot = known.get(metadata.current_snapshot_id or -1)
-    while snapshot is not None:
-        yield snapshot
-        snapshot = known.get(snapshot.parent_snapshot_id or -1)
 
 
 def _entry(snapshot: Snapshot, spec: TableSpec) -> Entry | None:

@@ -44,21 +44,24 @@ _LARGEST_MERGED = 1000
 """A manifest of this many files is left to maintenance."""
 
 
-def append(table: Table, files: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
+def append(
+    table: Table, files: Sequence[DataFile], properties: Mapping[str, str], *, parent: Snapshot | None = None
+) -> Snapshot:
     """Commit files (perhaps none) as a child of the table's current snapshot, once; the handle then stands at the new one.
 
     Args:
         table: The handle.
         files: Data files of the table's default partitioning.
         properties: Of the snapshot.
+        parent: An older snapshot whose child is to become the current one, in place of what came after it.
 
     Raises:
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
     """
-    appending = _Append(table)
+    appending = _Append(table, parent or table.current_snapshot())
     try:
         snapshot = appending.snapshot(files, properties)
-        response = table.catalog.commit_table(table, *_updates(table.metadata, appending.parent, snapshot))
+        response = table.catalog.commit_table(table, *_updates(table.metadata, snapshot))
     except CommitFailedException:
         appending.delete_written()
         raise
@@ -69,7 +72,7 @@ def append(table: Table, files: Sequence[DataFile], properties: Mapping[str, str
 
 
 class _Append:
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, parent: Snapshot | None) -> None:
         self._io: FileIO = table.io
         self._metadata: TableMetadata = table.metadata
         self._provider = load_location_provider(table.location(), table.metadata.properties)
@@ -80,12 +83,12 @@ class _Append:
         self._compression = self._metadata.properties.get(
             TableProperties.WRITE_AVRO_COMPRESSION, TableProperties.WRITE_AVRO_COMPRESSION_DEFAULT
         )
-        self.parent = self._metadata.current_snapshot_id
+        self._parent = parent
 
     def snapshot(self, files: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
         """Write manifests and their list, and return the snapshot that is still to be committed."""
-        metadata = self._metadata
-        parent = metadata.snapshot_by_id(self.parent) if self.parent is not None else None
+        metadata, parent = self._metadata, self._parent
+        parent_id = parent.snapshot_id if parent else None
         manifests = [*self._added(files), *self._kept(parent.manifests(self._io) if parent else [])]
         sequence_number = metadata.next_sequence_number()
         location = self._new_location(f"snap-{self._id}-0-{self._uuid}.avro")
@@ -93,7 +96,7 @@ class _Append:
             format_version=metadata.format_version,
             output_file=self._io.new_output(location),
             snapshot_id=self._id,
-            parent_snapshot_id=self.parent,
+            parent_snapshot_id=parent_id,
             sequence_number=sequence_number,
             avro_compression=self._compression,  # type: ignore[arg-type]
         ) as writer:
@@ -101,7 +104,7 @@ class _Append:
         return Snapshot.model_validate(
             {
                 "snapshot-id": self._id,
-                "parent-snapshot-id": self.parent,
+                "parent-snapshot-id": parent_id,
                 "manifest-list": location,
                 "sequence-number": sequence_number,
                 "summary": self._summary(files, properties, parent),
@@ -174,8 +177,8 @@ class _Append:
         )
 
 
-def _updates(metadata: TableMetadata, parent: int | None, snapshot: Snapshot) -> tuple[Any, Any]:
-    """Return the requirements and updates of a commit whose parent must still be the table's current snapshot.
+def _updates(metadata: TableMetadata, snapshot: Snapshot) -> tuple[Any, Any]:
+    """Return the requirements and updates of a commit for which the table must still be what the handle shows.
 
     Data files carry no field ids, so a table that was made by somebody else gets the name mapping by which they are read.
     """
@@ -185,7 +188,7 @@ def _updates(metadata: TableMetadata, parent: int | None, snapshot: Snapshot) ->
     return (
         (
             AssertTableUUID(uuid=metadata.table_uuid),
-            AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": parent}),
+            AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": metadata.current_snapshot_id}),
         ),
         (
             *(() if has_mapping else (SetPropertiesUpdate(updates=mapping),)),

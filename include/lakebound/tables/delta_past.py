@@ -1,0 +1,61 @@
+"""Earlier versions of a Delta table: what they held, whether their files are still there, and for how long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from lakebound.errors import VersionGoneError
+from lakebound.tables import PastVersion, TableVersion
+from lakebound.tables.delta_log import counting_entry
+from lakebound.tables.schemas import normalise_schema
+
+_VACUUM = "delta.deletedFileRetentionDuration"
+_LOG = "delta.logRetentionDuration"
+_DAY_MS = 86_400_000
+_DEFAULTS_MS = {_VACUUM: 7 * _DAY_MS, _LOG: 30 * _DAY_MS}
+_UNITS_MS = {"second": 1000, "minute": 60_000, "hour": 3_600_000, "day": _DAY_MS, "week": 7 * _DAY_MS}
+_INTERVAL = re.compile(r"^\s*(?:interval\s+)?(\d+)\s+(second|minute|hour|day|week)s?\s*$", re.IGNORECASE)
+
+
+def look_back(path: Path, version: str, table: str) -> PastVersion:
+    """Return what a version held.
+
+    Raises:
+        VersionGoneError: The log no longer leads to it.
+        TableRestoredError: The table had been restored by hand.
+    """
+    try:
+        handle = DeltaTable(str(path), version=int(version))
+        files = pa.table(handle.get_add_actions(flatten=True))
+    except (DeltaError, OSError, ValueError) as exc:
+        raise VersionGoneError(table, version, f"its log cannot be read ({exc})") from exc
+    found = counting_entry(path, int(version), table)
+    return PastVersion(
+        entry=found.entry if found else None,
+        rows=sum(rows or 0 for rows in files["num_records"].to_pylist()),
+        schema=normalise_schema(pa.schema(handle.schema().to_arrow())),
+        missing_files=tuple(name for name in files["path"].to_pylist() if not _is_there(path, name)),
+    )
+
+
+def kept_until_ms(handle: DeltaTable, version: TableVersion, left_at_ms: int) -> int:
+    """Return until when vacuum and log clean-up, by the table's settings, keep a version that is left at a time."""
+    settings = handle.metadata().configuration
+    return min(left_at_ms + _duration_ms(settings, _VACUUM), version.committed_at_ms + _duration_ms(settings, _LOG))
+
+
+def _is_there(path: Path, name: str) -> bool:
+    """Whether a data file is there; a log holds its name as a URI, which readers decode or leave as it is."""
+    return (path / name).exists() or (path / unquote(name)).exists()
+
+
+def _duration_ms(settings: Mapping[str, str | None], name: str) -> int:
+    match = _INTERVAL.match(settings.get(name) or "")
+    return int(match[1]) * _UNITS_MS[match[2].lower()] if match else _DEFAULTS_MS[name]
