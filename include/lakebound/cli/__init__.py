@@ -8,6 +8,7 @@ import typer
 
 from lakebound import __version__
 from lakebound.cli.check import check, schema
+from lakebound.cli.doctor import doctor
 from lakebound.cli.output import OneSentence
 from lakebound.cli.produce import produce
 from lakebound.cli.prove import prove
@@ -35,6 +36,7 @@ app.command(rich_help_panel=PIPELINES)(check)
 app.command(rich_help_panel=PIPELINES)(schema)
 app.command(rich_help_panel=PIPELINES)(status)
 app.command(rich_help_panel=PIPELINES)(run)
+app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=LANDED)(prove)
 app.command(rich_help_panel=LANDED)(ledger)
 app.command(rich_help_panel=LANDED)(tables)
