@@ -87,10 +87,11 @@ test-chaos: install jars
 	@echo "== random kills under load, the short form ('make chaos' makes $(CHAOS_KILLS))"
 	@pytest -m chaos --durations=5
 
-chaos: install jars ## Crash points, zombies and random kills, the long form (CHAOS_KILLS=20)
-	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) pytest -m chaos --durations=5
+chaos: install jars ## Crash points, zombies and 20 random kills (CHAOS_KILLS=20); with MINUTES=30 the soak
+	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) LAKEBOUND_SOAK_MINUTES=$(MINUTES) \
+	  pytest -m chaos --durations=5 $(if $(MINUTES),-s tests/chaos/test_soak.py,--deselect tests/chaos/test_soak.py)
 
-bench-freshness: install jars ## Measure freshness as an outside reader sees it (about 4 minutes)
+bench-freshness: install jars ## Measure freshness as an outside reader sees it (about 8 minutes)
 	@python bench/freshness.py
 
 ##@ Work on it

@@ -1,0 +1,238 @@
+"""What can happen to a pipeline under load. Each fault is injected into a world that lands, and leaves one that should."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from tests.applications import Applications, RunningApplication
+from tests.foreign_hands import foreign_iceberg
+from tests.pipelines import LANES, Pipeline
+from tests.producing import wait_until
+
+from lakebound.embedded.broker import Broker
+from lakebound.lease import read_lease
+from lakebound.ledger import encode, new_commit_id
+from lakebound.run_spec import places_of
+from lakebound.spec import TableSpec
+from lakebound.tables import open_table
+
+OUTAGE_SECONDS = 15.0
+FULL_DISK_BYTES = 16 * 1024
+LANDED_SECONDS = 300.0
+
+
+@dataclass
+class World:
+    """A pipeline under load, the application that lands for it now, and what the faults may do to them."""
+
+    pipeline: Pipeline
+    broker: Broker
+    topic: str
+    starter: Applications
+    dice: random.Random
+    app: RunningApplication
+    starts: int = 0
+
+    def restart(self) -> None:
+        """Start the next application, as Airflow would; lanes in turn."""
+        self.starts += 1
+        self.app = self.starter.start(self.pipeline.with_lane(LANES[self.starts % 2]))
+
+    def ensure_app(self) -> None:
+        """Start one if the present one has ended."""
+        if self.app.process.poll() is not None:
+            self.restart()
+
+    def wait_landing_of(self, moment: float) -> None:
+        """Return when records that Kafka received after the moment (epoch seconds) are landed by the present application."""
+
+        def landed() -> bool:
+            self.ensure_app()
+            progress = self.app.progress
+            return progress is not None and (progress.newest_record_ms or 0) > moment * 1000
+
+        wait_until(landed, LANDED_SECONDS, f"records of after {moment:.0f} landed; {self.app}")
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the present application's query keeps its files."""
+        roots = sorted(self.pipeline.control.checkpoint(self.app.app_id).glob("**/offsets"))
+        return roots[-1].parent if roots else self.pipeline.control.checkpoint(self.app.app_id)
+
+
+Fault = Callable[[World], None]
+
+
+def kill_driver(world: World) -> None:
+    """Kill -9 of the whole application."""
+    world.app.kill()
+    world.restart()
+
+
+def sigterm_group(world: World) -> None:
+    """SIGTERM to all its processes, as an orchestrator sends it."""
+    os.killpg(world.app.process.pid, signal.SIGTERM)
+    world.app.wait_exit(120)
+    world.restart()
+
+
+def kill_while_starting(world: World) -> None:
+    """Kill -9, and kill -9 again while the next one starts."""
+    world.app.kill()
+    world.restart()
+    time.sleep(world.dice.uniform(1, 8))  # the moment of the second kill is what is random here
+    kill_driver(world)
+
+
+def zombie(world: World) -> None:
+    """Suspended until another has taken the lease and landed; then it wakes up."""
+    sleeper = world.app
+    os.killpg(sleeper.process.pid, signal.SIGSTOP)
+    wait_until(lambda: not _lease_is_live(world), 60, "the end of the suspended application's lease")
+    world.restart()
+    world.wait_landing_of(time.time())
+    sleeper.resume()
+    assert sleeper.wait_exit(120) == 4, f"the zombie was not superseded: {sleeper}"
+
+
+def two_drivers(world: World) -> None:
+    """A second application beside the first one."""
+    second = world.starter.start(world.pipeline)
+    assert second.wait_exit(150) != 0, f"a second application beside the first: {second}"
+    assert "is being written by" in second.log_tail(), second
+
+
+def checkpoint_deleted(world: World) -> None:
+    """Kill -9, and the checkpoint's folder is gone."""
+    folder = world.checkpoint
+    world.app.kill()
+    shutil.rmtree(folder)
+    world.restart()
+
+
+def checkpoint_damaged(world: World) -> None:
+    """Kill -9, and metadata, offsets or commits are gone, the last offset file is cut, or an older copy is put back."""
+    folder = world.checkpoint
+    older = folder.with_name(folder.name + "-copy")
+    shutil.copytree(folder, older, ignore_dangling_symlinks=True, dirs_exist_ok=True)
+    world.wait_landing_of(time.time())
+    world.app.kill()
+    kind = world.dice.choice(("metadata", "offsets", "commits", "cut", "older"))
+    if kind == "metadata":
+        (folder / "metadata").unlink()
+    elif kind == "cut":
+        last = max((file for file in (folder / "offsets").iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
+        last.write_bytes(last.read_bytes()[: last.stat().st_size // 2])
+    elif kind == "older":
+        shutil.rmtree(folder)
+        older.rename(folder)
+    else:
+        shutil.rmtree(folder / kind)
+    world.restart()
+
+
+def catalog_locked(world: World) -> None:
+    """Somebody holds the Iceberg catalog's database for a while."""
+    with _locked(world.pipeline.settings.warehouse / "iceberg" / "catalog.db"):
+        time.sleep(OUTAGE_SECONDS)
+
+
+def broker_gone(world: World) -> None:
+    """Kill -9 of the broker; it comes back after a while."""
+    world.broker.kill()
+    time.sleep(OUTAGE_SECONDS)
+    world.broker.start()
+
+
+def disk_full(world: World) -> None:
+    """No file of the application can grow any more, for a while (a file size limit: the error differs from ENOSPC by name)."""
+    processes = [psutil.Process(world.app.process.pid), *psutil.Process(world.app.process.pid).children(recursive=True)]
+    for process in processes:
+        process.rlimit(psutil.RLIMIT_FSIZE, (FULL_DISK_BYTES, -1))
+    time.sleep(OUTAGE_SECONDS)
+    for process in processes:
+        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            process.rlimit(psutil.RLIMIT_FSIZE, (-1, -1))
+
+
+def partition_added(world: World) -> None:
+    """The topic gets one more partition."""
+    client = AdminClient({"bootstrap.servers": world.broker.bootstrap_servers})
+    count = len(client.list_topics(world.topic, timeout=30).topics[world.topic].partitions)
+    client.create_partitions([NewPartitions(world.topic, count + 1)])[world.topic].result(timeout=30)
+
+
+def compacted_and_expired(world: World) -> None:
+    """Kill -9; before the restart Delta is compacted, and the history of both tables is gone up to the last commit."""
+    world.app.kill()
+    delta, iceberg = sorted(world.pipeline.spec.tables, key=lambda table: table.format)
+    _compact_and_clean(world, delta)
+    foreign = foreign_iceberg(iceberg, places_of(world.pipeline.settings))
+    current = foreign.current_snapshot()
+    older = [snapshot.snapshot_id for snapshot in foreign.snapshots() if snapshot != current]
+    foreign.maintenance.expire_snapshots().by_ids(older).commit()
+    world.restart()
+
+
+def _compact_and_clean(world: World, spec: TableSpec) -> None:
+    entry = open_table(spec, places_of(world.pipeline.settings)).read_ledger().entry
+    assert entry is not None
+    carried = entry.model_copy(update={"kind": "carry", "commit": new_commit_id()})
+    table = DeltaTable(str(places_of(world.pipeline.settings).delta_path(spec)))
+    table.optimize.compact(
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": encode(carried)}),
+        post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+    )
+    table.update_incremental()
+    table.create_checkpoint()
+    for file in (Path(table.table_uri.removeprefix("file://")) / "_delta_log").glob("*.json"):
+        if int(file.stem) < table.version():
+            file.unlink()
+
+
+FAULTS: dict[str, Fault] = {
+    fault.__name__.replace("_", " "): fault
+    for fault in (
+        kill_driver,
+        sigterm_group,
+        kill_while_starting,
+        zombie,
+        two_drivers,
+        checkpoint_deleted,
+        checkpoint_damaged,
+        catalog_locked,
+        broker_gone,
+        disk_full,
+        partition_added,
+        compacted_and_expired,
+    )
+}
+
+
+def _lease_is_live(world: World) -> bool:
+    lease = read_lease(world.pipeline.control)
+    return lease is not None and lease.is_live(time.time())
+
+
+@contextmanager
+def _locked(database: Path) -> Iterator[None]:
+    connection = sqlite3.connect(database, timeout=60, isolation_level=None)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()
