@@ -50,6 +50,11 @@ class ControlFolder:
         """What went wrong and what was done about it (``lakebound.incidents``), one file each."""
         return self.folder / "incidents"
 
+    @property
+    def crash_loop(self) -> Path:
+        """Which ends in a row landed nothing (``lakebound.crash_loop``)."""
+        return self.folder / "crash-loop.json"
+
     def stop_marker(self, app_id: str) -> Path:
         """Its presence asks that one application to stop gracefully."""
         return self.folder / f"stop-{app_id}.json"

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lakebound.control import ControlFolder, read_json, write_json
 from lakebound.doctor.diagnosis import LostRange
+from lakebound.doctor.runbooks import runbook_of
+from lakebound.progress import Outcome
 
 IncidentKind = Literal["unclean_end", "repair", "refused", "crash_loop", "rewind"]
 
@@ -62,6 +64,17 @@ def record_incident(
     )
     write_json(control.incidents / f"{incident.id}.json", incident.model_dump(mode="json"), durable=True)
     return incident
+
+
+def record_refusal(control: ControlFolder, outcome: Outcome) -> Incident | None:
+    """Write down that an application refused to start; None when the newest incident says just that already."""
+    newest = next(iter(read_incidents(control)), None)
+    kind: IncidentKind = "crash_loop" if outcome.error_class == "CrashLoopError" else "refused"
+    if newest is not None and (newest.kind, newest.what) == (kind, outcome.reason):
+        return None
+    facts = {"app_id": outcome.app_id, "error_class": outcome.error_class}
+    runbook = runbook_of(outcome.error_class)
+    return record_incident(control, kind, outcome.reason, runbook=runbook, facts=facts, outcome="a person must decide")
 
 
 def read_incidents(control: ControlFolder) -> list[Incident]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import ConfigResource as _ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
 from lakebound.errors import BrokerUnavailableError, MissingSecretError, MissingTopicError
@@ -18,6 +19,7 @@ from lakebound.spec import ConnectionSpec, SecretRef
 DEFAULT_TIMEOUT_SECONDS = 10.0
 
 OffsetSpec: Any = _OffsetSpec  # the client has no types
+ConfigResource: Any = _ConfigResource
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,26 @@ class KafkaFacts:
         for name, partition in pairs:
             offset = found[name, partition]
             result.setdefault(name, {})[partition] = offset if offset >= 0 else ends[name, partition]
+        return result
+
+    def retention(self, topics: Iterable[str]) -> dict[str, tuple[int | None, int | None]]:
+        """Return per topic (milliseconds, bytes per partition) after which Kafka deletes records; None: never by that measure.
+
+        Raises:
+            MissingTopicError: A topic is not there.
+            BrokerUnavailableError: Kafka did not answer in time, or does not tell.
+        """
+        resources = {ConfigResource(ConfigResource.Type.TOPIC, topic): topic for topic in topics}
+        if not resources:
+            return {}
+        futures = self._admin.describe_configs(list(resources), request_timeout=self._timeout_seconds)
+        result: dict[str, tuple[int | None, int | None]] = {}
+        for resource, future in futures.items():
+            config = self._answer(future, resources[resource])
+            deletes = "delete" in config["cleanup.policy"].value
+            limits = [int(config[name].value) if deletes else -1 for name in ("retention.ms", "retention.bytes")]
+            kept = [limit if limit >= 0 else None for limit in limits]
+            result[resources[resource]] = (kept[0], kept[1])
         return result
 
     def _describe(self, topics: Iterable[str]) -> Mapping[str, Any]:

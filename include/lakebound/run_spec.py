@@ -12,6 +12,9 @@ from lakebound.desired import Bound, Desired
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
 
+READ_ONLY = "?mode=ro&uri=true"
+"""Ends the address of a SQLite catalog that is only looked at."""
+
 
 class Places(BaseModel):
     """Where the application finds tables and state."""
@@ -25,6 +28,14 @@ class Places(BaseModel):
     def delta_path(self, table: TableSpec) -> Path:
         """Folder of a Delta table."""
         return self.warehouse / "delta" / table.namespace / table.short_name
+
+    def read_only(self) -> Places:
+        """Return the places for who must change nothing: opening a SQLite catalog neither makes it nor tidies it up."""
+        prefix = "sqlite:///"
+        if not self.iceberg_catalog_uri.startswith(prefix) or READ_ONLY in self.iceberg_catalog_uri:
+            return self
+        path = self.iceberg_catalog_uri.removeprefix(prefix)
+        return self.model_copy(update={"iceberg_catalog_uri": f"{prefix}file:{path}{READ_ONLY}"})
 
     @property
     def iceberg_warehouse(self) -> Path:

@@ -237,21 +237,6 @@ def has_landed(submission: Submission, outcome: Outcome | None, progress: Progre
     return any(table.rows > 0 for table in progress.tables.values())
 
 
-@dataclass(frozen=True)
-class CrashLoop:
-    """How often in a row an application ended without having landed a row."""
-
-    barren_ends: int = 0
-
-    def after(self, *, failed: bool, landed: bool) -> CrashLoop:
-        """Return the count after one more end: one that landed is an incident and starts the count anew."""
-        return CrashLoop(self.barren_ends + 1) if failed and not landed else CrashLoop()
-
-    def is_over_limit(self, limit: int) -> bool:
-        """Whether a person must be asked."""
-        return self.barren_ends >= limit
-
-
 def is_incident(uptime_seconds: float, landed: bool) -> bool:
     """Whether a failed application is worth an incident's alert: it had landed data for long before it died."""
     return landed and uptime_seconds >= LANDED_LONG_SECONDS

@@ -8,6 +8,7 @@ import signal
 import time
 from dataclasses import dataclass
 
+from lakebound.crash_loop import CrashLoopError, count_last_end, read_crash_loop, write_crash_loop
 from lakebound.desired import change_desired, read_desired
 from lakebound.errors import (
     BadEntryError,
@@ -27,10 +28,14 @@ from lakebound.errors import (
     TopicRecreatedError,
     TransformRefusedError,
 )
+from lakebound.incidents import record_incident, record_refusal
 from lakebound.kafka import KafkaFacts, TopicFacts
+from lakebound.last_end import LastEnd, read_last_end
 from lakebound.lease import Lease, release
 from lakebound.progress import Outcome, Verdict, write_outcome
 from lakebound.run_spec import RunSpec
+from lakebound.start_incident import start_incident
+from lakebound.starting import StartingOffsets
 from lakebound_spark.batch import BatchLander
 from lakebound_spark.decode import make_decoder
 from lakebound_spark.opening import open_tables, reopen, start_offsets, take_lease
@@ -45,6 +50,7 @@ log = logging.getLogger(__name__)
 
 REFUSALS = (
     LeaseHeldError,
+    CrashLoopError,
     RetentionPassedError,
     TopicRecreatedError,
     OffsetBeyondEndError,
@@ -88,6 +94,7 @@ class Application:
         self._started_at = time.time()
         self._board = ProgressBoard(run, epoch=0)
         self._targets: list[Target] = []
+        self._last: LastEnd | None = None
 
     def run(self) -> Outcome:
         """Run to the end and return how it ended; the outcome is also written to the pipeline's folder."""
@@ -96,7 +103,9 @@ class Application:
         signs: SignsOfLife | None = None
         error: BaseException | None = None
         try:
+            last = read_last_end(self._run.control)
             lease = take_lease(self._run)
+            self._bound_starts(last)
             self._board.change(epoch=lease.epoch)
             log.info("pipeline %s: lease taken, epoch %d", self._run.spec.pipeline, lease.epoch)
             signs = SignsOfLife(self._run, lease, self._board, self._stop)
@@ -111,9 +120,33 @@ class Application:
             signs.end()
             self._board.write()
         write_outcome(self._run.control, outcome)
+        if outcome.verdict == "refused" and not isinstance(error, LeaseHeldError):
+            record_refusal(self._run.control, outcome)
         if lease is not None:
             release(self._run.control, lease)
         return outcome
+
+    def _bound_starts(self, last: LastEnd | None) -> None:
+        """Count how the application before ended.
+
+        Raises:
+            CrashLoopError: Too many in a row landed nothing, and nobody has wished anything since.
+        """
+        control, limit = self._run.control, self._run.spec.limits.max_failed_starts
+        loop = count_last_end(read_crash_loop(control), last, read_desired(control).since)
+        write_crash_loop(control, loop)
+        if loop.is_over_limit(limit):
+            raise CrashLoopError(control.pipeline, len(loop.ends), loop.reason)
+        self._last = last
+
+    def _record_unclean_end(self, targets: list[Target], start: StartingOffsets) -> None:
+        """Write down, once, what the application before left behind and what becomes of it."""
+        last, self._last = self._last, None
+        if last is None or not last.is_unclean:
+            return
+        found = start_incident(last, {target.id: target.view.coverage for target in targets}, start)
+        log.warning("incident: %s", found.what)
+        record_incident(self._run.control, "unclean_end", found.what, facts=found.facts, outcome="repaired itself")
 
     def _obey_signals(self) -> None:
         def on_signal(number: int, _: object) -> None:
@@ -168,6 +201,7 @@ class Application:
             try:
                 start = start_offsets(parts.targets, parts.quarantine, found)
                 log.info("the ledger says: start at %s", start)
+                self._record_unclean_end(parts.targets, start)
                 stream.run(start, checkpoint)
                 return
             except (LeaseLostError, *REFUSALS):

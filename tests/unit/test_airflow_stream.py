@@ -13,6 +13,7 @@ from tests.streams import OWNER, orders, settings_fixture  # noqa: F401
 
 from lakebound.control import ControlFolder, write_json
 from lakebound.control_plane import living_submission
+from lakebound.crash_loop import read_crash_loop
 from lakebound.desired import change_desired, read_desired
 from lakebound.embedded.processes import wait_until
 from lakebound.progress import read_outcome, read_progress
@@ -292,21 +293,31 @@ def test_the_guard_fails_a_run_that_landed_nothing_and_alerts_at_the_limit(
     control: ControlFolder, states: States, sent: Alerts
 ) -> None:
     guard = CrashLoopGuard(task_id="guard", pipeline="orders", limit=2, stream_task_id="stream")
-    barren, landed = FakeTi(task_id="guard"), FakeTi(task_id="guard")
-    barren.pushed["verdict"] = {"end": "failed", "landed": False}
-    landed.pushed["verdict"] = {"end": "failed", "landed": True}
-    states["run-1"] = "failed"
+
+    def end_of(run_id: str, *, landed: bool = False) -> dict[str, Any]:
+        ti, states[run_id] = FakeTi(run_id, task_id="guard"), "failed"
+        ti.pushed["verdict"] = {"end": "failed", "landed": landed}
+        return context(ti)
+
     with pytest.raises(NothingLandedError, match="1 times"):
-        guard.execute(context(barren))
-    guard.execute(context(landed))
+        guard.execute(end_of("run-1"))
+    guard.execute(end_of("run-2", landed=True))
     with pytest.raises(NothingLandedError, match="1 times"):
-        guard.execute(context(barren))
+        guard.execute(end_of("run-3"))
+    with pytest.raises(NothingLandedError, match="1 times"):
+        guard.execute(end_of("run-3"))
     assert sent == []
+    states["run-4"] = "failed"
     with pytest.raises(NothingLandedError, match="the DAG is paused"):
-        guard.execute(context(FakeTi(task_id="guard")))
+        guard.execute(context(FakeTi("run-4", task_id="guard")))
     assert [verdict for verdict, _ in sent] == ["crash_loop"]
-    states["run-1"] = "success"
-    guard.execute(context(barren))
+    change_desired(control, "running", reason="mended", by="ada")
+    with pytest.raises(NothingLandedError, match="1 times"):
+        guard.execute(end_of("run-5"))
+    succeeded = end_of("run-6")
+    states["run-6"] = "success"
+    guard.execute(succeeded)
+    assert read_crash_loop(control).ends == ()
 
 
 def test_an_alert_without_a_connection_or_with_a_broken_one_is_recorded_and_raises_nothing(

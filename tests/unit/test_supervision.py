@@ -7,7 +7,6 @@ from lakebound.progress import Outcome, Progress, TableProgress, Verdict
 from lakebound.spec import ThresholdsSpec
 from lakebound.submission import Custody, Owner, Submission
 from lakebound.supervision import (
-    CrashLoop,
     End,
     KafkaView,
     Start,
@@ -168,14 +167,6 @@ def test_a_death_without_a_word_is_a_failure_and_progress_tells_whether_it_had_l
     assert not decide_end(submission(), None, progress(rows=3, app_id="former"), Desired()).landed
     assert decide_end(submission(), None, None, Desired()).end is End.FAILED
     assert decide_end(submission(), outcome("failed", commits=1), None, Desired()).landed
-
-
-def test_only_ends_without_a_landed_row_count_towards_the_crash_loop() -> None:
-    loop = CrashLoop().after(failed=True, landed=False).after(failed=True, landed=False)
-    assert not loop.is_over_limit(3)
-    assert loop.after(failed=True, landed=False).is_over_limit(3)
-    assert loop.after(failed=True, landed=True).barren_ends == 0
-    assert loop.after(failed=False, landed=False).barren_ends == 0
 
 
 def test_an_incident_had_landed_for_ten_minutes() -> None:

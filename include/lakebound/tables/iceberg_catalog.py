@@ -32,6 +32,8 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
+from lakebound.run_spec import READ_ONLY
+
 CATALOG_NAME = "ice"
 """Name under which PyIceberg and Spark both know the catalog; it stands in the catalog's rows."""
 
@@ -160,7 +162,10 @@ def slim(metadata: TableMetadata) -> TableMetadata:
 
 
 def open_catalog(uri: str, warehouse: Path) -> LedgerCatalog:
-    """Return this process's catalog at a SQLAlchemy address; a SQLite file is made, in WAL mode, when there is none."""
+    """Return this process's catalog at a SQLAlchemy address.
+
+    A SQLite file is made, in WAL mode, when there is none; an address of ``Places.read_only`` makes and changes nothing.
+    """
     with _making:
         return _open_catalog(uri, warehouse, os.getpid())
 
@@ -168,6 +173,9 @@ def open_catalog(uri: str, warehouse: Path) -> LedgerCatalog:
 @cache
 def _open_catalog(uri: str, warehouse: Path, process: int) -> LedgerCatalog:
     """Return the catalog of a process: a SQLite connection must not be taken through a fork."""
+    if READ_ONLY in uri:
+        uri += f"&timeout={_BUSY_TIMEOUT_SECONDS}"
+        return LedgerCatalog(CATALOG_NAME, uri=uri, warehouse=f"file://{warehouse}", init_catalog_tables="false")
     warehouse.mkdir(parents=True, exist_ok=True)
     if uri.startswith(_SQLITE):
         path = Path(uri.removeprefix(_SQLITE).partition("?")[0])

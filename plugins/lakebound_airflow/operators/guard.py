@@ -6,17 +6,20 @@ this one fails only when the stream failed *and* had landed nothing. The stream'
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import BaseOperator, TriggerRule
 
-from lakebound.control import ControlFolder, read_json, write_json
+from lakebound.control import ControlFolder
+from lakebound.crash_loop import read_crash_loop, write_crash_loop
+from lakebound.desired import read_desired
 from lakebound.errors import LakeboundError
 from lakebound.progress import read_outcome, read_progress
 from lakebound.settings import load_settings
-from lakebound.submission import Owner, read_submission
-from lakebound.supervision import CrashLoop, has_landed
+from lakebound.submission import Owner, Submission, read_submission
+from lakebound.supervision import has_landed
 from lakebound_airflow.alerts import alert
 from lakebound_airflow.operators.stream import VERDICT_KEY
 from lakebound_airflow.pipelines import control_of
@@ -29,7 +32,9 @@ class NothingLandedError(LakeboundError):
     """The application ended in failure before it had landed a row."""
 
     def __init__(self, pipeline: str, ends: int, limit: int) -> None:
-        after = "the DAG is paused: mend the cause, then unpause it" if ends >= limit else f"the DAG pauses after {limit}"
+        after = f"the DAG pauses after {limit}"
+        if ends >= limit:
+            after = f"the DAG is paused: mend the cause, start it with control__{pipeline}, then unpause it"
         super().__init__(f"pipeline {pipeline!r} failed {ends} times in a row without landing a record; {after}")
 
 
@@ -60,30 +65,33 @@ class CrashLoopGuard(BaseOperator):
         control = control_of(self.pipeline, load_settings())
         stream = Owner(dag_id=ti.dag_id, run_id=ti.run_id, task_id=self.stream_task_id)
         failed = state_of_owner(stream) == "failed"
-        landed = self._landed(context, control, stream)
-        loop = read_crash_loop(control).after(failed=failed, landed=landed)
-        write_json(control.folder / "crash-loop.json", {"barren_ends": loop.barren_ends})
+        submission = self._submission(control, stream)
+        landed = self._landed(context, control, submission)
+        end_id, now = submission.app_id if submission else ti.run_id, time.time()
+        loop = read_crash_loop(control).since(read_desired(control).since)
+        loop = loop.after(end_id, barren=failed and not landed, at=now, reason="the ingest task failed")
+        write_crash_loop(control, loop)
         if not failed:
             return
         if landed:
             self.log.warning("the application had landed data before it ended: the next run starts it again")
             return
-        error = NothingLandedError(self.pipeline, loop.barren_ends, self.limit)
+        error = NothingLandedError(self.pipeline, len(loop.ends), self.limit)
         if loop.is_over_limit(self.limit):
             alert(context, control, "crash_loop", str(error))
         raise error
 
-    def _landed(self, context: Context, control: ControlFolder, stream: Owner) -> bool:
+    def _submission(self, control: ControlFolder, stream: Owner) -> Submission | None:
+        """Return the application of this run; None when none was submitted."""
+        submission = read_submission(control)
+        if submission is None or submission.owner is None or not submission.owner.is_same_run(stream):
+            return None
+        return submission
+
+    def _landed(self, context: Context, control: ControlFolder, submission: Submission | None) -> bool:
         verdict = context["ti"].xcom_pull(task_ids=self.stream_task_id, key=VERDICT_KEY)
         if isinstance(verdict, dict):
             return bool(verdict.get("landed"))
-        submission = read_submission(control)
-        if submission is None or submission.owner is None or not submission.owner.is_same_run(stream):
+        if submission is None:
             return False
         return has_landed(submission, read_outcome(control, submission.app_id), read_progress(control))
-
-
-def read_crash_loop(control: ControlFolder) -> CrashLoop:
-    """Return the count of barren ends so far."""
-    body: Any = read_json(control.folder / "crash-loop.json")
-    return CrashLoop(int(body.get("barren_ends", 0))) if isinstance(body, dict) else CrashLoop()

@@ -1,0 +1,82 @@
+"""Reads what each table of a pipeline says of itself. Nothing is written, and whatever goes wrong is a fact."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from lakebound.doctor.facts import LedgerFacts, TableState
+from lakebound.errors import BadEntryError, ForeignTableError, LakeboundError, NoLedgerError, TableRestoredError
+from lakebound.ledger import ENTRY_KEY, check_owner, missing
+from lakebound.run_spec import Places
+from lakebound.spec import PipelineSpec, TableSpec
+from lakebound.tables import LedgerView, Table, open_table
+
+_RECENT_ENTRIES = 100
+_EPOCH = 2**40
+
+_STATES: tuple[tuple[type[LakeboundError], TableState], ...] = (
+    (NoLedgerError, "no_ledger"),
+    (BadEntryError, "bad_entry"),
+    (ForeignTableError, "foreign"),
+    (TableRestoredError, "restored"),
+)
+
+
+def read_ledgers(spec: PipelineSpec, places: Places) -> tuple[LedgerFacts, ...]:
+    """Return the facts of each table, the quarantine's last."""
+    looking = places.read_only()
+    targets = [_read(table, looking, spec.pipeline, "target") for table in spec.tables]
+    return (*targets, _read(spec.quarantine_table, looking, spec.pipeline, "quarantine"))
+
+
+def _read(spec: TableSpec, places: Places, pipeline: str, role: str) -> LedgerFacts:
+    facts = LedgerFacts(spec.id, "quarantine" if role == "quarantine" else "target", "absent")
+    try:
+        if spec.format == "iceberg" and not _catalog_is_there(places):
+            return facts
+        table = open_table(spec, places)
+        if not table.exists():
+            return facts
+        view = table.read_ledger()
+        if view.entry is not None:
+            check_owner(view.entry, pipeline, spec.id)
+        return _described(facts, table, view, places)
+    except LakeboundError as exc:
+        state: TableState = next((state for kind, state in _STATES if isinstance(exc, kind)), "unreadable")
+        return replace(facts, state=state, problem=str(exc))
+    except Exception as exc:  # the libraries raise what they like: a table that cannot be read is a fact
+        return replace(facts, state="unreadable", problem=f"{type(exc).__name__}: {(str(exc).splitlines() or [''])[0]}")
+
+
+def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Places) -> LedgerFacts:
+    if view.entry is None:
+        return replace(facts, state="empty", version=view.version)
+    facts = replace(facts, state="entry", entry=view.entry, version=view.version)
+    for committed in islice(table.entries(), _RECENT_ENTRIES):
+        if committed.entry.rows:
+            newest = committed.entry.timestamps_ms[1] if committed.entry.timestamps_ms else None
+            facts = replace(facts, committed_at_ms=committed.committed_at_ms, newest_record_ms=newest)
+            break
+    if view.entry.kind == "carry":
+        found = table.reconstruct()
+        facts = replace(facts, beyond_ledger=missing(found.coverage, view.entry.coverage) if found else {})
+    if table.spec.format == "delta":
+        facts = replace(facts, txn_epoch=_txn_epoch(places.delta_path(table.spec)))
+    return facts
+
+
+def _txn_epoch(path: Path) -> int | None:
+    from deltalake import DeltaTable
+
+    version = DeltaTable(str(path)).transaction_version(ENTRY_KEY)
+    return None if version is None else version // _EPOCH
+
+
+def _catalog_is_there(places: Places) -> bool:
+    """Whether the embedded catalog exists: opening it would make it."""
+    uri = places.iceberg_catalog_uri
+    if not uri.startswith("sqlite:///file:"):
+        return True
+    return Path(uri.removeprefix("sqlite:///file:").partition("?")[0]).exists()

@@ -1,0 +1,24 @@
+"""Every rule of the doctor of Lakebound's own pipelines, and the diagnosis that they give together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from lakebound.doctor.application_rules import APPLICATION_RULES
+from lakebound.doctor.diagnosis import Diagnosis, Finding
+from lakebound.doctor.facts import PipelineFacts
+from lakebound.doctor.kafka_rules import KAFKA_RULES
+from lakebound.doctor.numbers import numbers_of
+from lakebound.doctor.table_rules import TABLE_RULES
+from lakebound.doctor.warning_rules import WARNING_RULES
+
+Rule = Callable[[PipelineFacts], Iterable[Finding]]
+
+RULES: tuple[Rule, ...] = (*TABLE_RULES, *KAFKA_RULES, *APPLICATION_RULES, *WARNING_RULES)
+"""In the order in which findings of one verdict are told."""
+
+
+def diagnose(facts: PipelineFacts, rules: Sequence[Rule] = RULES) -> Diagnosis:
+    """Return what the rules find, and the numbers."""
+    findings = tuple(finding for rule in rules for finding in rule(facts))
+    return Diagnosis(subject=facts.spec.pipeline, findings=findings, numbers=numbers_of(facts))

@@ -1,0 +1,53 @@
+"""The pages that findings, refusals and incidents of Lakebound's own pipelines point to: files in include/runbooks."""
+
+from __future__ import annotations
+
+RUNBOOKS = (
+    "application-dead",
+    "bad-entry",
+    "broker-unavailable",
+    "clock-difference",
+    "control-files",
+    "crash-loop",
+    "data-loss-near",
+    "foreign-table",
+    "interior-gap",
+    "lag",
+    "ledger-behind",
+    "lease-held",
+    "missing-secret",
+    "no-ledger",
+    "offsets-beyond-end",
+    "refused",
+    "retention-passed",
+    "stall",
+    "state-folder",
+    "table-dropped",
+    "table-restored",
+    "table-unreadable",
+    "tables-disagree",
+    "topic-missing",
+    "topic-recreated",
+    "two-drivers",
+)
+"""Every page that a pipeline's finding, refusal or incident may name."""
+
+_OF_ERRORS = {
+    "BadEntryError": "bad-entry",
+    "BrokerUnavailableError": "broker-unavailable",
+    "CrashLoopError": "crash-loop",
+    "ForeignTableError": "foreign-table",
+    "LeaseHeldError": "lease-held",
+    "MissingSecretError": "missing-secret",
+    "MissingTopicError": "topic-missing",
+    "NoLedgerError": "no-ledger",
+    "OffsetBeyondEndError": "offsets-beyond-end",
+    "RetentionPassedError": "retention-passed",
+    "TableRestoredError": "table-restored",
+    "TopicRecreatedError": "topic-recreated",
+}
+
+
+def runbook_of(error_class: str | None) -> str:
+    """Return the page of a refusal, by the class of its error; ``refused`` for one without a page of its own."""
+    return _OF_ERRORS.get(error_class or "", "refused")
