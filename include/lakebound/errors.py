@@ -217,9 +217,14 @@ class LedgerWentBackError(LakeboundError):
 
 
 class TableRestoredError(LakeboundError):
-    """A Delta table was restored by hand: what it holds is no longer what its ledger says."""
+    """A Delta table was restored by hand: what it holds is no longer what its ledger says.
 
-    def __init__(self, table: str, version: int) -> None:
+    Attributes:
+        restored_to: The version whose rows it has now, where the log says so.
+    """
+
+    def __init__(self, table: str, version: int, restored_to: int | None = None) -> None:
+        self.restored_to = restored_to
         super().__init__(
             f"table {table} was restored by somebody else in version {version}, without a ledger entry, so what it holds is "
             f"not known; nothing was written. Decide with the runbook table-restored"
@@ -238,8 +243,8 @@ class VersionGoneError(LakeboundError):
 
     def __init__(self, table: str, version: str, reason: str) -> None:
         super().__init__(
-            f"table {table}: version {version} cannot be brought back: {reason}; maintenance has removed it. "
-            f"Choose a later time"
+            f"table {table}: version {version} cannot be brought back: {reason}. Maintenance has removed it; "
+            f"only later versions can be restored"
         )
 
 

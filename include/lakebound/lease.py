@@ -65,9 +65,7 @@ def read_lease(control: ControlFolder) -> Lease | None:
     return None if body is None else Lease.model_validate(body)
 
 
-def acquire(
-    control: ControlFolder, app_id: str, ttl_seconds: float, *, above_epoch: int = 0, by_force: bool = False
-) -> Lease:
+def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_epoch: int = 0, by_force: bool = False) -> Lease:
     """Take the lease for this process and return it.
 
     Args:
@@ -115,6 +113,13 @@ def release(control: ControlFolder, own: Lease) -> None:
         _replace(control, own, released=True)
     except LeaseLostError:
         return
+
+
+def check_held(control: ControlFolder, own: Lease) -> None:
+    """Raise LeaseLostError once another application has taken the lease."""
+    found = read_lease(control)
+    if found is None or found.epoch != own.epoch:
+        raise LeaseLostError(control.pipeline, own.epoch, found.epoch if found else 0)
 
 
 def _replace(control: ControlFolder, own: Lease, **changes: object) -> Lease:

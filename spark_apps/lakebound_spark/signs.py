@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from lakebound.control import ControlFolder, read_json
 from lakebound.desired import read_desired
 from lakebound.errors import LakeboundError, LeaseLostError
 from lakebound.kafka import KafkaFacts
-from lakebound.lease import Lease, read_lease, renew
+from lakebound.lease import Lease, check_held, renew
 from lakebound.progress import Progress, Verdict, write_progress
 from lakebound.run_spec import RunSpec
 
@@ -167,10 +168,4 @@ class LagWatch:
 
 def lease_guard(control: ControlFolder, own: Lease) -> Callable[[], None]:
     """Return a check that raises LeaseLostError once another application has taken the lease."""
-
-    def check() -> None:
-        found = read_lease(control)
-        if found is None or found.epoch != own.epoch:
-            raise LeaseLostError(control.pipeline, own.epoch, found.epoch if found else 0)
-
-    return check
+    return partial(check_held, control, own)

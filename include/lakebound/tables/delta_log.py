@@ -30,12 +30,14 @@ class DeltaCommit:
         version: Its version.
         timestamp_ms: When the writer says that it committed.
         operation: Such as WRITE, OPTIMIZE or RESTORE.
+        restored_to: Of a RESTORE, the version that it brought back; None where it names a time instead.
         entry: Its ledger entry; None for somebody else's commit.
     """
 
     version: int
     timestamp_ms: int
     operation: str
+    restored_to: int | None
     entry: Entry | None
 
 
@@ -56,15 +58,26 @@ def commits(folder: Path, version: int) -> Iterator[DeltaCommit]:
             version=number,
             timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
             operation=str(info.get("operation", "")),
+            restored_to=_restored_to(info),
             entry=read_entry(_text(info.get("userMetadata")), str(path)),
         )
 
 
 def entries(folder: Path, version: int) -> Iterator[CommittedEntry]:
-    """Yield the entries newest first."""
-    for commit in commits(folder, version):
-        if commit.entry is not None:
-            yield CommittedEntry(str(commit.version), commit.timestamp_ms, commit.entry)
+    """Yield the entries newest first.
+
+    A reset that restored a version is followed by the entries of that version, not by those of what it undid: the rows of
+    these are gone, and others may have been landed for the same offsets.
+    """
+    at: int | None = version
+    while at is not None:
+        start, at = at, None
+        for commit in commits(folder, start):
+            if commit.entry is not None:
+                yield CommittedEntry(str(commit.version), commit.timestamp_ms, commit.entry)
+                if commit.operation == "RESTORE" and commit.restored_to is not None:
+                    at = commit.restored_to
+                    break
 
 
 def counting_entry(folder: Path, version: int, table: str) -> CommittedEntry | None:
@@ -79,7 +92,7 @@ def counting_entry(folder: Path, version: int, table: str) -> CommittedEntry | N
         if commit.version < newer:
             break
         if commit.operation == "RESTORE" and commit.entry is None:
-            raise TableRestoredError(table, commit.version)
+            raise TableRestoredError(table, commit.version, commit.restored_to)
     return found
 
 
@@ -128,6 +141,12 @@ def _commit_info(text: str) -> Mapping[str, Any]:
                 found: Mapping[str, Any] = body["commitInfo"]
                 return found
     return {}
+
+
+def _restored_to(info: Mapping[str, Any]) -> int | None:
+    parameters = info.get("operationParameters")
+    version = str(parameters.get("version", "")) if isinstance(parameters, dict) else ""
+    return int(version) if info.get("operation") == "RESTORE" and version.isdigit() else None
 
 
 def _text(value: object) -> str | None:

@@ -1,0 +1,56 @@
+"""``lakebound incidents``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.output import Json, moment, number, print_json, print_rows
+
+if TYPE_CHECKING:
+    from lakebound.incidents import Incident
+
+
+def incidents(
+    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; default: all.")] = None, json: Json = False
+) -> None:
+    """List what went wrong and what was done about it, newest first."""
+    from lakebound.control import ControlFolder
+    from lakebound.control_plane import pipelines_with_state
+    from lakebound.incidents import read_incidents
+    from lakebound.load import load_pipeline
+    from lakebound.settings import load_settings
+
+    settings = load_settings()
+    folders = pipelines_with_state(settings)
+    if pipeline is not None:
+        folders = [folder for folder in folders if folder.pipeline == pipeline]
+        if not folders:
+            load_pipeline(pipeline, settings)  # says so if there is no such pipeline
+            folders = [ControlFolder(settings.home, pipeline)]
+    found = sorted(
+        (incident for folder in folders for incident in read_incidents(folder)), key=lambda one: one.at, reverse=True
+    )
+    if json:
+        print_json([incident.model_dump(mode="json") for incident in found])
+        return
+    if not found:
+        typer.echo("no incidents")
+        return
+    headers = ("AT (UTC)", "PIPELINE", "KIND", "WHAT", "LOST", "BY", "OUTCOME", "RUNBOOK")
+    print_rows(headers, [_row(incident) for incident in found], right=("LOST",))
+
+
+def _row(incident: Incident) -> tuple[str, ...]:
+    lost = sum(lost.records for lost in incident.loses)
+    return (
+        moment(int(incident.at * 1000)),
+        incident.pipeline,
+        incident.kind,
+        incident.what,
+        number(lost) if lost else "-",
+        incident.approved_by or "-",
+        incident.outcome or "-",
+        incident.runbook or "-",
+    )

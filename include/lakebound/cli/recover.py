@@ -1,0 +1,103 @@
+"""``lakebound recover``: plan a repair, and apply the plan that was approved."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakebound.cli.output import Json, print_json, say
+
+if TYPE_CHECKING:
+    from lakebound.recovery.apply import Applied
+    from lakebound.recovery.plan import Action, Plan
+    from lakebound.settings import Settings
+    from lakebound.spec import PipelineSpec
+
+AUTO = "auto"
+
+ActionName = Annotated[
+    str,
+    typer.Option(
+        "--action",
+        help="resume, rebase, accept_loss, new_incarnation, drop_zombie; auto: what the doctor's decisive finding asks for.",
+    ),
+]
+Apply = Annotated[str | None, typer.Option("--apply", metavar="HASH", help="Apply the plan with this hash.")]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approved it; default: this user.")]
+
+
+def recover(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    action: ActionName = AUTO,
+    plan: Annotated[bool, typer.Option("--plan", help="Show the plan; the default.")] = False,
+    apply: Apply = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Plan a repair of a pipeline, or apply the plan that was approved; then the doctor and the proof have their say.
+
+    A plan writes nothing. It is applied only while its facts still hold. Exit code 1 when it was refused, or when the proof
+    does not hold afterwards.
+    """
+    from lakebound.load import load_pipeline
+    from lakebound.recovery.apply import apply_recovery, plan_recovery
+    from lakebound.settings import load_settings
+
+    if plan and apply is not None:
+        raise typer.BadParameter("give --plan or --apply HASH", param_hint="--plan")
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    chosen = _action(action, spec, settings)
+    if apply is None:
+        _print_plan(plan_recovery(spec, settings, chosen), json)
+        return
+    say(f"recover: applying plan {apply}: the pipeline is held meanwhile")
+    applied = apply_recovery(spec, settings, chosen, apply, by=by or getpass.getuser())
+    raise typer.Exit(_print_applied(applied, spec, settings, json))
+
+
+def _action(name: str, spec: PipelineSpec, settings: Settings) -> Action:
+    from lakebound.recovery.actions import PLANNERS
+    from lakebound.recovery.suggestion import suggested_action
+
+    if name == AUTO:
+        chosen = suggested_action(spec, settings)
+        say(f"recover: the doctor asks for the action {chosen}")
+        return chosen
+    known = next((known for known in PLANNERS if known == name), None)
+    if known is None:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join((AUTO, *PLANNERS))}", param_hint="--action")
+    return known
+
+
+def _print_plan(plan: Plan, json: bool) -> None:
+    if json:
+        print_json({**plan.model_dump(mode="json"), "hash": plan.hash})
+        return
+    typer.echo(plan.markdown())
+    typer.echo(f"\nTo apply it: lakebound recover {plan.pipeline} --action {plan.action} --apply {plan.hash}")
+
+
+def _print_applied(applied: Applied, spec: PipelineSpec, settings: Settings, json: bool) -> int:
+    from lakebound.doctor.examine import examine_pipeline
+    from lakebound.prove import prove
+    from lakebound.run_spec import places_of
+
+    diagnosis, proof = examine_pipeline(spec, settings), prove(spec, places_of(settings))
+    if json:
+        body: dict[str, Any] = {
+            "incident": applied.incident.model_dump(mode="json"),
+            "committed": applied.committed,
+            "diagnosis": diagnosis.model_dump(mode="json"),
+            "proof": proof.model_dump(mode="json"),
+        }
+        print_json(body)
+    else:
+        typer.echo(f"{applied.plan.action}: {applied.incident.outcome}; incident {applied.incident.id}")
+        typer.echo(f"doctor: {diagnosis.verdict.replace('_', ' ')}")
+        for finding in diagnosis.findings:
+            typer.echo(f"  {finding.rule}: {finding.sentence}")
+        typer.echo(proof.sentence)
+    return 0 if proof.ok else 1

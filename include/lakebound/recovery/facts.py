@@ -1,0 +1,202 @@
+"""The facts on which repairs are planned: what the tables hold, what Kafka has, who may write, and what is wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from lakebound.control import ControlFolder
+from lakebound.control_plane import living_submission
+from lakebound.crash_loop import read_crash_loop
+from lakebound.desired import Desired, read_desired
+from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError
+from lakebound.kafka import KafkaFacts, TopicFacts
+from lakebound.lease import Lease, read_lease
+from lakebound.ledger import Offsets, check_owner, high_water_marks
+from lakebound.progress import Progress, read_progress
+from lakebound.recovery.rebuild import Former, Rebuilt, rebuild
+from lakebound.run_spec import Places, places_of
+from lakebound.settings import Settings
+from lakebound.spec import PipelineSpec, TableSpec
+from lakebound.submission import Submission
+from lakebound.supervision import KafkaView, stall
+from lakebound.tables import open_table
+
+Role = Literal["target", "quarantine"]
+KAFKA_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class HeldTable:
+    """One table as it stands.
+
+    Attributes:
+        table: Its id.
+        role: What it is to the pipeline.
+        exists: Whether there is such a table.
+        coverage: As its ledger says; empty where that is refused.
+        former: Coverage of earlier incarnations of recreated topics.
+        refusal: Why its ledger is refused, None where it is not.
+        rebuilt: What it holds all the same, None where the ledger is right or nothing can tell.
+    """
+
+    table: str
+    role: Role = "target"
+    exists: bool = True
+    coverage: Offsets = field(default_factory=dict)
+    former: Former = field(default_factory=dict)
+    refusal: str | None = None
+    rebuilt: Rebuilt | None = None
+
+    @property
+    def marks(self) -> dict[str, dict[int, int]]:
+        """Next offset to read, per topic and partition."""
+        return high_water_marks(self.coverage)
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """What the broker says.
+
+    Attributes:
+        topics: Of the pipeline's topics, None for one that is not there.
+        silence: Why it did not answer, None when it did.
+    """
+
+    topics: Mapping[str, TopicFacts | None] = field(default_factory=dict)
+    silence: str | None = None
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Topic id per topic that is there."""
+        return {topic: facts.topic_id for topic, facts in self.topics.items() if facts is not None}
+
+
+@dataclass(frozen=True)
+class Control:
+    """Who may write, what runs, and what is wanted. Times are epoch seconds.
+
+    Attributes:
+        desired: The wish.
+        lease: As it stands in the file, None where there never was one.
+        lease_is_live: Whether its holder still counts as alive.
+        app: The application that lives, be it still starting.
+        stall: Why that application counts as stalled, None where it does not.
+        barren_ends: How many starts in a row ended without having landed a row, where they are so many that a person is asked.
+        last_seen_ends: Kafka's ends as the last application saw them.
+        now: When this was read.
+    """
+
+    desired: Desired = field(default_factory=Desired)
+    lease: Lease | None = None
+    lease_is_live: bool = False
+    app: Submission | None = None
+    stall: str | None = None
+    barren_ends: int = 0
+    last_seen_ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    now: float = 0.0
+
+
+@dataclass(frozen=True)
+class RecoveryFacts:
+    """Everything that a repair is planned on."""
+
+    pipeline: str
+    tables: tuple[HeldTable, ...] = ()
+    kafka: Kafka = field(default_factory=Kafka)
+    control: Control = field(default_factory=Control)
+
+    @property
+    def targets(self) -> tuple[HeldTable, ...]:
+        """The tables that decide where landing goes on."""
+        return tuple(table for table in self.tables if table.role == "target" and table.exists)
+
+
+def collect(spec: PipelineSpec, settings: Settings) -> RecoveryFacts:
+    """Return the facts as they are now; writes nothing."""
+    kafka = collect_kafka(spec)
+    tables = collect_tables(spec, places_of(settings), kafka)
+    return RecoveryFacts(spec.pipeline, tables, kafka, collect_control(spec, settings.home, kafka))
+
+
+def collect_kafka(spec: PipelineSpec) -> Kafka:
+    """Return what the broker says of the pipeline's topics."""
+    try:
+        broker = KafkaFacts(spec.connection, timeout_seconds=KAFKA_SECONDS)
+        return Kafka({topic: _topic(broker, topic) for topic in spec.topics})
+    except BrokerUnavailableError as exc:
+        return Kafka(silence=str(exc))
+
+
+def collect_tables(spec: PipelineSpec, places: Places, kafka: Kafka) -> tuple[HeldTable, ...]:
+    """Return every target and the quarantine, the quarantine last."""
+    tables = [_held(table, "target", spec.pipeline, places, kafka) for table in spec.tables]
+    return (*tables, _held(spec.quarantine_table, "quarantine", spec.pipeline, places, kafka))
+
+
+def collect_control(spec: PipelineSpec, home: Path, kafka: Kafka) -> Control:
+    """Return who may write, what runs, and what is wanted."""
+    control = ControlFolder(home, spec.pipeline)
+    now, lease, progress, app = time.time(), read_lease(control), read_progress(control), living_submission(control)
+    desired = read_desired(control)
+    loop = read_crash_loop(control).since(desired.since)
+    return Control(
+        desired=desired,
+        lease=lease,
+        lease_is_live=lease is not None and lease.is_live(now),
+        app=app,
+        stall=None if app is None else _stall(spec, desired, app, progress, kafka, now),
+        barren_ends=len(loop.ends) if loop.is_over_limit(spec.limits.max_failed_starts) else 0,
+        last_seen_ends={} if progress is None else progress.latest_offsets,
+        now=now,
+    )
+
+
+def _topic(broker: KafkaFacts, topic: str) -> TopicFacts | None:
+    try:
+        return broker.topics([topic])[topic]
+    except MissingTopicError:
+        return None
+
+
+def _held(spec: TableSpec, role: Role, pipeline: str, places: Places, kafka: Kafka) -> HeldTable:
+    table = open_table(spec, places)
+    if not table.exists():
+        return HeldTable(spec.id, role, exists=False)
+    try:
+        entry = table.read_ledger().entry
+        if entry is not None:
+            check_owner(entry, pipeline, spec.id)
+    except LakeboundError as exc:
+        return _refused(spec, role, places, kafka, exc)
+    return HeldTable(spec.id, role) if entry is None else HeldTable(spec.id, role, coverage=entry.coverage, former=entry.former)
+
+
+def _refused(spec: TableSpec, role: Role, places: Places, kafka: Kafka, reason: LakeboundError) -> HeldTable:
+    try:
+        rebuilt = rebuild(open_table(spec, places), reason, kafka.ids)
+    except LakeboundError as exc:
+        return HeldTable(spec.id, role, refusal=str(exc))
+    return HeldTable(spec.id, role, refusal=str(reason), rebuilt=rebuilt)
+
+
+def _stall(
+    spec: PipelineSpec, desired: Desired, app: Submission, progress: Progress | None, kafka: Kafka, now: float
+) -> str | None:
+    """Return why the application counts as stalled, from one look: its own last commit stands for a first one."""
+    found = stall(spec.thresholds, desired.freshness or spec.freshness, app, progress, _view(progress, kafka, now), now)
+    return None if found is None else found.reason
+
+
+def _view(progress: Progress | None, kafka: Kafka, now: float) -> KafkaView:
+    if progress is None:
+        return KafkaView()
+    waiting = 0
+    for topic, facts in kafka.topics.items():
+        marks = progress.high_water_marks.get(topic, {})
+        waiting += sum(max(0, end - marks.get(p, end)) for p, end in facts.latest.items()) if facts else 0
+    since = progress.last_commit_at or progress.started_at
+    return KafkaView(since if waiting else None, progress.high_water_marks, waiting)
