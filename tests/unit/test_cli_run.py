@@ -7,29 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import yaml
+from tests.streams import FAKE_APPS, settings_fixture  # noqa: F401
 
 from lakebound.control import ControlFolder, write_json
-from lakebound.control_plane import living_submission, stop_streams
+from lakebound.control_plane import living_submission
 from lakebound.desired import change_desired, read_desired
 from lakebound.embedded.processes import wait_until
 from lakebound.progress import read_outcome, read_progress
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 from lakebound.submission import process_is_alive, read_submission
 
-FAKE_APPS = Path(__file__).parents[1] / "airflow" / "apps"
-ORDERS = {
-    "pipeline": "orders",
-    "topics": ["orders"],
-    "connection": {"bootstrap_servers": "127.0.0.1:1"},
-    "value": {"format": "bytes"},
-    "freshness": "500ms",
-    "tables": [{"format": "delta", "name": "lake.orders"}],
-}
 # `lakebound run`, but the application is started by Python instead of spark-submit.
 COMMAND = f"""
 import sys
@@ -43,17 +32,6 @@ submit.spark_submit_command = command
 app(["run", *sys.argv[1:]])
 """
 DEADLINE_SECONDS = 60.0
-
-
-@pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    monkeypatch.setenv("LAKEBOUND_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LAKEBOUND_PIPELINES", str(tmp_path / "pipelines"))
-    (tmp_path / "pipelines").mkdir()
-    (tmp_path / "pipelines" / "orders.yaml").write_text(yaml.safe_dump(ORDERS))
-    found = load_settings()
-    yield found
-    stop_streams(found, deadline_seconds=5)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
+from tests.streams import ORDERS
 
 from lakebound.control import ControlFolder
 from lakebound.desired import Desired, change_desired
@@ -20,15 +21,7 @@ from lakebound.status import PipelineFacts, pipeline_statuses, status_of
 from lakebound.submission import Submission, write_submission
 
 NOW = 1_000_000.0
-BODY = {
-    "pipeline": "orders",
-    "topics": ["orders"],
-    "connection": {"bootstrap_servers": "127.0.0.1:1"},
-    "value": {"format": "bytes"},
-    "freshness": "500ms",
-    "tables": [{"format": "delta", "name": "lake.orders"}],
-}
-SPEC = PipelineSpec.model_validate(BODY)
+SPEC = PipelineSpec.model_validate(ORDERS)
 APP = Submission(app_id="orders-g0-1", submitted_at=NOW - 100, log=Path("/logs/orders.log"), source_hash="new")
 PROGRESS = Progress(
     pipeline="orders",
@@ -118,7 +111,7 @@ def test_nothing_ever_ran() -> None:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     (tmp_path / "pipelines").mkdir()
-    (tmp_path / "pipelines" / "orders.yaml").write_text(yaml.safe_dump(BODY))
+    (tmp_path / "pipelines" / "orders.yaml").write_text(yaml.safe_dump(ORDERS))
     return replace(load_settings({}), home=tmp_path / "home", pipelines=tmp_path / "pipelines")
 
 
