@@ -22,24 +22,28 @@ _NOT_INHERITED = re.compile(r"^_?AIRFLOW_|^__AIRFLOW|^PYTHONASYNCIODEBUG$|^SPARK
 _REDACTION = r"(?i)secret|password|passwd|token|jaas|sasl|access[.]?key"
 
 
-def spark_submit_command(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> list[str]:
+def spark_submit_command(
+    run_spec: RunSpec, settings: Settings, *, ui_port: int = 0, application: str = APPLICATION
+) -> list[str]:
     """Return the command that starts the application.
 
     Args:
         run_spec: The application's orders; its JSON is the application's only argument.
         settings: This machine's places.
         ui_port: Where the Spark UI shall listen; 0 lets the kernel choose.
+        application: Name of the entry point in ``settings.apps``.
     """
-    return [str(Path(sys.executable).parent / "spark-submit"), *submit_arguments(run_spec, settings, ui_port=ui_port)]
+    arguments = submit_arguments(run_spec, settings, ui_port=ui_port, application=application)
+    return [str(Path(sys.executable).parent / "spark-submit"), *arguments]
 
 
-def submit_arguments(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> list[str]:
+def submit_arguments(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0, application: str = APPLICATION) -> list[str]:
     """Return the arguments of SparkSubmit: options, application, and the application's own argument."""
     options = ["--master", settings.spark_master, "--name", app_name(run_spec.app_id), "--driver-memory", DRIVER_MEMORY]
     for key, value in sorted(spark_conf(run_spec, settings, ui_port=ui_port).items()):
         options += ["--conf", f"{key}={value}"]
     orders = run_spec.model_dump_json(by_alias=True)
-    return [*options, str(settings.apps / APPLICATION), "--run-spec", orders]
+    return [*options, str(settings.apps / application), "--run-spec", orders]
 
 
 def app_name(app_id: str) -> str:

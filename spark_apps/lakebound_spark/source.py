@@ -1,4 +1,4 @@
-"""The Kafka source: options of a stream that reads from exact offsets."""
+"""The Kafka source: a stream that reads from exact offsets, and a range of offsets that is read once."""
 
 from __future__ import annotations
 
@@ -46,16 +46,43 @@ def stream_options(spec: PipelineSpec, start: StartingOffsets) -> dict[str, str]
         start: An offset for every partition that there is; Spark refuses a list with one missing.
     """
     return {
-        **connection_options(spec.connection),
+        **_reader_options(spec),
         "subscribe": ",".join(spec.topics),
-        "startingOffsets": json.dumps({t: {str(p): o for p, o in ps.items()} for t, ps in start.items()}),
+        "startingOffsets": _json(start),
+        "maxOffsetsPerTrigger": str(spec.limits.max_records_per_batch),
+        "kafka.fetch.max.wait.ms": "50",
+    }
+
+
+def range_options(spec: PipelineSpec, start: StartingOffsets, end: StartingOffsets) -> dict[str, str]:
+    """Return all options of a read from ``start`` up to but without ``end``, in the partitions that these name."""
+    assigned = {topic: sorted(partitions) for topic, partitions in start.items()}
+    return {
+        **_reader_options(spec),
+        "assign": json.dumps(assigned),
+        "startingOffsets": _json(start),
+        "endingOffsets": _json(end),
+    }
+
+
+def read_stream(session: SparkSession, spec: PipelineSpec, start: StartingOffsets) -> DataFrame:
+    """Return the streaming DataFrame with Kafka's own columns."""
+    return session.readStream.format("kafka").options(**stream_options(spec, start)).load()
+
+
+def read_range(session: SparkSession, spec: PipelineSpec, start: StartingOffsets, end: StartingOffsets) -> DataFrame:
+    """Return the records from ``start`` up to but without ``end`` with Kafka's own columns."""
+    return session.read.format("kafka").options(**range_options(spec, start, end)).load()
+
+
+def _reader_options(spec: PipelineSpec) -> dict[str, str]:
+    return {
+        **connection_options(spec.connection),
         "failOnDataLoss": "true",
         "groupIdPrefix": f"lakebound-{spec.pipeline}",
-        "maxOffsetsPerTrigger": str(spec.limits.max_records_per_batch),
         "fetchOffset.numRetries": "1",
         "fetchOffset.retryIntervalMs": "50",
         "kafka.isolation.level": "read_committed",
-        "kafka.fetch.max.wait.ms": "50",
         "kafka.max.poll.records": "10000",
         # An outage is to be noticed and named within seconds, then waited out (lakebound_spark.application).
         "kafka.default.api.timeout.ms": "15000",
@@ -63,6 +90,5 @@ def stream_options(spec: PipelineSpec, start: StartingOffsets) -> dict[str, str]
     }
 
 
-def read_stream(session: SparkSession, spec: PipelineSpec, start: StartingOffsets) -> DataFrame:
-    """Return the streaming DataFrame with Kafka's own columns."""
-    return session.readStream.format("kafka").options(**stream_options(spec, start)).load()
+def _json(offsets: StartingOffsets) -> str:
+    return json.dumps({t: {str(p): offset for p, offset in partitions.items()} for t, partitions in offsets.items()})

@@ -35,12 +35,13 @@ class Counts:
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes: what every commit of this application has in common."""
+    """Who writes: what every commit of this application has in common. ``kind`` is that of its batches."""
 
     pipeline: str
     epoch: int
     check_lease: Callable[[], None]
     attempts: int
+    kind: Literal["land", "replay"] = "land"
 
 
 @dataclass
@@ -83,7 +84,7 @@ class Target:
         counts: Counts,
         files: list[DataFile],
         *,
-        kind: Literal["open", "land"] = "land",
+        kind: Literal["open"] | None = None,
         batch: int | None = None,
         lane: Literal["driver", "cluster"] | None = None,
         timestamps_ms: tuple[int, int] | None = None,
@@ -97,7 +98,7 @@ class Target:
         """
         counts = counts.plus(self.pending_counts)
         draft = Entry(
-            kind=kind,
+            kind=kind or writer.kind,
             pipeline=writer.pipeline,
             epoch=writer.epoch,
             commit=new_commit_id(),

@@ -1,0 +1,188 @@
+"""``lakebound replay``: land what the tables lack of a range below their high-water marks, beside the stream or without it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakebound.cli.output import Json, number, print_json, print_rows, say
+from lakebound.cli.signals import on_stop_signals
+
+if TYPE_CHECKING:
+    from lakebound.replay.orders import ReplayOrders, ReplayResult
+    from lakebound.replay.plan import ReplayPlan
+    from lakebound.settings import Settings
+    from lakebound.spec import PipelineSpec
+    from lakebound.submission import Submission
+
+BY = "lakebound replay"
+POLL_SECONDS = 0.2
+_BOUND = 'earliest, latest, a time (2026-11-20T14:05, UTC) or offsets ({"topic": {"0": 100}}).'
+
+From = Annotated[str | None, typer.Option("--from", help=f"First offset: {_BOUND} Needed without --missing.")]
+To = Annotated[str, typer.Option("--to", help=f"The offset after the last one: {_BOUND}")]
+Missing = Annotated[
+    bool, typer.Option("--missing", help="Only what `prove --deep` finds missing; rows that are gone are landed again, too.")
+]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what it would do, and end.")]
+
+
+def replay(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    start: From = None,
+    end: To = "latest",
+    missing: Missing = False,
+    plan_only: PlanOnly = False,
+    json: Json = False,
+) -> None:
+    """Land what the tables lack of a range, with the pipeline's own transform. Exit code 0 when all of it is landed.
+
+    It may run beside the stream. What a table holds already is skipped, so it can be repeated; what lies at or above the lowest
+    high-water mark is left to the stream. Ctrl-C ends it after the batch in flight, a second one at once.
+    """
+    from lakebound.load import load_pipeline
+    from lakebound.replay.bounds import FIRST, parse_bound
+    from lakebound.replay.prepare import prepare
+    from lakebound.settings import load_settings
+
+    if start is None and not missing:
+        raise typer.BadParameter("give a place in Kafka, or --missing", param_hint="--from")
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    first = FIRST if start is None else parse_bound("--from", start)
+    if missing:
+        say(f"replay: proving the rows of {len(spec.tables) + 1} tables against {', '.join(spec.topics)}")
+    plan = prepare(spec, settings, first, parse_bound("--to", end), missing=missing)
+    if plan_only:
+        _show(plan, json=json)
+        return
+    if not json:
+        _show(plan, json=False)
+    plan.check()
+    result = _run(spec, settings, plan) if plan.chunks else None
+    if json:
+        print_json({"plan": plan.model_dump(mode="json"), "result": result.model_dump(mode="json") if result else None})
+    elif result is not None:
+        _print_result(result)
+    raise typer.Exit(0 if result is None or result.state == "completed" else 1)
+
+
+def _show(plan: ReplayPlan, *, json: bool) -> None:
+    if json:
+        print_json(plan.model_dump(mode="json"))
+        return
+    from lakebound.ledger import count
+    from lakebound.replay.plan import describe
+
+    headers = ("TABLE", "LANDS", "HELD ALREADY", "TAKEN BACK FIRST", "RANGES")
+    rows = [
+        (s.table, number(count(s.lands)), number(s.covered), number(count(s.takes_back)), describe(s.lands))
+        for s in plan.tables
+    ]
+    print_rows(headers, rows, right=headers[1:4])
+    for topic, partitions in plan.kafka.items():
+        held = ", ".join(f"{partition} [{first}, {end})" for partition, (first, end) in partitions.items())
+        typer.echo(f"Kafka has of {topic}: {held}")
+    if count(plan.left_to_stream):
+        typer.echo(f"left to the stream, {count(plan.left_to_stream):,} offsets: {describe(plan.left_to_stream)}")
+    if count(plan.gone):
+        typer.echo(f"gone from Kafka, {count(plan.gone):,} offsets: {describe(plan.gone)}")
+    for note in plan.notes:
+        typer.echo(f"note: {note}")
+    batches = "1 batch" if plan.chunks == 1 else f"{plan.chunks} batches"
+    typer.echo(f"pipeline {plan.pipeline}: {count(plan.wanted):,} offsets to read, in {batches}")
+
+
+def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResult:
+    from lakebound.control import ControlFolder
+    from lakebound.desired import read_desired
+    from lakebound.errors import HeldError
+    from lakebound.replay.alone import take_back_alone
+    from lakebound.replay.orders import ReplayResult, read_result, replay_orders
+    from lakebound.submission import app_id_for
+
+    desired = read_desired(ControlFolder(settings.home, spec.pipeline))
+    if desired.state == "held":
+        raise HeldError(spec.pipeline, desired.reason)
+    if plan.takes_back:
+        for table, offsets in take_back_alone(spec, settings, plan, by=BY).items():
+            say(f"replay: {table}: taken back {offsets:,} offsets that no row stands for")
+    app_id = f"replay-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
+    orders = replay_orders(spec, settings, plan.wanted, app_id)
+    process, submission = _start(orders, settings)
+    say(f"replay: {app_id}; its log: {submission.log}; Ctrl-C ends it after the batch in flight")
+    code = _follow(process, orders, submission)
+    result = read_result(orders.control, app_id) or ReplayResult(app_id=app_id)
+    if result.state != "running":
+        return result
+    reason = f"it died (exit code {code}); its log: {submission.log}; run the command again, what is landed is skipped"
+    return result.model_copy(update={"state": "failed", "reason": reason})
+
+
+def _start(orders: ReplayOrders, settings: Settings) -> tuple[subprocess.Popen[bytes], Submission]:
+    """Start the application in a session of its own, so that Ctrl-C reaches this command only.
+
+    Raises:
+        SubmitFailedError: It cannot be started.
+    """
+    import psutil
+
+    from lakebound.errors import SubmitFailedError
+    from lakebound.replay.orders import APPLICATION
+    from lakebound.submission import Submission
+    from lakebound.submit import spark_environment, spark_submit_command
+
+    log = orders.control.log(orders.app_id)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = spark_submit_command(orders, settings, application=APPLICATION)
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+    try:
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                command, stdout=output, cwd=log.parent, env=spark_environment(settings), start_new_session=True, **streams
+            )
+    except OSError as exc:
+        raise SubmitFailedError(orders.spec.pipeline, f"{command[0]}: {exc.strerror}") from exc
+    started_at = psutil.Process(process.pid).create_time()
+    return process, Submission(app_id=orders.app_id, pid=process.pid, pid_started_at=started_at, log=log)
+
+
+def _follow(process: subprocess.Popen[bytes], orders: ReplayOrders, submission: Submission) -> int:
+    """Say how far it is until it has ended; return its exit code."""
+    from lakebound.control_plane import kill_leftovers
+    from lakebound.desired import request_stop
+    from lakebound.replay.orders import read_result
+
+    asked, done, told = 0, 0, 0
+
+    def ask(requests: int) -> None:
+        nonlocal asked
+        asked = requests
+
+    with on_stop_signals(ask):
+        while (code := process.poll()) is None:
+            result = read_result(orders.control, orders.app_id)
+            if result is not None and result.chunks_done > told:
+                told = result.chunks_done
+                say(f"replay: batch {told} of {result.chunks}; {result.read:,} records read")
+            if asked > done:
+                done += 1
+                if done == 1:
+                    say("replay: ending after this batch; Ctrl-C again kills it (what is landed stays)")
+                    request_stop(orders.control, orders.app_id, reason="Ctrl-C", by=BY)
+                else:
+                    kill_leftovers(submission)
+            time.sleep(POLL_SECONDS)
+    return code
+
+
+def _print_result(result: ReplayResult) -> None:
+    rows = [(table, number(landed.commits), number(landed.rows)) for table, landed in result.tables.items()]
+    if rows:
+        print_rows(("TABLE", "COMMITS", "ROWS"), rows, right=("COMMITS", "ROWS"))
+    counts = f"read {result.read:,} records: landed {result.landed:,}, filtered {result.filtered:,}"
+    typer.echo(f"{result.state}: {result.reason}; {counts}, quarantined {result.quarantined:,}")
