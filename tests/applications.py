@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from lakebound.desired import request_stop
+from lakebound.desired import change_desired, request_stop
 from lakebound.lease import read_lease
 from lakebound.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.run_spec import RunSpec
@@ -184,6 +184,11 @@ class Applications:
         """Kill whatever still runs."""
         for application in self._started:
             application.kill()
+
+
+def go_on(pipeline: Pipeline) -> None:
+    """Say as a person would that it may be started again, however often it was killed before it landed anything."""
+    change_desired(pipeline.control, "running", reason="killed on purpose", by="test")
 
 
 @contextmanager

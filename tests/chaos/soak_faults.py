@@ -17,7 +17,7 @@ import psutil
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
-from tests.applications import Applications, RunningApplication
+from tests.applications import Applications, RunningApplication, go_on
 from tests.foreign_hands import foreign_iceberg
 from tests.pipelines import LANES, Pipeline
 from tests.producing import wait_until
@@ -49,6 +49,7 @@ class World:
     def restart(self) -> None:
         """Start the next application, as Airflow would; lanes in turn."""
         self.starts += 1
+        go_on(self.pipeline)
         self.app = self.starter.start(self.pipeline.with_lane(LANES[self.starts % 2]))
 
     def ensure_app(self) -> None:

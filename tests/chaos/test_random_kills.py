@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.applications import applications
+from tests.applications import applications, go_on
 from tests.conftest import TopicMaker
 from tests.journal import Journal
 from tests.pipelines import LANES, assert_exactly_once, make_pipeline
@@ -38,6 +38,7 @@ def test_random_kills_under_load_lose_nothing_and_double_nothing(tmp_path: Path,
                 # Not a wait for luck: the moment of the kill is what is random here.
                 time.sleep(dice.uniform(0, LONGEST_LIFE_SECONDS / (1 if while_starting else 2)))
                 application.kill()
+                go_on(pipeline)
         last = starter.start(pipeline)
         last.wait_landed(journal.ends(), 240)
         assert last.stop().verdict == "stopped", last
