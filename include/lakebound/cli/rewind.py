@@ -1,0 +1,103 @@
+"""``lakebound rewind``: put tables back to a time, and have the stream start again from there."""
+
+from __future__ import annotations
+
+import getpass
+import shlex
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.output import Json, print_json, say
+
+if TYPE_CHECKING:
+    from lakebound.incidents import Incident
+    from lakebound.proof import Proof
+    from lakebound.recovery.plan import Plan
+    from lakebound.recovery.rewind_facts import RewindRequest
+
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME", help="ISO 8601, UTC where it names no zone; or such as '10m ago'."),
+]
+OneTable = Annotated[str | None, typer.Option("--table", help="Only this table, by name or by format:name.")]
+Undo = Annotated[bool, typer.Option("--undo", help="Bring back what the last rewind left.")]
+Apply = Annotated[str | None, typer.Option("--apply", metavar="HASH", help="Apply the plan with this hash.")]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approved it; default: this user.")]
+
+
+def rewind(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    to: To = None,
+    table: OneTable = None,
+    undo: Undo = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show the plan; the default.")] = False,
+    apply: Apply = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Put tables and quarantine back to their last version at or before a time; the stream reads again from there.
+
+    A plan writes nothing: it says what goes, what is read again and until when it can be undone. It is applied only while
+    what it stands on holds. Exit code 1 when it was refused, or when the proof does not hold afterwards.
+    """
+    from lakebound.load import load_pipeline
+    from lakebound.prove import prove
+    from lakebound.recovery.rewind_apply import apply_rewind
+    from lakebound.recovery.rewind_facts import make_plan
+    from lakebound.run_spec import places_of
+    from lakebound.settings import load_settings
+
+    request = _request(to, table, undo=undo)
+    if plan and apply is not None:
+        raise typer.BadParameter("give --plan or --apply HASH", param_hint="--plan")
+    settings = load_settings()
+    spec, places = load_pipeline(pipeline, settings), places_of(settings)
+    if apply is None:
+        _print_plan(make_plan(spec, places, request).plan, request, json=json)
+        return
+    say(f"rewind: applying plan {apply}: the pipeline is held meanwhile")
+    incident = apply_rewind(spec, places, request, apply, by=by or getpass.getuser())
+    proof = prove(spec, places)
+    _print_applied(incident, proof, json=json)
+    raise typer.Exit(0 if proof.ok else 1)
+
+
+def _request(to: str | None, table: str | None, *, undo: bool) -> RewindRequest:
+    from lakebound.moments import parse_past
+    from lakebound.recovery.rewind_facts import RewindRequest
+
+    if undo == (to is not None):
+        raise typer.BadParameter("give either --to TIME or --undo", param_hint="--to")
+    return RewindRequest(None if to is None else parse_past(to, round(time.time() * 1000)), table)
+
+
+def _print_plan(plan: Plan, request: RewindRequest, *, json: bool) -> None:
+    if json:
+        print_json({**plan.model_dump(mode="json"), "hash": plan.hash, "apply": _command(plan, request)})
+        return
+    typer.echo(plan.markdown())
+    typer.echo(f"\nTo apply it: {_command(plan, request)}")
+
+
+def _command(plan: Plan, request: RewindRequest) -> str:
+    """Return the command that applies the plan, with the time in full: what was ``10m ago`` has moved on by then."""
+    words = ["lakebound", "rewind", plan.pipeline]
+    if request.to_ms is None:
+        words.append("--undo")
+    else:
+        words += ["--to", datetime.fromtimestamp(request.to_ms / 1000, UTC).isoformat()]
+    if request.table is not None:
+        words += ["--table", request.table]
+    return shlex.join([*words, "--apply", plan.hash])
+
+
+def _print_applied(incident: Incident, proof: Proof, *, json: bool) -> None:
+    if json:
+        print_json({"incident": incident.model_dump(mode="json"), "proof": proof.model_dump(mode="json")})
+        return
+    for done in incident.facts["tables"]:
+        typer.echo(f"{done['table']}: version {done['restored']} is back, as version {done['as']}")
+    typer.echo(f"{incident.outcome}; recorded as incident {incident.id}; {proof.sentence}")
