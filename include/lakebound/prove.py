@@ -80,7 +80,8 @@ def _read_ledger(table: Table, role: Role) -> TableFacts:
         view = table.read_ledger()
         if view.entry is None:
             return facts
-        return replace(facts, source="entry", coverage=view.coverage, entries=tuple(table.entries()))
+        entries = tuple(table.entries())
+        return replace(facts, source="entry", coverage=view.coverage, former=view.entry.former, entries=entries)
     except NoLedgerError as exc:
         return _reconstructed(table, facts, exc)
     except LakeboundError as exc:

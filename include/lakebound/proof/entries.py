@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lakebound.ledger import Entry, count, high_water_marks
 from lakebound.offsets import gaps
 from lakebound.proof.facts import TableFacts
-from lakebound.proof.history import History, Overlaps, difference, ranges_of, spans_of, union
+from lakebound.proof.history import History, Overlaps, difference, given_up, ranges_of, spans_of, union
 from lakebound.proof.result import Found, Ranges, TableProof, describe, found
 from lakebound.tables import CommittedEntry
 
@@ -17,17 +17,19 @@ MAX_NAMED = 20
 
 def judge_entries(facts: TableFacts, history: History, overlaps: Overlaps, pipeline: str) -> TableProof:
     """Return what the entries of a table say of themselves."""
+    lost = found(ranges_of(given_up(history)))
     proof = TableProof(
         table=facts.table,
         role=facts.role,
         source=facts.source,
         high_water_marks=high_water_marks(facts.coverage),
+        skipped=lost,
         records=sum(committed.entry.landed for committed in history.standing),
         rows=sum(committed.entry.rows for committed in history.standing),
         filtered=sum(committed.entry.filtered for committed in history.standing),
         quarantined=sum(committed.entry.quarantined for committed in history.standing),
         problems=tuple(named(_contradictions(history.recent, pipeline))),
-        notes=tuple(_limits(history)),
+        notes=(*_limits(history), *([f"lost by decision, as a skip entry says: {lost}"] if lost else [])),
     )
     if overlaps.found:
         pairs = (f"{left} and {right}" for left, right in overlaps.versions)

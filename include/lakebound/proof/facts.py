@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebound.ledger import Offsets
+from lakebound.ledger import Offsets, TopicOffsets
 from lakebound.tables import CommittedEntry
 
 OffsetArray = npt.NDArray[np.int64]
@@ -34,6 +35,7 @@ class TableFacts:
         later_coverage: Read after the rows: what a running stream landed meanwhile is in it.
         error: Why the table could not be read.
         exists: Whether there is such a table.
+        former: Of earlier incarnations of recreated topics, as the counting entry says it.
     """
 
     table: str
@@ -45,3 +47,4 @@ class TableFacts:
     later_coverage: Offsets = field(default_factory=dict)
     error: str | None = None
     exists: bool = True
+    former: Mapping[str, tuple[TopicOffsets, ...]] = field(default_factory=dict)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakebound.ledger import Offsets, common, count, missing
+from lakebound.ledger import Offsets, TopicOffsets, count, missing
 from lakebound.offsets import Interval, Intervals, merge
 from lakebound.proof.result import Found, Ranges, found
 from lakebound.tables import CommittedEntry
@@ -15,6 +15,10 @@ Key = tuple[str, str, int]
 
 Spans = dict[Key, Intervals]
 """Merged intervals that hold at least one offset each: marks are left out."""
+
+
+Former = Mapping[str, tuple[TopicOffsets, ...]]
+"""Per topic the coverage of its earlier incarnations."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def trace(entries: Sequence[CommittedEntry], coverage: Offsets) -> History:
     if reset is not None:
         older = deciding[reset + 1 :]
         base = deciding[reset].entry.coverage
-        earlier = _left_standing(older, base)
+        earlier = _left_standing(older, held_spans(base, deciding[reset].entry.former))
         complete = not count(base) or _is_born(older)
         return History(tuple(reversed(deciding[:reset])), tuple(reversed(earlier)), base, is_complete=complete)
     oldest = deciding[-1].entry
@@ -71,6 +75,17 @@ def spans_of(offsets: Offsets) -> Spans:
             if solid:
                 spans[topic, held.topic_id, partition] = solid
     return spans
+
+
+def held_spans(coverage: Offsets, former: Former) -> Spans:
+    """Return the coverage together with that of earlier incarnations of its topics, whose rows are in the table, too."""
+    earlier = ({topic: held} for topic, incarnations in former.items() for held in incarnations)
+    return union([spans_of(coverage), *(spans_of(held) for held in earlier)])
+
+
+def given_up(history: History) -> Spans:
+    """Return the offsets that a person gave up as lost: the ranges of ``skip`` entries that stand."""
+    return union(spans_of(committed.entry.range) for committed in history.standing if committed.entry.kind == "skip")
 
 
 def union(many: Iterable[Spans]) -> Spans:
@@ -173,14 +188,16 @@ def _is_born(entries: Sequence[CommittedEntry]) -> bool:
     return bool(entries) and entries[-1].entry.kind == "genesis"
 
 
-def _left_standing(older: Sequence[CommittedEntry], base: Offsets) -> list[CommittedEntry]:
+def _left_standing(older: Sequence[CommittedEntry], held: Spans) -> list[CommittedEntry]:
     """Return those of the entries before a reset, newest first, that the reset has not undone."""
-    open_offsets, standing = base, []
+    left, standing = held, []
     for committed in older:
         entry = committed.entry
         if entry.kind == "reset":
-            open_offsets = common(open_offsets, entry.coverage)
-        elif count(entry.range) and not missing(entry.range, open_offsets):
+            left = difference(left, difference(left, held_spans(entry.coverage, entry.former)))
+            continue
+        own = spans_of(entry.range)
+        if own and not difference(own, left):
             standing.append(committed)
-            open_offsets = missing(open_offsets, entry.range)
+            left = difference(left, own)
     return standing

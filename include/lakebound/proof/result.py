@@ -67,6 +67,7 @@ class TableProof(_Frozen):
         duplicated: Surplus copies of rows, and offsets both landed and quarantined; by entries alone, what ``overlaps`` says.
         overlaps: Offsets in the ranges of more than one commit.
         gaps: Holes in the coverage.
+        skipped: Offsets that Kafka had deleted before they were landed and a person gave up: lost by decision, not missing.
         outside: Rows whose offsets the coverage does not hold, or which name another topic id, or no origin at all.
         surplus: Rows beyond those that the entry of their range counts.
         undecided: Offsets without a row whose entry is no longer kept: filtered or lost, nobody can tell.
@@ -88,6 +89,7 @@ class TableProof(_Frozen):
     duplicated: Found = Found()
     overlaps: Found = Found()
     gaps: Found = Found()
+    skipped: Found = Found()
     outside: Found = Found()
     surplus: Found = Found()
     undecided: Found = Found()
@@ -133,11 +135,18 @@ class Proof(_Frozen):
         """Sum over the tables."""
         return sum(table.duplicated.count for table in self.tables)
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def skipped(self) -> int:
+        """Sum over the tables."""
+        return sum(table.skipped.count for table in self.tables)
+
     @property
     def sentence(self) -> str:
         """One line that says it all."""
         landed = ", ".join(f"{table.table} {table.records}" for table in self.tables if table.role == "target")
         counts = f"landed {landed or 'nothing'}; missing {self.missing}, duplicated {self.duplicated}"
+        counts += f", lost by decision {self.skipped}" if self.skipped else ""
         if self.ok:
             return f"pipeline {self.pipeline}: proved by its {self.level}: {counts}"
         number = sum(len(table.problems) for table in self.tables)

@@ -10,7 +10,7 @@ from lakebound.ledger import Offsets
 from lakebound.offsets import Intervals
 from lakebound.proof.entries import named
 from lakebound.proof.facts import Readable, TableFacts
-from lakebound.proof.history import History, Spans, below, difference, ranges_of, spans_of, union
+from lakebound.proof.history import History, Spans, below, difference, held_spans, ranges_of, spans_of, union
 from lakebound.proof.offset_arrays import (
     Arrays,
     RowOffsets,
@@ -85,7 +85,7 @@ def judge_target_rows(
         involved: Versions of commits that overlap: what their counts say of their ranges is ambiguous.
         may_filter: Whether the pipeline can drop records; then offsets without a row and without an entry prove nothing.
     """
-    covered = spans_of(facts.coverage)
+    covered = held_spans(facts.coverage, facts.former)
     landed, bad, each = within(rows.records, covered), within(quarantine.records, covered), within(rows.rows, covered)
     decided = either(landed, bad)
     unaccounted = without(kafka.of(covered), decided)
@@ -115,7 +115,7 @@ def judge_quarantine_rows(
     proof: TableProof, facts: TableFacts, history: History, rows: RowOffsets, involved: frozenset[str]
 ) -> TableProof:
     """Return the proof of the quarantine with its rows judged: they are what its entries count, and where."""
-    covered = spans_of(facts.coverage)
+    covered = held_spans(facts.coverage, facts.former)
     held, each = within(rows.records, covered), within(rows.rows, covered)
     # Its ranges hold what the targets landed, too: only its counts say how many of these offsets are its own.
     evidence = Evidence(held, {}, lambda *_: 0)
@@ -150,7 +150,7 @@ def _judge_copies(
 ) -> TableProof:
     """Judge what is there too much: copies, rows outside of the coverage, rows that no entry counts."""
     # What a running stream landed after the ledger was read is not this proof's.
-    known = union([spans_of(facts.coverage), spans_of(facts.later_coverage)])
+    known = union([held_spans(facts.coverage, facts.former), spans_of(facts.later_coverage)])
     doubled = found_offsets(rows.doubled)
     outside = found_offsets(beyond(rows.rows, known))
     surplus = Found()
