@@ -9,9 +9,13 @@ import typer
 from lakebound import __version__
 from lakebound.cli.check import check, schema
 from lakebound.cli.doctor import doctor
+from lakebound.cli.incidents import incidents
 from lakebound.cli.output import OneSentence
 from lakebound.cli.produce import produce
 from lakebound.cli.prove import prove
+from lakebound.cli.recover import recover
+from lakebound.cli.replay import replay
+from lakebound.cli.rewind import rewind
 from lakebound.cli.run import run
 from lakebound.cli.services import demo, down, up
 from lakebound.cli.status import status
@@ -36,7 +40,11 @@ app.command(rich_help_panel=PIPELINES)(check)
 app.command(rich_help_panel=PIPELINES)(schema)
 app.command(rich_help_panel=PIPELINES)(status)
 app.command(rich_help_panel=PIPELINES)(run)
+app.command(rich_help_panel=PIPELINES)(replay)
 app.command(rich_help_panel=PIPELINES)(doctor)
+app.command(rich_help_panel=PIPELINES)(recover)
+app.command(rich_help_panel=PIPELINES)(rewind)
+app.command(rich_help_panel=PIPELINES)(incidents)
 app.command(rich_help_panel=LANDED)(prove)
 app.command(rich_help_panel=LANDED)(ledger)
 app.command(rich_help_panel=LANDED)(tables)
