@@ -129,6 +129,14 @@ class RunningApplication:
         assert lease is not None and lease.app_id == self.app_id
         os.kill(lease.pid, signal.SIGTERM)
 
+    def terminate_jvm(self) -> None:
+        """Send SIGTERM to the JVM alone, as an init process in a container does: the shell scripts became the JVM."""
+        os.kill(self.process.pid, signal.SIGTERM)
+
+    def terminate_group(self) -> None:
+        """Send SIGTERM to all of its processes at once."""
+        os.killpg(self.process.pid, signal.SIGTERM)
+
     def stop(self) -> Outcome:
         """Ask it to end gracefully by a stop marker and return its outcome."""
         write_archive(self.process.pid, self.jvm_options)

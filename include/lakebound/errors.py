@@ -161,6 +161,16 @@ class SubmitFailedError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r} could not be submitted: {reason}")
 
 
+class SparkDiedError(LakeboundError):
+    """The JVM that runs Spark is gone, and the Python beside it is left alone."""
+
+    def __init__(self, pipeline: str) -> None:
+        super().__init__(
+            f"Spark's JVM died under pipeline {pipeline!r}: killed, or out of memory (the end of the log says so); "
+            f"the next start goes on from the ledger"
+        )
+
+
 class ChecksumError(LakeboundError):
     """A downloaded jar is not the one that was recorded."""
 

@@ -23,6 +23,7 @@ from lakebound.errors import (
     NoLedgerError,
     OffsetBeyondEndError,
     RetentionPassedError,
+    SparkDiedError,
     TableMismatchError,
     TableRestoredError,
     TopicRecreatedError,
@@ -38,6 +39,7 @@ from lakebound.start_incident import start_incident
 from lakebound.starting import StartingOffsets
 from lakebound_spark.batch import BatchLander
 from lakebound_spark.decode import make_decoder
+from lakebound_spark.jvm import ParentWatch, obey_signals
 from lakebound_spark.opening import open_tables, reopen, start_offsets, take_lease
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.session import make_session
@@ -90,6 +92,7 @@ class Application:
     def __init__(self, run: RunSpec) -> None:
         self._run = run
         self._stop = StopSignal()
+        self._jvm = ParentWatch()
         self._facts = KafkaFacts(run.spec.connection)
         self._started_at = time.time()
         self._board = ProgressBoard(run, epoch=0)
@@ -98,7 +101,7 @@ class Application:
 
     def run(self) -> Outcome:
         """Run to the end and return how it ended; the outcome is also written to the pipeline's folder."""
-        self._obey_signals()
+        obey_signals(self._on_signal)
         lease: Lease | None = None
         signs: SignsOfLife | None = None
         error: BaseException | None = None
@@ -113,7 +116,8 @@ class Application:
             self._land(lease)
         except Exception as exc:
             log.exception("pipeline %s ended", self._run.spec.pipeline)
-            error = exc
+            died = not isinstance(exc, LakeboundError) and self._jvm.has_caused(exc)
+            error = SparkDiedError(self._run.spec.pipeline) if died else exc
         outcome = self._outcome(error)
         self._board.change(state="ended")
         if signs is not None:
@@ -148,15 +152,12 @@ class Application:
         log.warning("incident: %s", found.what)
         record_incident(self._run.control, "unclean_end", found.what, facts=found.facts, outcome="repaired itself")
 
-    def _obey_signals(self) -> None:
-        def on_signal(number: int, _: object) -> None:
-            self._stop.set("stopped", f"signal {signal.Signals(number).name}")
-
-        signal.signal(signal.SIGTERM, on_signal)
-        signal.signal(signal.SIGINT, on_signal)
+    def _on_signal(self, number: signal.Signals) -> None:
+        self._stop.set("stopped", f"signal {number.name}")
 
     def _land(self, lease: Lease) -> None:
         session = make_session(f"lakebound-{self._run.spec.pipeline}")
+        obey_signals(self._on_signal)
         try:
             self._board.change(spark_ui=session.sparkContext.uiWebUrl)
             facts = self._wait_for_kafka()
@@ -208,7 +209,7 @@ class Application:
                 raise
             except Exception as exc:
                 failures = 1 if stream.landed_batches > landed else failures + 1
-                if failures > _FRESH_STARTS and not _is_outage(exc):
+                if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _is_outage(exc)):
                     raise
                 log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, _first_line(exc))
             finally:
@@ -229,7 +230,7 @@ class Application:
             try:
                 facts = self._facts.topics(self._run.spec.topics)
             except BrokerUnavailableError as exc:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or self._jvm.is_dead():
                     raise
                 self._board.change(state="waiting", waiting_for=str(exc))
                 log.warning("waiting: %s", exc)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,22 @@ def test_goes_on_without_its_checkpoint_lets_nobody_disturb_it_and_stops_gracefu
     assert_exactly_once(pipeline, journal.before(ends))
 
 
+def test_sigterm_to_the_jvm_or_to_the_whole_group_stops_it_gracefully(
+    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
+) -> None:
+    name = topic("terminated")
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
+    for terminate in (RunningApplication.terminate_jvm, RunningApplication.terminate_group):
+        application = starter.start(pipeline)
+        with Load(producer, name, per_second=500):
+            application.wait_for(partial(_has_records, application, 500), 120, "load")
+            terminate(application)
+            outcome = application.ended()
+        assert (outcome.verdict, application.process.returncode) == ("stopped", 0), application
+        assert outcome.reason == "signal SIGTERM"
+        assert_exactly_once(pipeline, journal.before(pipeline.landed_ends()))
+
+
 def test_latest_is_the_first_start_only_and_a_bounded_run_ends_at_its_bound(
     tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
 ) -> None:
@@ -114,6 +131,10 @@ def test_missing_topic_is_named(tmp_path: Path, broker: Broker, topic: TopicMake
     assert (outcome.error_class, outcome.commits) == ("MissingTopicError", 0), application
     assert "'not-there' is not on the broker" in outcome.reason
     assert application.process.returncode == 1
+
+
+def _has_records(application: RunningApplication, count: int) -> bool:
+    return _records(application) > count
 
 
 def _records(application: RunningApplication) -> int:
