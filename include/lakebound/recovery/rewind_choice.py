@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lakebound.ledger import Offsets, common, count, missing
 from lakebound.tables import TableVersion
 
 _WITHOUT_ROWS = ("open", "carry")
@@ -47,25 +46,19 @@ def split_at(versions: Iterable[TableVersion], moment_ms: int) -> tuple[list[Tab
     return newer, None
 
 
-def with_bad_records(newer: Sequence[TableVersion], held: Offsets, targets: Sequence[Offsets]) -> TableVersion | None:
+def left_by_earlier_epochs(newer: Sequence[TableVersion], epoch: int) -> TableVersion | None:
     """Return the version that the quarantine must not fall behind, None where it may go back to that of the time.
 
-    A batch's bad records are committed before the tables commit their coverage of them, so at any time of one clock the
-    quarantine holds the bad records of all that the tables cover. Applications on machines whose clocks differ may have
-    stamped the commits otherwise; then the quarantine keeps what no table would read again. To keep more is harmless: it,
-    too, trims what it lands to what it does not hold.
+    An application commits a batch's bad records before the tables commit their coverage of them, so at any time of its clock
+    the quarantine holds the bad records of all that the tables cover. Two applications may have run on machines whose clocks
+    differ: where the tables go back to a version of the later one, everything of the earlier one stays in them, and must stay
+    in the quarantine, whatever time it was stamped with.
 
     Args:
         newer: Versions of the quarantine after the time, newest first.
-        held: What the quarantine covered at the time.
-        targets: The coverages to which the tables go back.
+        epoch: The highest of the entries that count at the versions to which the tables go back.
     """
-    orphaned = [missing(coverage, held) for coverage in targets]
-    for version in newer:
-        entry = version.entry
-        if entry is not None and entry.quarantined and any(count(common(rest, entry.range)) for rest in orphaned):
-            return version
-    return None
+    return next((version for version in newer if version.entry is not None and version.entry.epoch < epoch), None)
 
 
 def last_rewind(versions: Iterable[TableVersion]) -> LastRewind | None:

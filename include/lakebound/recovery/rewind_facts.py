@@ -13,7 +13,7 @@ from lakebound.moments import in_utc
 from lakebound.prove import table_id
 from lakebound.recovery.plan import Plan, PlanRefusedError
 from lakebound.recovery.rewind import RewindAction, RewindFacts, RewoundTable, plan_rewind
-from lakebound.recovery.rewind_choice import LastRewind, last_rewind, split_at, with_bad_records
+from lakebound.recovery.rewind_choice import LastRewind, last_rewind, left_by_earlier_epochs, split_at
 from lakebound.recovery.rewind_rate import landing_rate
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
@@ -134,9 +134,8 @@ def _at(subject: _Subject, moment_ms: int) -> tuple[list[RewoundTable], RewoundT
     if subject.quarantine is None:
         return targets, None
     newer, version = _split(subject, subject.quarantine, moment_ms)
-    quarantine = _rewound(subject, subject.quarantine, version)
-    needed = with_bad_records(newer, quarantine.reset_coverage, [target.reset_coverage for target in targets])
-    return targets, quarantine if needed is None else _rewound(subject, subject.quarantine, needed)
+    epoch = max((target.past.entry.epoch for target in targets if target.past.entry), default=0)
+    return targets, _rewound(subject, subject.quarantine, left_by_earlier_epochs(newer, epoch) or version)
 
 
 def _split(subject: _Subject, table: Table, moment_ms: int) -> tuple[list[TableVersion], TableVersion]:
