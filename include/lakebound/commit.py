@@ -12,6 +12,7 @@ from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_aft
 
 from lakebound import faults, ledger
 from lakebound.errors import (
+    BadEntryError,
     BatchOverlapError,
     CommitUnknownError,
     LakeboundError,
@@ -145,11 +146,14 @@ def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) 
 
 def _own_commit(table: Table, before: LedgerView, draft: Entry) -> CommittedEntry | None:
     """Return the commit of this very draft, if it is among the table's entries since ``before``."""
-    for committed in table.entries():
-        if committed.entry.commit == draft.commit:
-            return committed
-        if committed.version == before.version:
-            return None
+    try:
+        for committed in table.entries():
+            if committed.entry.commit == draft.commit:
+                return committed
+            if committed.version == before.version:
+                return None
+    except BadEntryError:
+        return None  # only a reset is committed on top of one, and would have been found before it
     return None
 
 

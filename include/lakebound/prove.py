@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lakebound.errors import LakeboundError, MissingTopicError, NoLedgerError, UnknownTableError
+from lakebound.errors import BadEntryError, LakeboundError, MissingTopicError, NoLedgerError, UnknownTableError
 from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.ledger import Offsets
 from lakebound.offsets import Interval
@@ -15,7 +15,7 @@ from lakebound.proof.judgement import hull
 from lakebound.readable_offsets import read_offsets
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec
-from lakebound.tables import Table, open_table
+from lakebound.tables import CommittedEntry, Table, open_table
 
 _READINGS = 3
 
@@ -80,12 +80,23 @@ def _read_ledger(table: Table, role: Role) -> TableFacts:
         view = table.read_ledger()
         if view.entry is None:
             return facts
-        entries = tuple(table.entries())
+        entries = _readable_entries(table)
         return replace(facts, source="entry", coverage=view.coverage, former=view.entry.former, entries=entries)
     except NoLedgerError as exc:
         return _reconstructed(table, facts, exc)
     except LakeboundError as exc:
         return replace(facts, error=str(exc))
+
+
+def _readable_entries(table: Table) -> tuple[CommittedEntry, ...]:
+    """Return the entries newest first, down to the birth or to one that cannot be read, which a reset has replaced."""
+    found: list[CommittedEntry] = []
+    try:
+        for committed in table.entries():
+            found.append(committed)
+    except BadEntryError:
+        return tuple(found)
+    return tuple(found)
 
 
 def _reconstructed(table: Table, facts: TableFacts, reason: NoLedgerError) -> TableFacts:

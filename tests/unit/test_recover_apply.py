@@ -20,7 +20,7 @@ from lakebound.control import ControlFolder, write_json
 from lakebound.control_plane import living_submission
 from lakebound.crash_loop import CrashLoop, read_crash_loop, write_crash_loop
 from lakebound.desired import Desired, change_desired, read_desired
-from lakebound.errors import BrokerUnavailableError, LakeboundError, LeaseLostError, MissingTopicError
+from lakebound.errors import BadEntryError, BrokerUnavailableError, LakeboundError, LeaseLostError, MissingTopicError
 from lakebound.incidents import read_incidents
 from lakebound.kafka import TopicFacts
 from lakebound.lease import acquire, read_lease
@@ -162,6 +162,32 @@ def test_a_table_without_entries_is_rebased_on_its_rows(case: Case, damaged: Tab
     assert case.kinds(damaged) == ["reset"]
     case.land(damaged, 30, 40)
     assert landed_offsets(open_table(damaged, case.at)) == list(range(40))
+
+
+@pytest.mark.parametrize("damaged", [DELTA, ICEBERG], ids=["delta", "iceberg"])
+def test_a_table_whose_newest_entry_cannot_be_read_is_rebased_on_its_rows(case: Case, damaged: TableSpec) -> None:
+    table = open_table(damaged, case.at)
+    view = table.read_ledger()
+    assert view.entry is not None
+    table.commit([], view.entry.model_copy(update={"kind": "nonsense", "commit": new_commit_id()}))
+    with pytest.raises(BadEntryError):
+        open_table(damaged, case.at).read_ledger()
+    case.apply("rebase", case.plan("rebase"))
+    assert open_table(damaged, case.at).read_ledger().coverage == offsets(0, 30)
+    case.land(damaged, 30, 40)
+    assert landed_offsets(open_table(damaged, case.at)) == list(range(40))
+
+
+@pytest.mark.parametrize("damaged", [DELTA, ICEBERG], ids=["delta", "iceberg"])
+def test_a_table_of_which_only_an_older_entry_was_carried_on_is_rebased_on_its_rows(case: Case, damaged: TableSpec) -> None:
+    entries = list(open_table(damaged, case.at).entries())
+    forget_entries(damaged, case.at)
+    table = open_table(damaged, case.at)
+    table.read_ledger(to_reset=True)
+    table.commit([], entries[1].entry.model_copy(update={"kind": "carry", "commit": new_commit_id()}))
+    assert open_table(damaged, case.at).read_ledger().coverage == offsets(0, 20)
+    case.apply("rebase", case.plan("rebase"))
+    assert open_table(damaged, case.at).read_ledger().coverage == offsets(0, 30)
 
 
 def test_rows_of_two_incarnations_are_told_apart_without_any_entry(case: Case) -> None:

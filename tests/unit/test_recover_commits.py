@@ -47,11 +47,11 @@ def app(spec: TableSpec, at: Places) -> Lander:
 def reset(table: Table, coverage: Offsets, *, epoch: int, pipeline: str = PIPELINE, former: Offsets | None = None) -> Committed:
     """Commit a ``reset`` with this coverage."""
     earlier = {topic: (held,) for topic, held in (former or {}).items()}
-    draft = Entry(
-        kind="reset", pipeline=pipeline, epoch=epoch, commit=new_commit_id(), coverage=coverage, former=earlier
-    )
+    draft = Entry(kind="reset", pipeline=pipeline, epoch=epoch, commit=new_commit_id(), coverage=coverage, former=earlier)
     view = table.read_ledger(to_reset=True)
-    return commit_entry(table, view, [], draft, own_epoch=epoch, check_lease=lambda: None, attempts=3, on_commit_wait=lambda _: None)
+    return commit_entry(
+        table, view, [], draft, own_epoch=epoch, check_lease=lambda: None, attempts=3, on_commit_wait=lambda _: None
+    )
 
 
 def version_of(app: Lander, end: int) -> str:

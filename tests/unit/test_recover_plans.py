@@ -96,6 +96,14 @@ class TestAcceptLoss:
         assert "orders partition 1: [50, 70)" in text(plan)
         assert plan.steps[-1].detail == {"want": "running"}
 
+    def test_holes_and_partitions_that_were_never_seen_are_lost_up_to_the_earliest_offset(self) -> None:
+        pieces = {"orders": TopicOffsets(topic_id=OLD, partitions={0: ((5, 20), (30, 40), (95, 100)), 1: ((70, 70),)})}
+        facts = replace(
+            HEALTHY, tables=(replace(DELTA, coverage=pieces),), kafka=kafka({0: 97, 1: 70, 2: 4}, {0: 200, 1: 90, 2: 9})
+        )
+        lost = [(lost.partition, lost.start, lost.end) for lost in make_plan("accept_loss", facts).loses]
+        assert lost == [(0, 20, 30), (0, 40, 95), (2, 0, 4)]
+
     def test_the_hash_changes_with_what_is_lost_and_with_nothing_else(self) -> None:
         plan = make_plan("accept_loss", self.facts)
         later = replace(self.facts, kafka=kafka({0: 90, 1: 70}, {0: 999, 1: 999}))
@@ -248,5 +256,7 @@ def test_the_decisive_finding_names_the_action() -> None:
         assert action_for(diagnosis(runbook)) == action
     with pytest.raises(PlanRefusedError, match=r"Something is wrong\.; see the runbook offsets-beyond-end"):
         action_for(diagnosis("offsets-beyond-end"))
+    stopped = Finding(rule="not-wanted", verdict="healthy", sentence="It is held.")
+    assert action_for(Diagnosis(subject="orders", findings=(stopped,))) == "resume"
     with pytest.raises(PlanRefusedError, match="nothing wrong"):
         action_for(Diagnosis(subject="orders"))

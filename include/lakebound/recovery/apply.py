@@ -25,7 +25,7 @@ RUNBOOKS: dict[Action, str] = {
     "rebase": "no-ledger",
     "accept_loss": "retention-passed",
     "new_incarnation": "topic-recreated",
-    "drop_zombie": "zombie",
+    "drop_zombie": "two-drivers",
 }
 """The page that leads to each action."""
 

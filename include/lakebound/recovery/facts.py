@@ -17,7 +17,7 @@ from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.lease import Lease, read_lease
 from lakebound.ledger import Offsets, check_owner, high_water_marks
 from lakebound.progress import Progress, read_progress
-from lakebound.recovery.rebuild import Former, Rebuilt, rebuild
+from lakebound.recovery.rebuild import Former, Rebuilt, rebuild, rebuild_behind
 from lakebound.run_spec import Places, places_of
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
@@ -168,11 +168,15 @@ def _held(spec: TableSpec, role: Role, pipeline: str, places: Places, kafka: Kaf
         return HeldTable(spec.id, role, exists=False)
     try:
         entry = table.read_ledger().entry
-        if entry is not None:
-            check_owner(entry, pipeline, spec.id)
+        if entry is None:
+            return HeldTable(spec.id, role)
+        check_owner(entry, pipeline, spec.id)
+        ahead = rebuild_behind(table, entry, kafka.ids)
     except LakeboundError as exc:
         return _refused(spec, role, places, kafka, exc)
-    return HeldTable(spec.id, role) if entry is None else HeldTable(spec.id, role, coverage=entry.coverage, former=entry.former)
+    if ahead is not None:
+        return HeldTable(spec.id, role, refusal=f"the entry of table {spec.id} is older than its rows", rebuilt=ahead)
+    return HeldTable(spec.id, role, coverage=entry.coverage, former=entry.former)
 
 
 def _refused(spec: TableSpec, role: Role, places: Places, kafka: Kafka, reason: LakeboundError) -> HeldTable:

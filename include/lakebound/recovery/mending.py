@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from lakebound.doctor.diagnosis import LostRange
 from lakebound.kafka import TopicFacts
 from lakebound.ledger import Offsets, TopicOffsets, count, high_water_marks
-from lakebound.offsets import Intervals
+from lakebound.offsets import Intervals, merge, subtract
 from lakebound.recovery.conditions import afterwards, check_readable, dumped, refused, reset_step, topics_of
 from lakebound.recovery.facts import HeldTable, RecoveryFacts
 from lakebound.recovery.plan import Plan, Step
@@ -63,12 +63,15 @@ def plan_accept_loss(facts: RecoveryFacts) -> Plan:
         what = f"{table.table}: commit a skip entry: {_ranges(skipped)} are lost by decision, landing goes on after them"
         steps.append(Step(what=what, table=table.table, detail={"commit": "skip", "range": dumped(skipped)}))
         for topic, held in skipped.items():
-            for partition, (interval,) in held.partitions.items():
-                known = lost.get((topic, partition), (interval,))
-                lost[topic, partition] = ((min(interval[0], known[0][0]), max(interval[1], known[0][1])),)
+            for partition, intervals in held.partitions.items():
+                lost[topic, partition] = merge((*lost.get((topic, partition), ()), *intervals))
     if not steps:
         raise refused(facts, "accept_loss", "Kafka has deleted nothing that was not landed; there is nothing to do")
-    ranges = [LostRange(topic=topic, partition=p, start=start, end=end) for (topic, p), ((start, end),) in sorted(lost.items())]
+    ranges = [
+        LostRange(topic=topic, partition=partition, start=start, end=end)
+        for (topic, partition), intervals in sorted(lost.items())
+        for start, end in intervals
+    ]
     return Plan(
         pipeline=facts.pipeline,
         action="accept_loss",
@@ -157,18 +160,24 @@ def _source(rebuilt: Rebuilt) -> str:
 
 
 def _deleted_unlanded(table: HeldTable, topics: Mapping[str, TopicFacts]) -> Offsets:
+    """Return what Kafka has deleted and the table lacks: beyond its marks, in holes, and of partitions that it never saw."""
     lost: Offsets = {}
-    for topic, marks in table.marks.items():
+    for topic, held in table.coverage.items():
         known = topics.get(topic)
-        if known is None:
+        # A table that has seen no partition of a topic begins where Kafka begins: nothing of it was ever promised.
+        if known is None or not held.partitions:
             continue
-        earliest = known.earliest
-        ranges: dict[int, Intervals] = {
-            p: ((mark, earliest[p]),) for p, mark in sorted(marks.items()) if mark < earliest.get(p, mark)
-        }
+        below = {p: _lost_below(held.partitions.get(p, ((0, 0),)), earliest) for p, earliest in sorted(known.earliest.items())}
+        ranges = {p: intervals for p, intervals in below.items() if intervals}
         if ranges:
             lost[topic] = TopicOffsets(topic_id=known.topic_id, partitions=ranges)
     return lost
+
+
+def _lost_below(intervals: Intervals, earliest: int) -> Intervals:
+    """Return the offsets between the beginning of a coverage and Kafka's earliest that the coverage does not hold."""
+    first = min((start for start, _ in intervals), default=0)
+    return subtract(((first, earliest),), intervals) if first < earliest else ()
 
 
 def _reborn(table: HeldTable, changed: Mapping[str, TopicFacts]) -> tuple[Offsets, Former]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow.compute as pc
 
-from lakebound.errors import LakeboundError, NoLedgerError, TableRestoredError, TopicRecreatedError
+from lakebound.errors import BadEntryError, LakeboundError, NoLedgerError, TableRestoredError, TopicRecreatedError
 from lakebound.ledger import Entry, Offsets, TopicOffsets, add, count, missing
 from lakebound.offsets import gaps, total
 from lakebound.tables import Table
@@ -66,7 +66,17 @@ def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) 
             _check_rows(table, entry, version, topic_ids)
             return Rebuilt(entry.coverage, "entry", str(version), entry.former)
         return _from_table(table, topic_ids)
-    return _from_table(table, topic_ids) if isinstance(reason, NoLedgerError) else None
+    return _from_table(table, topic_ids) if isinstance(reason, NoLedgerError | BadEntryError) else None
+
+
+def rebuild_behind(table: Table, entry: Entry, topic_ids: Mapping[str, str]) -> Rebuilt | None:
+    """Return what a table holds whose entry maintenance carried on, or None where that entry is not behind the rows."""
+    if entry.kind != "carry":
+        return None
+    found, source, former = _offsets_of_rows(table, topic_ids)
+    if not count(missing(found, entry.coverage)):
+        return None
+    return Rebuilt(_filled(add(found, entry.coverage)), source, "", {**former, **entry.former})
 
 
 def _restored_entry(table: Table, reason: TableRestoredError) -> tuple[Entry | None, int]:

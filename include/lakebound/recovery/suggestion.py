@@ -9,14 +9,14 @@ from lakebound.spec import PipelineSpec
 
 ACTION_OF_RUNBOOK: dict[str, Action] = {
     "crash-loop": "resume",
-    "held": "resume",
     "stall": "resume",
+    "bad-entry": "rebase",
+    "ledger-behind": "rebase",
     "no-ledger": "rebase",
     "table-restored": "rebase",
     "retention-passed": "accept_loss",
     "topic-recreated": "new_incarnation",
-    "zombie": "drop_zombie",
-    "lease-held": "drop_zombie",
+    "two-drivers": "drop_zombie",
 }
 """By the page that a finding names; a finding whose page is not here is mended outside of Lakebound."""
 
@@ -42,6 +42,8 @@ def action_for(diagnosis: Diagnosis) -> Action:
     if decisive is None:
         raise PlanRefusedError(diagnosis.subject, "auto", "the doctor finds nothing wrong; there is nothing to do")
     action = ACTION_OF_RUNBOOK.get(decisive.runbook or "")
+    if diagnosis.verdict == "healthy" and any(finding.rule == "not-wanted" for finding in diagnosis.findings):
+        action = "resume"
     if action is None:
         page = f"; see the runbook {decisive.runbook}" if decisive.runbook else ""
         raise PlanRefusedError(diagnosis.subject, "auto", f"{decisive.rule}: {decisive.sentence}{page}")

@@ -149,8 +149,8 @@ class Table(Protocol):
         """Refresh the handle and return the entry that counts.
 
         Args:
-            to_reset: A ``reset`` is to be committed. Where none of the table's entries counts, this returns the newest that can
-                be reached, or none, instead of an error: its owner and epoch hold, its coverage does not.
+            to_reset: A ``reset`` is to be committed. Where none of the table's entries counts, this returns the newest, or none
+                where there is none that can be read, instead of an error: its owner and epoch hold, its coverage does not.
 
         Raises:
             NoLedgerError: The table has rows and no entry can be reached.

@@ -13,7 +13,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
-from lakebound.errors import CommitRefusedError, NoLedgerError, TableRestoredError, VersionGoneError
+from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableRestoredError, VersionGoneError
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
@@ -37,7 +37,7 @@ from lakebound.tables.delta_log import (
     with_kafka_statistics,
 )
 from lakebound.tables.delta_past import kept_until_ms, look_back
-from lakebound.tables.entries import counting
+from lakebound.tables.entries import counting, newest_readable
 from lakebound.tables.reconstruction import FileRange, from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 from lakebound.tables.statistics import delta_statistics
@@ -103,10 +103,10 @@ class DeltaLakeTable:
         version = handle.version()
         try:
             found = counting_entry(self._path, version, self._spec.id)
-        except TableRestoredError:
+        except (TableRestoredError, BadEntryError):
             if not to_reset:
                 raise
-            found = next(entries(self._path, version), None)
+            found = newest_readable(entries(self._path, version))
         if found is None and not to_reset and _active_files(handle).num_rows:
             raise NoLedgerError(self._spec.id)
         self._is_seen = True

@@ -39,6 +39,14 @@ def read_entry(text: str | None, where: str) -> Entry | None:
     return entry
 
 
+def newest_readable(entries: Iterable[CommittedEntry]) -> CommittedEntry | None:
+    """Return the newest entry, or None where there is none or it cannot be read."""
+    try:
+        return next(iter(entries), None)
+    except BadEntryError:
+        return None
+
+
 def _check_bounds(entry: Entry, where: str) -> None:
     if entry.epoch > MAX_EPOCH:
         raise BadEntryError(where, f"epoch {entry.epoch} is beyond {MAX_EPOCH}")

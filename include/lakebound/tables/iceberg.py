@@ -16,7 +16,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Identifier
 
-from lakebound.errors import CommitRefusedError, NoLedgerError
+from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
@@ -30,7 +30,7 @@ from lakebound.tables import (
     ReconstructedCoverage,
     TableVersion,
 )
-from lakebound.tables.entries import counting, read_entry
+from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg_append import append
 from lakebound.tables.iceberg_catalog import LedgerCatalog, make_namespace, open_catalog, slim
 from lakebound.tables.iceberg_files import describe, file_range, partition_spec
@@ -99,7 +99,12 @@ class IcebergTable:
         handle = self._table()
         handle.refresh()
         self._history, handle.metadata = handle.metadata, slim(handle.metadata)
-        found = counting(self.entries())
+        try:
+            found = counting(self.entries())
+        except BadEntryError:
+            if not to_reset:
+                raise
+            found = newest_readable(self.entries())
         snapshot = handle.current_snapshot()
         if found is None and not to_reset and snapshot is not None and _has_rows(snapshot, handle):
             raise NoLedgerError(self._spec.id)
