@@ -29,7 +29,7 @@ from lakebound.kafka import KafkaFacts
 from lakebound.ledger import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, intervals_of, missing
 from lakebound.replay.chunks import chunks
 from lakebound.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
-from lakebound.replay.plan import NothingLandedYetError, below_marks, lowest_marks
+from lakebound.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
 from lakebound.spec import TableSpec
 from lakebound.tables import open_table
 from lakebound.tables.schemas import check_schema
@@ -39,7 +39,7 @@ from lakebound_spark.decode import make_decoder
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.session import make_session
 from lakebound_spark.source import read_range
-from lakebound_spark.targets import Target, Writer
+from lakebound_spark.targets import Counts, Target, Writer
 from lakebound_spark.transform import load_transform, may_multiply, planned_output
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class _Landing:
 
     def __init__(self, orders: ReplayOrders, session: SparkSession, facts: KafkaFacts) -> None:
         spec = orders.spec
-        self._spec, self._session, self._facts = spec, session, facts
+        self._spec, self._wanted, self._session, self._facts = spec, orders.wanted, session, facts
         self._transform = load_transform(spec)
         output = planned_output(session, spec, self._transform)
         self._multiplies = may_multiply(output)
@@ -142,10 +142,10 @@ class _Landing:
         """
         attempts = self._spec.limits.commit_attempts
         for attempt in range(1, attempts + 1):
-            rest = self._look_again(wanted)
-            if not count(rest):
-                break
             try:
+                rest = self._look_again(wanted)
+                if not count(rest):
+                    break
                 report = self._lander.land(self._read(rest), number, rest, self._check_topics)
                 self._lander.flush()
                 return report
@@ -171,8 +171,17 @@ class _Landing:
             self._writer = writer
             self._lander = self._make_lander()
         coverages = [target.view.coverage for target in self.targets]
-        below = below_marks(wanted, lowest_marks(coverages))
+        marks = lowest_marks(coverages)
+        for target in self.targets:
+            self._announce(target, below_marks(self._wanted, marks))
+        below = below_marks(wanted, marks)
         return reduce(add, (missing(below, coverage) for coverage in coverages), {})
+
+    def _announce(self, target: Target, wanted: Offsets) -> None:
+        """Have the table say where the replay begins, once."""
+        marks = announced(wanted, target.view.coverage)
+        if marks:
+            target.commit(self._writer, marks, Counts(), [])
 
     def _guest(self) -> Writer:
         """Return a writer with the newest epoch in the ledgers: one that is older would be fenced out."""

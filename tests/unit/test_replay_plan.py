@@ -8,9 +8,9 @@ from lakebound.errors import OffsetBeyondEndError, TopicRecreatedError
 from lakebound.kafka import TopicFacts
 from lakebound.ledger import Offsets, TopicOffsets, add, common, count, high_water_marks, missing
 from lakebound.offsets import gaps, merge
-from lakebound.replay.bounds import FIRST, BadBoundError, between, parse_bound, resolve
+from lakebound.replay.bounds import FIRST, BadBoundError, Bound, between, parse_bound, resolve
 from lakebound.replay.chunks import chunks
-from lakebound.replay.plan import GoneFromKafkaError, ReplayPlan, below_marks, lowest_marks, make_plan, without
+from lakebound.replay.plan import GoneFromKafkaError, ReplayPlan, announced, below_marks, lowest_marks, make_plan, without
 
 TOPIC, ID = "orders", "id-1"
 KAFKA = {TOPIC: TopicFacts(ID, earliest={0: 10, 1: 0}, latest={0: 1000, 1: 500})}
@@ -30,6 +30,10 @@ def members(found: Offsets) -> set[tuple[int, int]]:
     return {(p, offset) for p, pieces in partitions.items() for start, end in pieces for offset in range(start, end)}
 
 
+def bound(text: str) -> Bound:
+    return parse_bound("--from", text, now_ms=2_000_000_000_000)
+
+
 def planned(asked: Offsets, *coverages: Offsets, **options: object) -> ReplayPlan:
     tables = {f"delta:t{number}": coverage for number, coverage in enumerate(coverages)}
     return make_plan("orders", asked, tables, KAFKA, **options)  # type: ignore[arg-type]
@@ -44,18 +48,19 @@ class TestBounds:
             "2026-11-20T14:05": {0: 77, 1: 88},
             '{"orders": {"1": 3}}': {1: 3},
         }.items():
-            assert resolve(parse_bound("--from", text), KAFKA, at_time) == {TOPIC: expected}
+            assert resolve(bound(text), KAFKA, at_time) == {TOPIC: expected}
         assert resolve(FIRST, KAFKA, None) == {TOPIC: {0: 0, 1: 0}}
 
     def test_a_time_without_a_zone_is_utc(self) -> None:
-        assert parse_bound("--to", "1970-01-01T00:00:01").timestamp_ms == 1000
-        assert parse_bound("--to", "1970-01-01T01:00:01+01:00").timestamp_ms == 1000
+        assert bound("1970-01-01T00:00:01").timestamp_ms == 1000
+        assert bound("1970-01-01T01:00:01+01:00").timestamp_ms == 1000
 
     @pytest.mark.parametrize(
         "text",
         [
             "",
             "yesterday",
+            "2999-01-01",
             "100",
             "{",
             '{"orders": 5}',
@@ -66,14 +71,14 @@ class TestBounds:
     )
     def test_what_is_no_place_in_kafka_is_refused(self, text: str) -> None:
         with pytest.raises(BadBoundError, match="--from: "):
-            parse_bound("--from", text)
+            bound(text)
 
     @pytest.mark.parametrize(
         ("text", "name"), [('{"returns": {"0": 5}}', "'returns'"), ('{"orders": {"7": 5}}', "partition 7")]
     )
     def test_what_the_pipeline_does_not_have_is_named(self, text: str, name: str) -> None:
         with pytest.raises(BadBoundError, match=name):
-            resolve(parse_bound("--to", text), KAFKA, None)
+            resolve(bound(text), KAFKA, None)
 
     def test_only_partitions_that_both_ends_name_and_that_are_not_empty(self) -> None:
         found = between({TOPIC: {0: 20, 1: 40}}, {TOPIC: {0: 30}}, KAFKA)
@@ -154,6 +159,17 @@ def test_taking_back_moves_no_mark_and_leaves_a_gap_until_it_has_landed_again(co
     }
     assert holes >= members(common(coverage, taken))
     assert members(add(after, common(coverage, taken))) == members(coverage)
+
+
+def test_what_is_announced_is_a_gap_until_it_has_landed() -> None:
+    wanted = add(offsets((10, 300)), offsets((0, 50), partition=1))
+    coverage = add(add(offsets((300, 300)), offsets((0, 90), partition=1)), offsets((5, 7), partition=2))
+    marks = announced(wanted, coverage)
+    assert marks == offsets((10, 10))
+    after = add(coverage, marks)
+    assert gaps(after[TOPIC].partitions[0]) == ((10, 300),) and high_water_marks(after) == high_water_marks(coverage)
+    assert announced(wanted, after) == {} and announced(wanted, {}) == {}
+    assert add(after, offsets((10, 300)))[TOPIC].partitions[0] == ((10, 300),)
 
 
 @given(ranges, st.integers(1, 40))

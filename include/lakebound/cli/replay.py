@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BY = "lakebound replay"
 POLL_SECONDS = 0.2
-_BOUND = 'earliest, latest, a time (2026-11-20T14:05, UTC) or offsets ({"topic": {"0": 100}}).'
+_BOUND = """earliest, latest, a time (2026-11-20T14:05, UTC, or '10m ago') or offsets ({"topic": {"0": 100}})."""
 
 From = Annotated[str | None, typer.Option("--from", help=f"First offset: {_BOUND} Needed without --missing.")]
 To = Annotated[str, typer.Option("--to", help=f"The offset after the last one: {_BOUND}")]
@@ -53,10 +53,11 @@ def replay(
         raise typer.BadParameter("give a place in Kafka, or --missing", param_hint="--from")
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
-    first = FIRST if start is None else parse_bound("--from", start)
+    now_ms = int(time.time() * 1000)
+    first, last = FIRST if start is None else parse_bound("--from", start, now_ms), parse_bound("--to", end, now_ms)
     if missing:
         say(f"replay: proving the rows of {len(spec.tables) + 1} tables against {', '.join(spec.topics)}")
-    plan = prepare(spec, settings, first, parse_bound("--to", end), missing=missing)
+    plan = prepare(spec, settings, first, last, missing=missing)
     if plan_only:
         _show(plan, json=json)
         return

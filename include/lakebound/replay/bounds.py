@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from lakebound.errors import LakeboundError
 from lakebound.kafka import TopicFacts
 from lakebound.ledger import Offsets, TopicOffsets
+from lakebound.moments import BadMomentError, parse_past
 from lakebound.offsets import Intervals
 
 Positions = Mapping[str, Mapping[int, int]]
@@ -21,7 +21,7 @@ class BadBoundError(LakeboundError):
     """A bound of a replay is written wrongly, or names what the pipeline does not have."""
 
     def __init__(self, option: str, text: str, reason: str) -> None:
-        forms = 'earliest, latest, a time such as 2026-11-20T14:05 (UTC), or offsets as {"topic": {"0": 100}}'
+        forms = """earliest, latest, a time such as 2026-11-20T14:05 (UTC) or '10m ago', or offsets as {"topic": {"0": 100}}"""
         super().__init__(f"{option}: {text!r} {reason}; give {forms}")
 
 
@@ -40,8 +40,8 @@ FIRST = Bound("--from", "0", end="first")
 """Offset 0 of every partition, whether Kafka still has it or not."""
 
 
-def parse_bound(option: str, text: str) -> Bound:
-    """Return the bound in ``text``: earliest, latest, ISO time (UTC where it names no zone), or JSON offsets.
+def parse_bound(option: str, text: str, now_ms: int) -> Bound:
+    """Return the bound in ``text``: earliest, latest, a past time (``lakebound.moments``), or JSON offsets.
 
     Raises:
         BadBoundError: It is none of them.
@@ -54,11 +54,9 @@ def parse_bound(option: str, text: str) -> Bound:
     if wanted.startswith("{"):
         return Bound(option, wanted, offsets=_offsets(option, wanted))
     try:
-        moment = datetime.fromisoformat(wanted)
-    except ValueError:
-        raise BadBoundError(option, text, "is not a place in Kafka") from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return Bound(option, wanted, timestamp_ms=round(moment.timestamp() * 1000))
+        return Bound(option, wanted, timestamp_ms=parse_past(wanted, now_ms))
+    except BadMomentError:
+        raise BadBoundError(option, text, "is neither a place in Kafka nor a time in the past") from None
 
 
 def resolve(bound: Bound, topics: Mapping[str, TopicFacts], at_time: Positions | None) -> Positions:

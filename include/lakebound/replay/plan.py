@@ -158,6 +158,23 @@ def below_marks(asked: Offsets, marks: Marks) -> Offsets:
     return common(asked, bounds)
 
 
+def announced(wanted: Offsets, coverage: Offsets) -> Offsets:
+    """Return a mark where the range begins, per partition in which that lies before everything that the table holds.
+
+    Committed before the first batch, it makes all that is still to be landed a gap: a replay that was cut short is reported
+    by a proof, in every table, and found by the next one.
+    """
+    result: Offsets = {}
+    for topic, partition, intervals in intervals_of(wanted):
+        held = coverage[topic].partitions.get(partition, ()) if topic in coverage else ()
+        first = intervals[0][0]
+        if held and first < held[0][0]:
+            known = result[topic].partitions if topic in result else {}
+            marks = {**known, partition: ((first, first),)}
+            result[topic] = TopicOffsets(topic_id=wanted[topic].topic_id, partitions=marks)
+    return result
+
+
 def without(coverage: Offsets, taken: Offsets) -> Offsets:
     """Return the coverage without some of its offsets. Its ends stay where they are, as marks if need be.
 
