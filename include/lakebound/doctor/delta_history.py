@@ -32,7 +32,8 @@ def read_delta_history(name: str, folder: Path, query_id: str | None) -> TableHi
     epochs = dict(history.epochs)
     if query_id is not None and (epoch := handle.transaction_version(query_id)) is not None:
         epochs[query_id] = epoch
-    return TableHistory(name, True, None, epochs, history.commits, history.removals, history.is_complete)
+    # The txn of a query stays when the commits that named it are cleaned up: what is not there never was.
+    return TableHistory(name, True, None, epochs, history.commits, history.removals, is_complete=True)
 
 
 def history_of(name: str, commits: Iterator[tuple[int, str]]) -> TableHistory:

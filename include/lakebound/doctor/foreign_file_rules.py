@@ -38,8 +38,9 @@ def reset_by_hand(s: Standing) -> Finding | None:
 
 def metadata_missing(s: Standing) -> Finding | None:
     """E6: the id is gone, the log is not."""
-    found = s.facts.checkpoint.metadata
-    if (found is not None and found.flaw is None) or (s.planned < 0 and s.finished < 0):
+    found = s.checkpoint.metadata
+    is_new = found is None and s.planned < 0 and s.finished < 0
+    if is_new or (found is not None and found.flaw is None):
         return None
     what = "is missing" if found is None else f"cannot be read: {found.flaw}"
     return _finding(
@@ -53,7 +54,7 @@ def metadata_missing(s: Standing) -> Finding | None:
 def query_unknown_to_table(s: Standing) -> Finding | None:
     """The id is there, and a table has never heard of it."""
     unknown = [table for table in s.tables if s.own_id is not None and s.own_id not in table.epochs]
-    is_first_batch = s.finished < 0 and s.planned <= 0 and not s.candidates
+    is_first_batch = s.finished < 0 and s.planned <= 0 and not s.candidates and all(table.is_complete for table in unknown)
     if not unknown or is_first_batch or (s.planned < 0 and s.finished < 0):
         return None
     why = "the file metadata may be another query's"
@@ -163,13 +164,19 @@ def commits_missing(s: Standing) -> Finding | None:
 def initial_offsets_missing(s: Standing) -> Finding | None:
     """The first batch runs again, and where it begins is not known."""
     first = s.checkpoint.sound_offsets(0)
-    if s.planned != 0 or s.lowest >= 0 or first is None or not first.marks or s.checkpoint.sound_offsets(-1) is not None:
+    is_damaged = s.planned < 0 and s.highest < 0 and any(file.flaw for file in s.checkpoint.initial.values())
+    runs_again = s.planned == 0 and s.finished < 0 and first is not None and bool(first.marks)
+    if not (is_damaged or (runs_again and s.checkpoint.sound_offsets(-1) is None)):
         return None
+    cost = (
+        "the table holds that batch, so that nothing is lost yet"
+        if s.lowest >= 0
+        else "nothing has landed yet: start a new checkpoint with the startingOffsets that were meant"
+    )
     return _finding(
         "initial-offsets-missing",
-        "sources/0/0 is missing or damaged, and the first batch is not landed yet: Spark asks startingOffsets again, and "
-        "with latest leaves out what has come since; nothing is landed, so start a new checkpoint with the startingOffsets "
-        "meant",
+        "sources/0/0 is damaged (the query does not start) or missing (Spark asks startingOffsets again, and with latest "
+        f"leaves out what has come since), and the first batch, which begins there, has not finished; {cost}",
         s.evidence(flaws=[file.flaw for file in s.checkpoint.initial.values() if file.flaw]),
     )
 
@@ -201,23 +208,28 @@ def offsets_unverified(s: Standing) -> Finding | None:
     return Finding(
         rule="offsets-unverified",
         verdict=verdict,
-        sentence=f"{', '.join(f'offsets/{batch}' for batch in unverified)} has no .crc {sentence}",
+        sentence=f"{', '.join(f'offsets/{batch}' for batch in unverified)}: {sentence}",
         runbook=RUNBOOK if verdict == "needs_person" else None,
         evidence=s.evidence(batches=unverified),
     )
 
 
 def _trust(s: Standing, unverified: list[int]) -> tuple[Verdict, str]:
-    if s.checkpoint.has_checksums:
-        return "needs_person", "and other files have: it was changed or copied by hand, and the table's rows do not confirm it"
+    if s.checkpoint.has_checksums and any(s.checkpoint.offsets[batch].checksum == "missing" for batch in unverified):
+        return (
+            "needs_person",
+            "no .crc, but other files have: changed or copied by hand, and the table's rows do not confirm it",
+        )
     if any(s.ranges.are_few(batch) for batch in unverified):
-        return "starting", "and there are too few batches yet to confirm it by the rows of the table"
-    return "healthy", "as in an object store, and the stream does not land one row per record: its numbers are taken on trust"
+        return "starting", "the table got more or fewer rows than it spans, and too few batches tell yet if that is usual"
+    return "healthy", "no .crc, as in an object store, and no row per record in this stream: its numbers are taken on trust"
 
 
 def _id_sentence(s: Standing) -> str:
     if len(s.candidates) == 1:
-        return f"The table's commits fit query {s.candidates[0]}: that is the id to restore"
+        return (
+            f"The table's commits fit query {s.candidates[0]}: that is the id to restore, unless that query is another stream"
+        )
     if s.candidates:
         return f"The table's commits fit {len(s.candidates)} queries ({', '.join(s.candidates)}): somebody must say which it is"
     return "No query in the table's history fits this checkpoint"

@@ -32,7 +32,8 @@ def table_unreadable(s: Standing) -> Finding | None:
 
 def not_landed_yet(s: Standing) -> Finding | None:
     """Nothing has landed, and at most the first batch is planned."""
-    if s.highest >= 0 or s.finished >= 0 or s.planned > 0:
+    is_known = all(table.is_complete for table in s.tables)
+    if s.highest >= 0 or s.finished >= 0 or s.planned > 0 or not is_known:
         return None
     sentence = "nothing of this query has landed yet: there is nothing to compare"
     return Finding(rule="not-landed-yet", verdict="starting", sentence=sentence, evidence=s.evidence())

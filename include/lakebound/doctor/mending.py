@@ -27,6 +27,7 @@ MENDABLE = frozenset(
         "previous-offsets-missing",
         "newest-commit-damaged",
         "commits-missing",
+        "initial-offsets-missing",
         "table-ahead",
         "table-behind",
     }

@@ -1,0 +1,1 @@
+"""Recorded file effects of real streams, and what reads them."""
