@@ -1,7 +1,7 @@
 """Tells people, through one webhook: Airflow's HTTP notifier on the connection ``lakebound_webhook``.
 
-The body is JSON: ``pipeline``, ``verdict`` (stalled, failed, incident, refused, crash_loop), ``reason``, ``app_id``,
-``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds). Without the connection nothing is sent; every alert is also a
+The body is JSON: ``pipeline``, ``verdict`` (stalled, failed, incident, refused, crash_loop, unwell, health_late), ``reason``,
+``app_id``, ``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds). Without the connection nothing is sent; every alert is also a
 line of the task's log and of ``incidents.jsonl`` in the pipeline's folder.
 """
 
@@ -20,7 +20,7 @@ from lakebound.control import ControlFolder
 WEBHOOK_CONN_ID = "lakebound_webhook"
 TIMEOUT_SECONDS = 10.0
 
-Verdict = Literal["stalled", "failed", "incident", "refused", "crash_loop"]
+Verdict = Literal["stalled", "failed", "incident", "refused", "crash_loop", "unwell"]
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +52,23 @@ def alert(context: Mapping[str, Any], control: ControlFolder, verdict: Verdict, 
         log.error("the webhook failed", conn_id=WEBHOOK_CONN_ID, verdict=verdict, error=str(exc))
     else:
         log.info("webhook called", conn_id=WEBHOOK_CONN_ID, verdict=verdict)
+
+
+async def health_is_late(minutes: float, context: Mapping[str, Any] | None = None) -> None:
+    """Tell that a run of ``checkpoint_health`` missed its deadline; runs in the triggerer and raises nothing."""
+    reason = f"checkpoint_health was not done after {minutes:g} minutes: nobody watches the pipelines"
+    run = (context or {}).get("dag_run")
+    run_id = run.get("run_id") if isinstance(run, Mapping) else getattr(run, "run_id", None)
+    body = {"pipeline": "*", "verdict": "health_late", "reason": reason, "dag_id": "checkpoint_health", "run_id": run_id}
+    from airflow.providers.http.notifications.http import HttpNotifier
+
+    try:
+        notifier = HttpNotifier(http_conn_id=WEBHOOK_CONN_ID, json={**body, "at": time.time()})
+        await notifier.async_notify(dict(context or {}))  # type: ignore[arg-type]
+    except AirflowNotFoundException:
+        log.warning("no webhook was called: there is no connection", conn_id=WEBHOOK_CONN_ID, reason=reason)
+    except Exception as exc:
+        log.error("the webhook failed", conn_id=WEBHOOK_CONN_ID, reason=reason, error=str(exc))
 
 
 def record_incident(control: ControlFolder, body: Mapping[str, Any]) -> None:

@@ -37,6 +37,7 @@ class LedgerFacts:
         newest_record_ms: Kafka's timestamp of the newest record in that commit.
         txn_epoch: Delta: the epoch in the log's ``txn``, which no log clean-up removes.
         beyond_ledger: Offsets of rows that the entry does not know of; looked for where the entry is a ``carry`` only.
+        quarantined_range: What the newest commit added that sent records to quarantine, among the recent ones.
     """
 
     table: str
@@ -49,6 +50,7 @@ class LedgerFacts:
     newest_record_ms: int | None = None
     txn_epoch: int | None = None
     beyond_ledger: Offsets = field(default_factory=dict)
+    quarantined_range: Offsets = field(default_factory=dict)
 
     @property
     def coverage(self) -> Offsets:

@@ -54,11 +54,12 @@ def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Place
     if view.entry is None:
         return replace(facts, state="empty", version=view.version)
     facts = replace(facts, state="entry", entry=view.entry, version=view.version)
-    for committed in islice(table.entries(), _RECENT_ENTRIES):
-        if committed.entry.rows:
-            newest = committed.entry.timestamps_ms[1] if committed.entry.timestamps_ms else None
-            facts = replace(facts, committed_at_ms=committed.committed_at_ms, newest_record_ms=newest)
-            break
+    recent = list(islice(table.entries(), _RECENT_ENTRIES))
+    facts = replace(facts, quarantined_range=next((c.entry.range for c in recent if c.entry.quarantined), {}))
+    newest = next((committed for committed in recent if committed.entry.rows), None)
+    if newest is not None:
+        times = newest.entry.timestamps_ms
+        facts = replace(facts, committed_at_ms=newest.committed_at_ms, newest_record_ms=times[1] if times else None)
     if view.entry.kind == "carry":
         found = table.reconstruct()
         facts = replace(facts, beyond_ledger=missing(found.coverage, view.entry.coverage) if found else {})

@@ -19,6 +19,11 @@ RULES: tuple[Rule, ...] = (*TABLE_RULES, *KAFKA_RULES, *APPLICATION_RULES, *WARN
 
 
 def diagnose(facts: PipelineFacts, rules: Sequence[Rule] = RULES) -> Diagnosis:
-    """Return what the rules find, and the numbers."""
+    """Return what the rules find, and the numbers.
+
+    While Kafka does not answer, nobody knows what a start would lose: what else were repairable is to be looked at again.
+    """
     findings = tuple(finding for rule in rules for finding in rule(facts))
+    if facts.kafka.problem is not None:
+        findings = tuple(f.model_copy(update={"verdict": "starting"}) if f.verdict == "repairable" else f for f in findings)
     return Diagnosis(subject=facts.spec.pipeline, findings=findings, numbers=numbers_of(facts))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lakebound.doctor.diagnosis import Finding
 from lakebound.doctor.facts import PipelineFacts
 from lakebound.doctor.wording import listed, marks_of, needs_person, offsets_of, repairable
-from lakebound.ledger import count
+from lakebound.ledger import common, count
 
 
 def rows_without_entry(facts: PipelineFacts) -> Iterator[Finding]:
@@ -71,6 +71,22 @@ def table_dropped(facts: PipelineFacts) -> Iterator[Finding]:
                 f"removing its progress.json"
             )
             yield needs_person("table-dropped", sentence, "table-dropped", table=table.table, state=table.state)
+
+
+def quarantine_behind(facts: PipelineFacts) -> Iterator[Finding]:
+    """The quarantine does not know of records that the tables say are in it. Bad records are committed before all others."""
+    held = next((table for table in facts.tables if table.role == "quarantine" and table.state == "entry"), None)
+    if held is None:
+        return
+    for table in facts.targets:
+        if table.quarantined_range and not common(table.quarantined_range, held.coverage):
+            sentence = (
+                f"table {table.table} says that records of its newest commits are in {held.table}, whose ledger does not know of "
+                f"them: it was dropped, rolled back or restored from an older copy. A start would not land them again"
+            )
+            evidence = {"table": offsets_of(table.quarantined_range), "quarantine": marks_of(held.coverage)}
+            yield needs_person("quarantine-behind", sentence, "table-dropped", **evidence)
+            return
 
 
 def ledger_behind_rows(facts: PipelineFacts) -> Iterator[Finding]:
@@ -137,6 +153,7 @@ TABLE_RULES = (
     table_restored,
     table_unreadable,
     table_dropped,
+    quarantine_behind,
     ledger_behind_rows,
     ledger_behind_txn,
     tables_disagree,

@@ -1,0 +1,83 @@
+"""The operator behind ``checkpoint_health``: has the doctor look at one pipeline, and fails when a person is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from lakebound.control import ControlFolder
+from lakebound.errors import LakeboundError
+from lakebound.settings import load_settings
+from lakebound_airflow.alerts import alert
+from lakebound_airflow.pipelines import control_of, spec_of
+
+if TYPE_CHECKING:
+    from lakebound.doctor.diagnosis import Diagnosis
+
+HEALTH_INTERVAL = timedelta(minutes=5)
+DIAGNOSIS_KEY = "diagnosis"
+
+Context = Mapping[str, Any]
+
+
+class PipelineUnwellError(LakeboundError):
+    """What is wrong is not repaired by itself."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        asking = [finding for finding in diagnosis.findings if finding.verdict in ("needs_approval", "needs_person")]
+        lines = [f"{finding.sentence} (runbook include/runbooks/{finding.runbook}.md)" for finding in asking]
+        super().__init__(f"{diagnosis.subject}: {diagnosis.verdict.replace('_', ' ')}\n" + "\n".join(lines))
+
+
+class HealthOperator(BaseOperator):
+    """Examines one pipeline; XCom ``diagnosis``: the whole diagnosis, also when the task fails.
+
+    A scheduled run also tells the webhook of the incidents that applications and repairs recorded since the run before.
+
+    Args:
+        pipeline: Its name.
+    """
+
+    template_fields = ("pipeline",)
+    ui_color = "#f8cecc"
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> str:
+        """Examine it, and return the verdict.
+
+        Raises:
+            PipelineUnwellError: A person must approve or decide something.
+        """
+        # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
+        from lakebound.doctor.examine import examine_pipeline
+
+        settings = load_settings()
+        control = control_of(self.pipeline, settings)
+        diagnosis = examine_pipeline(spec_of(self.pipeline, settings), settings)
+        context["ti"].xcom_push(key=DIAGNOSIS_KEY, value=diagnosis.model_dump(mode="json"))
+        for finding in diagnosis.findings:
+            self.log.info("%s: %s: %s", finding.verdict, finding.rule, finding.sentence)
+        self._tell_of_incidents(context, control)
+        if diagnosis.verdict in ("needs_approval", "needs_person"):
+            error = PipelineUnwellError(diagnosis)
+            alert(context, control, "unwell", str(error))
+            raise error
+        self.log.info("%s is %s", self.pipeline, diagnosis.verdict)
+        return diagnosis.verdict
+
+    def _tell_of_incidents(self, context: Context, control: ControlFolder) -> None:
+        """Alert once per incident: runs on the schedule follow each other without a gap."""
+        from lakebound.incidents import read_incidents
+
+        until = getattr(context.get("dag_run"), "logical_date", None)
+        if until is None or str(getattr(context["dag_run"], "run_type", "")).rpartition(".")[2].lower() != "scheduled":
+            return
+        for incident in reversed(read_incidents(control)):
+            if (until - HEALTH_INTERVAL).timestamp() <= incident.at < until.timestamp():
+                alert(context, control, "incident", f"{incident.kind}: {incident.what}")
