@@ -10,6 +10,8 @@ from typing import Any
 from lakebound.doctor.table_facts import Removal, StreamCommit, TableHistory
 
 _MAX_COMMITS_READ = 2_000
+# Checkpoints keep a hundred batches unless told otherwise; older commits have nothing to be compared with.
+_MAX_STREAMED_READ = 200
 _STREAMING = "STREAMING UPDATE"
 _REPLACING = ("TRUNCATE", *(f"{verb} TABLE{rest}" for verb in ("REPLACE", "CREATE OR REPLACE") for rest in ("", " AS SELECT")))
 _EVERYTHING = ("", "[]", '["true"]', "true")
@@ -54,6 +56,8 @@ def history_of(name: str, commits: Iterator[tuple[int, str]]) -> TableHistory:
                 streamed.append(StreamCommit(app, epoch, version, str(version), _time(info), _rows(info)))
         if (removal := _removal(version, info)) is not None:
             removals.append(removal)
+        if len(streamed) >= _MAX_STREAMED_READ:
+            break
     return TableHistory(name, True, None, epochs, tuple(streamed), tuple(removals), oldest == 0)
 
 

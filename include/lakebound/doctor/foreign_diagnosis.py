@@ -13,6 +13,9 @@ from lakebound.doctor.foreign_standing import Standing
 
 Rule = Callable[[Standing], Finding | None]
 
+RUNBOOKS = (files.RUNBOOK, tables.RUNBOOK, kafka.RUNBOOK)
+"""Every page that a finding of a foreign checkpoint may name."""
+
 RULES: tuple[Rule, ...] = (
     tables.still_moving,
     tables.table_unreadable,

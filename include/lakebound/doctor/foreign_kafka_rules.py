@@ -10,7 +10,7 @@ from lakebound.doctor.diagnosis import Finding, LostRange, Verdict
 from lakebound.doctor.foreign_facts import TopicSeen
 from lakebound.doctor.foreign_standing import Standing
 
-RUNBOOK = "foreign-kafka"
+RUNBOOK = "foreign-checkpoint-kafka"
 
 
 def going_on_from(s: Standing) -> OffsetsFile | None:

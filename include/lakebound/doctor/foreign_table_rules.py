@@ -8,7 +8,7 @@ from lakebound.checkpoint.log_files import Mark
 from lakebound.doctor.diagnosis import Finding
 from lakebound.doctor.foreign_standing import CLOCK_SLACK_MS, Standing
 
-RUNBOOK = "foreign-table"
+RUNBOOK = "foreign-checkpoint-table"
 
 
 def still_moving(s: Standing) -> Finding | None:
