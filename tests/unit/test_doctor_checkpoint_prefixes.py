@@ -135,12 +135,14 @@ def test_no_corruption_is_passed_that_a_restart_would_not_survive(kind: str) -> 
     history = cache(r.history) if kind == "delta" else r.history
     cells: Counter[tuple[str, str]] = Counter()
     outcomes: Counter[tuple[str, str]] = Counter()
+    mended = 0
     for moment, corruption in damaged(kind):
         name = f"{kind} batch {moment.batch} {moment.phase}: {corruption.name}"
         case = judge(r, name, dict(corruption.files), moment.table, history(moment.log))
         check_promise(r, case, moment.table, history(moment.log))
         cells[corruption.fault, moment.phase] += 1
         outcomes[case.diagnosis.verdict, case.plain] += 1
+        mended += bool(case.mending and case.mending.files)
     assert {phase for _, phase in cells} == set(PHASES)
     # Before the first plan there is no log yet that could have a stray, or a stale file.
     empty = [(fault, phase) for fault in FAULTS for phase in PHASES[1:] if not cells[fault, phase]]
@@ -149,6 +151,7 @@ def test_no_corruption_is_passed_that_a_restart_would_not_survive(kind: str) -> 
     assert all(outcomes["needs_person", outcome] for outcome in ("fails", "loses", "doubles"))
     assert outcomes["healthy", "exact"]
     assert outcomes["repairable", "exact"]
+    assert mended > outcomes["needs_person", "fails"] / 3
     assert time.monotonic() - started < MOST_SECONDS
 
 
