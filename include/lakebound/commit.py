@@ -94,6 +94,9 @@ def commit_entry(
         except Exception as exc:
             reason = f"{type(exc).__name__}: {exc}"
             _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=reason)
+        if attempt < attempts:
+            # Before the reading, not after it: a ledger that was read a while ago is stale where somebody else commits often.
+            on_commit_wait(_wait_seconds(attempt))
         before, view = view, _reread(table, draft, attempt, reread_seconds)
         if view.epoch > own_epoch:
             raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
@@ -102,8 +105,6 @@ def commit_entry(
             return Committed(found.version, found.entry, attempt)
         check_lease()
         _check_goes_on(table, before, view, draft)
-        if attempt < attempts:
-            on_commit_wait(_wait_seconds(attempt))
     raise CommitUnknownError(table.spec.id, attempts, reason)
 
 

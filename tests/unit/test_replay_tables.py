@@ -121,6 +121,22 @@ class TestGuest:
         assert sum(committed.entry.rows for committed in entries) == len(landed)
         assert {"land", "replay"} <= {committed.entry.kind for committed in entries}
 
+    def test_a_rival_that_commits_while_one_waits_does_not_refuse_the_next_attempt(
+        self, opened: Party, spec: TableSpec, at: Places
+    ) -> None:
+        guest = party(spec, at, kind="replay")
+        rival = iter(range(1000, 2000, 10))
+
+        def land_once(_: float = 0) -> None:
+            start = next(rival)
+            opened.land(start, start + 10)
+
+        land_once()
+        draft = local_tables.draft(0, 10, kind="replay")
+        table, view = guest.target.table, guest.target.view
+        options = {"own_epoch": 1, "check_lease": lambda: None, "attempts": 2, "on_commit_wait": land_once}
+        assert commit_entry(table, view, [], draft, **options).attempts == 2  # type: ignore[arg-type]
+
     def test_what_the_other_landed_is_refused_and_can_be_read_again(self, opened: Party, spec: TableSpec, at: Places) -> None:
         guest, other = party(spec, at, kind="replay"), party(spec, at, kind="replay")
         guest.land(0, 50)

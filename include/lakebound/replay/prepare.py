@@ -74,8 +74,9 @@ def _coverage(spec: PipelineSpec, settings: Settings, table_id: str) -> Offsets:
 
 
 def _missing(proof: TableProof, topics: Mapping[str, TopicFacts]) -> Offsets:
-    """Return the offsets that are missing; where only a number is known, all of the range in which they are."""
-    return reduce(add, (_offsets(ranges, topics) for ranges in (proof.missing.ranges, proof.missing.within)), {})
+    """Return what a table lacks: gaps whole, else the offsets that are missing, else the range in which a number of them is."""
+    found = (proof.gaps.ranges, proof.missing.ranges, proof.missing.within)
+    return reduce(add, (_offsets(ranges, topics) for ranges in found), {})
 
 
 def _offsets(ranges: Ranges, topics: Mapping[str, TopicFacts]) -> Offsets:
