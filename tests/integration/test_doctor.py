@@ -1,0 +1,151 @@
+"""The doctor beside a real application: what it says before a start, and what the start then does."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from tests.applications import Applications, applications
+from tests.conftest import TopicMaker
+from tests.journal import Journal
+from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.producing import JournalingProducer, send_events, wait_until
+
+from lakebound.doctor.diagnosis import Diagnosis, LostRange
+from lakebound.doctor.examine import examine_pipeline
+from lakebound.embedded.broker import Broker
+from lakebound.incidents import read_incidents
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def starter() -> Iterator[Applications]:
+    with applications() as running:
+        yield running
+
+
+def examine(pipeline: Pipeline) -> Diagnosis:
+    """Examine the pipeline, and check that nothing was written."""
+    before = content(pipeline)
+    diagnosis = examine_pipeline(pipeline.spec, pipeline.settings)
+    assert content(pipeline) == before, "the doctor wrote something"
+    return diagnosis
+
+
+def content(pipeline: Pipeline) -> dict[str, str]:
+    """Return the hash of every file of the pipeline; what SQLite itself needs to read (index, empty log) is left out."""
+    roots = (pipeline.settings.home, pipeline.settings.warehouse)
+    files = [path for root in roots for path in root.rglob("*") if path.is_file() and not path.name.endswith("-shm")]
+    kept = [path for path in files if path.stat().st_size or not path.name.endswith("-wal")]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}
+
+
+def test_a_deleted_checkpoint_costs_nothing_and_a_loss_or_another_topic_is_named_and_refused(
+    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications
+) -> None:
+    name, journal = topic("doctor", partitions=2), Journal()
+    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
+    assert examine(pipeline).verdict == "starting", "it was never started"
+
+    send_events(producer, name, range(300))
+    first = starter.start(pipeline)
+    first.wait_landed(journal.ends())
+    wait_until(lambda: examine_pipeline(pipeline.spec, pipeline.settings).verdict == "healthy", 30, "a healthy pipeline")
+    first.kill()
+    shutil.rmtree(pipeline.control.folder / "checkpoints")
+    send_events(producer, name, range(300, 600))
+
+    found = examine(pipeline)
+    rules = {finding.rule for finding in found.findings}
+    assert (found.verdict, found.loses_records) == ("repairable", 0), found
+    assert {"application-dead", "checkpoint-lost"} <= rules
+    assert found.numbers["lag_records"] == 300
+    assert found.numbers["seconds_to_data_loss"] is not None
+
+    second = starter.start(pipeline)
+    second.wait_landed(journal.ends())
+    wait_until(lambda: examine_pipeline(pipeline.spec, pipeline.settings).verdict == "healthy", 30, "a healthy pipeline")
+    (incident,) = read_incidents(pipeline.control)
+    assert incident.kind == "unclean_end"
+    assert incident.facts["found"]["app_id"] == first.app_id
+    assert second.stop().verdict == "stopped", second
+    assert_exactly_once(pipeline, journal)
+
+    landed = journal.ends()[name]
+    send_events(producer, name, range(600, 900))
+    cut = {partition: landed[partition] + 7 for partition in landed}
+    delete_records(broker, name, cut)
+    found = examine(pipeline)
+    assert found.verdict == "needs_approval", found
+    (finding,) = [finding for finding in found.findings if finding.rule == "retention-passed"]
+    assert finding.loses == tuple(LostRange(topic=name, partition=p, start=landed[p], end=cut[p]) for p in sorted(landed))
+
+    recreate(broker, name)
+    found = examine(pipeline)
+    assert {f.rule for f in found.findings} >= {"topic-recreated"}, found
+    grow(broker, name, {partition: end + 1 for partition, end in cut.items()})
+    found = examine(pipeline)
+    (finding,) = [finding for finding in found.findings if finding.rule == "topic-recreated"]
+    assert (found.verdict, finding.evidence["grown_past"]) == ("needs_approval", True), found
+    assert "retention-passed" not in {f.rule for f in found.findings}, "offsets of two incarnations were compared"
+
+
+def test_what_the_doctor_wants_approved_the_application_refuses(
+    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications
+) -> None:
+    name, journal = topic("refused", partitions=1), Journal()
+    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, freshness="available_now")
+    send_events(producer, name, range(100))
+    assert starter.start(pipeline).ended(150).verdict == "completed"
+    assert examine(pipeline).verdict == "healthy"
+
+    send_events(producer, name, range(100, 200))
+    delete_records(broker, name, {0: 130})
+    found = examine(pipeline)
+    assert (found.verdict, found.loses_records) == ("needs_approval", 30), found
+    refused = starter.start(pipeline).ended(150)
+    assert (refused.verdict, refused.error_class) == ("refused", "RetentionPassedError"), refused
+
+    recreate(broker, name)
+    found = examine(pipeline)
+    assert (found.verdict, found.loses_records) == ("needs_approval", 0), found
+    refused = starter.start(pipeline).ended(150)
+    assert (refused.verdict, refused.error_class) == ("refused", "TopicRecreatedError"), refused
+    incidents = read_incidents(pipeline.control)
+    assert sorted(incident.runbook or "" for incident in incidents) == ["retention-passed", "topic-recreated"]
+    assert pipeline.landed_ends() == {(name, 0): 100}, "something was landed all the same"
+
+
+def grow(broker: Broker, topic: str, ends: dict[int, int]) -> None:
+    """Send records until each partition ends there."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for partition, end in ends.items():
+        for _ in range(end):
+            producer.produce(topic, b"{}", partition=partition)
+    assert producer.flush(30) == 0
+
+
+def delete_records(broker: Broker, topic: str, before: dict[int, int]) -> None:
+    """Have Kafka delete what lies before these offsets, as retention does."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    wanted = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
+    for deleted in client.delete_records(wanted).values():
+        deleted.result(timeout=30)
+
+
+def recreate(broker: Broker, topic: str) -> None:
+    """Delete the topic and make it again."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    partitions = len(client.list_topics(topic, timeout=30).topics[topic].partitions)
+    client.delete_topics([topic])[topic].result(timeout=30)
+    wait_until(lambda: topic not in client.list_topics(timeout=30).topics, 30, "the topic to go")
+    client.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])[topic].result(timeout=30)
