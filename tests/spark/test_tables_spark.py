@@ -271,3 +271,34 @@ def test_spark_reads_an_iceberg_table_after_many_appends(at: Places, sql: Sql) -
     assert sql(f"SELECT count(*) AS n FROM {table} VERSION AS OF {first}")[0]["n"] == 20
     added = sql(f"SELECT count(*) AS n FROM {table}.entries WHERE status = 1")[0]["n"]
     assert added + sql(f"SELECT count(*) AS n FROM {table}.entries WHERE status = 0")[0]["n"] == 45
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_spark_reads_a_table_that_went_back_and_its_maintenance_leaves_it_whole(kind: str, at: Places, sql: Sql) -> None:
+    """Back to before the rewriting of all files: what the version stands on is in use again, what it undid may go."""
+    spec = TableSpec.model_validate({"format": kind, "name": "rewound.orders"})
+    make_table(spec, at)
+    app = lander(spec, at)
+    for start in range(0, 30, 10):
+        app.land(start, start + 10)
+    source = source_of(spec, at)
+    if kind == "iceberg":
+        sql(f"CALL ice.system.rewrite_data_files(table => '{spec.name}', options => map('rewrite-all', 'true'))")
+    else:
+        sql(f"OPTIMIZE {source}")
+    lander(spec, at).land(30, 40)
+    table = open_table(spec, at)
+    version = next(one for one in table.versions() if one.entry is not None and one.entry.coverage == offsets(0, 20))
+    table.restore(version.version, genesis(epoch=2).model_copy(update={"kind": "reset", "coverage": offsets(0, 20)}))
+    assert [row["id"] for row in sql(f"SELECT id FROM {source} ORDER BY id")] == list(range(20))
+    if kind == "iceberg":
+        gone = sql(f"CALL ice.system.expire_snapshots('{spec.name}', TIMESTAMP '2999-01-01 00:00:00', 1)")[0]
+        assert gone["deleted_data_files_count"] >= 3 and gone["deleted_manifest_lists_count"] >= 5
+    else:
+        sql("SET spark.databricks.delta.retentionDurationCheck.enabled = false")
+        sql(f"VACUUM {source} RETAIN 0 HOURS")
+    again = lander(spec, at, epoch=2)
+    assert again.view.coverage == offsets(0, 20)
+    again.land(20, 35)
+    assert [row["id"] for row in sql(f"SELECT id FROM {source} ORDER BY id")] == list(range(35))
+    assert landed_offsets(again.table) == list(range(35))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -16,7 +17,9 @@ from lakebound.desired import change_desired, read_desired
 from lakebound.errors import LeaseLostError, TableRestoredError, UnknownTableError, VersionGoneError
 from lakebound.incidents import read_incidents
 from lakebound.ledger import Entry
+from lakebound.recovery import rewind_apply
 from lakebound.recovery.plan import PlanChangedError, PlanRefusedError
+from lakebound.recovery.rewind_facts import Rewinding
 from lakebound.spec import TableSpec
 from lakebound.tables import Table, open_table
 from lakebound.tables.delta import DeltaLakeTable
@@ -90,6 +93,30 @@ def test_another_plan_than_the_approved_one_is_not_applied(world: World) -> None
         world.apply(then, approved="0123456789ab")
     assert world.rows(world.delta) == list(range(20)) and read_incidents(control(world)) == []
     assert read_desired(control(world)).state == "running"
+
+
+def test_facts_that_changed_while_the_application_ended_leave_the_pipeline_as_it_was(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last batch, or Kafka's retention, may have made another plan of it."""
+    world.land(0, 10)
+    then = now_ms()
+    world.land(10, 20)
+    approved = world.plan(then).hash
+    kinds: list[str] = []
+    make_plan = rewind_apply.make_plan
+
+    def make_plan_in_a_hurry(*arguments: Any, **options: Any) -> Rewinding:
+        kinds.append(read_desired(control(world)).state)
+        if len(kinds) == 2:
+            world.kafka = StandInKafka(earliest=15)
+        return make_plan(*arguments, **{**options, "kafka": world.kafka})
+
+    monkeypatch.setattr(rewind_apply, "make_plan", make_plan_in_a_hurry)
+    with pytest.raises(PlanRefusedError, match="Kafka no longer has 5"):
+        world.apply(then, approved=approved)
+    assert kinds == ["running", "held"] and read_desired(control(world)).state == "running"
+    assert world.rows(world.iceberg) == list(range(20)) and read_incidents(control(world)) == []
 
 
 def test_tables_a_batch_apart_go_back_each_to_its_own_version(world: World) -> None:

@@ -13,7 +13,7 @@ from lakebound.lease import Lease
 from lakebound.ledger import Entry, new_commit_id
 from lakebound.recovery.plan import Plan, Step, check_hash
 from lakebound.recovery.rewind import RewindFacts, moved_forward
-from lakebound.recovery.rewind_facts import RewindRequest, make_plan
+from lakebound.recovery.rewind_facts import Rewinding, RewindRequest, make_plan
 from lakebound.recovery.takeover import taken_over
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec
@@ -42,22 +42,35 @@ def apply_rewind(
         PlanChangedError: The plan is no longer the one that was approved; nothing was done.
         LakeboundError: What ``make_plan`` and ``taken_over`` raise, or a table that refused; the pipeline is then held.
     """
-    plan = make_plan(spec, places, request, kafka=kafka).plan
-    check_hash(plan, approved)
+    check_hash(make_plan(spec, places, request, kafka=kafka).plan, approved)
     control = ControlFolder(places.home, spec.pipeline)
-    done: list[dict[str, Any]] = []
+    with taken_over(spec, places, by=by, reason=f"{request.action} {approved}") as lease:
+        # Nothing moves any more: what the application did until it ended may have changed what the plan stands on.
+        found = _approved_still(spec, places, request, approved, kafka)
+        if isinstance(found, Rewinding):
+            return _carry_out(spec, places, found, lease, control, by)
+    raise found
+
+
+def _approved_still(
+    spec: PipelineSpec, places: Places, request: RewindRequest, approved: str, kafka: KafkaFacts | None
+) -> Rewinding | LakeboundError:
+    """Return the plan, or why it is refused: that raises outside of the hold, which an exception would leave in place."""
     try:
-        with taken_over(spec, places, by=by, reason=f"{request.action} {approved}") as lease:
-            # Nothing moves any more: what its application did until it ended may have changed what the plan stands on.
-            found = make_plan(spec, places, request, kafka=kafka)
-            plan = found.plan
-            check_hash(plan, approved)
-            for step in _in_safe_order(plan.steps, found.facts):
-                done.append(_put_back(spec, places, plan, step, lease))
+        found = make_plan(spec, places, request, kafka=kafka)
+        check_hash(found.plan, approved)
+    except LakeboundError as exc:
+        return exc
+    return found
+
+
+def _carry_out(spec: PipelineSpec, places: Places, found: Rewinding, lease: Lease, control: ControlFolder, by: str) -> Incident:
+    plan, done = found.plan, list[dict[str, Any]]()
+    try:
+        for step in _in_safe_order(plan.steps, found.facts):
+            done.append(_put_back(spec, places, plan, step, lease))
     except BaseException as exc:
-        if done:
-            outcome = f"cut short ({type(exc).__name__}: {exc}): plan and apply it again"
-            _record(control, plan, by, done, outcome)
+        _record(control, plan, by, done, f"cut short ({type(exc).__name__}: {exc}): plan and apply it again")
         raise
     return _record(control, plan, by, done, "done")
 
