@@ -33,6 +33,7 @@ class ProveOperator(BaseOperator):
         pipeline: Its name.
     """
 
+    template_fields = ("pipeline",)
     ui_color = "#dae8fc"
 
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:

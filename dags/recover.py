@@ -1,0 +1,78 @@
+"""Repairs a pipeline: plan → approval → apply → doctor → proof.
+
+| action | when |
+| --- | --- |
+| auto | whatever the doctor's decisive finding asks for |
+| resume | a hold, a crash loop, a stalled application; the tables are right |
+| rebase | a table's entries no longer say what it holds: restored by hand, expired by another tool |
+| accept_loss | Kafka has deleted offsets that were not landed |
+| new_incarnation | a topic was deleted and made again |
+| drop_zombie | an application must not write any more |
+| rewind, undo_rewind | the tables go back to a time, or what the last rewind left is brought back |
+
+`plan` writes nothing. `approve` shows the plan; it waits under *Required Actions*, for twelve hours at most. Rejected, timed
+out, or given when the facts have changed since: nothing is applied. What was applied is an incident (`lakebound incidents`).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import DAG, Param
+
+from lakebound_airflow.defaults import TASK_DEFAULTS
+from lakebound_airflow.operators.health import HealthOperator
+from lakebound_airflow.operators.prove import ProveOperator
+from lakebound_airflow.operators.recover import ApplyRepairOperator, PlanRepairOperator
+from lakebound_airflow.pipelines import valid_specs
+
+APPROVAL_TIMEOUT = timedelta(hours=12)
+ACTIONS = ["auto", "resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
+
+with DAG(
+    dag_id="recover",
+    description="Plans a repair, has it approved, applies it, examines and proves the pipeline",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    is_paused_upon_creation=False,
+    default_args=TASK_DEFAULTS,
+    tags=["lakebound", "recover"],
+    params={
+        "pipeline": Param(
+            type="string",
+            minLength=1,
+            title="Pipeline",
+            examples=[spec.pipeline for spec in valid_specs()],
+            description_md="Its name.",
+        ),
+        "action": Param("auto", type="string", enum=ACTIONS, title="Action", description_md="See the page of this DAG."),
+        "to": Param(
+            None,
+            type=["null", "string"],
+            title="Back to",
+            description_md="Rewind: a time such as `2026-11-20T14:05` (UTC), or `10m ago`.",
+            section="Rewind",
+        ),
+        "table": Param(
+            None,
+            type=["null", "string"],
+            title="Only this table",
+            description_md="Rewind: name or `format:name`; empty: all tables and the quarantine.",
+            section="Rewind",
+        ),
+        "deep": Param(True, type="boolean", title="Deep proof", description_md="Afterwards check rows, not ledgers only."),
+    },
+):
+    plan = PlanRepairOperator(task_id="plan")
+    approve = ApprovalOperator(
+        task_id="approve",
+        subject="{{ params.action }} {{ params.pipeline }}",
+        body="{{ ti.xcom_pull(task_ids='plan')['markdown'] }}",
+        response_timeout=APPROVAL_TIMEOUT,
+    )
+    apply = ApplyRepairOperator(task_id="apply", plan_task_id="plan", approval_task_id="approve")
+    doctor = HealthOperator(task_id="doctor", pipeline="{{ params.pipeline }}")
+    prove = ProveOperator(task_id="prove", pipeline="{{ params.pipeline }}")
+    plan >> approve >> apply >> doctor >> prove
