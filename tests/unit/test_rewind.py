@@ -293,6 +293,19 @@ def test_undone_the_tables_are_what_they_were_and_what_landed_since_is_landed_ag
         world.plan(None)
 
 
+def test_undone_after_another_verdict_on_the_same_records_the_first_one_holds_again(world: World) -> None:
+    """A transform was changed between: the entries of what was undone say nothing of the rows that are back."""
+    world.land(0, 10)
+    then = now_ms()
+    world.land(10, 20)
+    world.apply(then)
+    world.relands(20, bad=(11, 12))
+    assert_landed_once(world, 20, (11, 12))
+    world.apply(None)
+    assert_landed_once(world, 20)
+    assert sum(table.rows for table in world.prove(20).tables) == 40
+
+
 def test_undone_after_the_stream_went_further_it_reads_the_rest_again(world: World) -> None:
     world.land(0, 10)
     then = now_ms()
