@@ -320,7 +320,7 @@ def _application_faults(world: World) -> Iterator[Fault]:
     for state in ("held", "stopped"):
         yield Fault(state, lambda w, s=state: w.change("desired.json", state=s, reason="audit"), frozenset({"not-wanted"}))
     ends = {"ends": ["a", "b", "c"], "at": now - 50, "reason": "a b c"}
-    looping = frozenset() if _landed_by_the_last(world) else frozenset({"crash-loop"})
+    looping = frozenset({"crash-loop"} if world.phase in OPENING else ())
     yield Fault("a crash loop", lambda w: w.files.update({"crash-loop.json": json.dumps(ends)}), looping)
     third = {"ends": ["a", "b"], "at": now - 100, "reason": "a b"}
     yield Fault("the third barren end", lambda w: w.files.update({"crash-loop.json": json.dumps(third)}), looping)

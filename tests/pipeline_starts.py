@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakebound.control_plane import living_submission
 from lakebound.crash_loop import CrashLoopError, count_last_end, read_crash_loop
 from lakebound.desired import read_desired
 from lakebound.errors import BrokerUnavailableError, LeaseHeldError, MissingTopicError
 from lakebound.kafka import TopicFacts
-from lakebound.last_end import read_last_end
+from lakebound.last_end import newest_landed_epoch, read_last_end
 from lakebound.ledger import Offsets, missing
 from lakebound_spark.batch import group_by_missing, range_between
 from lakebound_spark.opening import open_tables, start_offsets, take_lease
@@ -63,6 +63,8 @@ def _land(world: World) -> None:
     wished_at = read_desired(control).since
     last = read_last_end(control)
     lease = take_lease(run)
+    if last is not None and last.is_barren:
+        last = replace(last, landed_epoch=newest_landed_epoch(world.lake.open(table, run.places) for table in run.spec.tables))
     loop = count_last_end(read_crash_loop(control), last, wished_at)
     if loop.is_over_limit(run.spec.limits.max_failed_starts):
         raise CrashLoopError("orders", len(loop.ends), loop.reason)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 from lakebound.control import ControlFolder
 from lakebound.lease import Lease, read_lease
 from lakebound.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.supervision import LANDED_LONG_SECONDS
+from lakebound.tables import Table
 
-CLEAN = ("stopped", "completed")
+RECENT_ENTRIES = 100
 
 T = TypeVar("T")
 
@@ -24,11 +26,13 @@ class LastEnd:
         lease: As it stands.
         outcome: Its last word; None when it died without one.
         progress: Its latest; None when there is none, or when it is another application's.
+        landed_epoch: Epoch of the newest commit with rows in any table, as far as the tables were asked.
     """
 
     lease: Lease
     outcome: Outcome | None = None
     progress: Progress | None = None
+    landed_epoch: int = 0
 
     @property
     def app_id(self) -> str:
@@ -44,7 +48,9 @@ class LastEnd:
 
     @property
     def landed(self) -> bool:
-        """Whether it committed any row."""
+        """Whether it committed any row. Progress is written once a second: only the tables know of a commit just before."""
+        if self.landed_epoch >= self.lease.epoch:
+            return True
         if self.outcome is not None and self.outcome.commits > 0:
             return True
         return self.progress is not None and any(table.rows > 0 for table in self.progress.tables.values())
@@ -84,6 +90,17 @@ def read_last_end(control: ControlFolder) -> LastEnd | None:
     progress = _try(lambda: read_progress(control))
     own = progress if progress is not None and progress.app_id == lease.app_id else None
     return LastEnd(lease, _try(lambda: read_outcome(control, lease.app_id)), own)
+
+
+def newest_landed_epoch(tables: Iterable[Table]) -> int:
+    """Return the epoch of the newest commit with rows, over all tables; 0 without any among their recent entries."""
+    return max((_landed_epoch(table) for table in tables if table.exists()), default=0)
+
+
+def _landed_epoch(table: Table) -> int:
+    table.read_ledger()
+    recent = islice(table.entries(), RECENT_ENTRIES)
+    return next((committed.entry.epoch for committed in recent if committed.entry.rows), 0)
 
 
 def _try(read: Callable[[], T]) -> T | None:

@@ -1,8 +1,8 @@
 """Tells people, through one webhook: Airflow's HTTP notifier on the connection ``lakebound_webhook``.
 
 The body is JSON: ``pipeline``, ``verdict`` (stalled, failed, incident, refused, crash_loop, unwell, health_late), ``reason``,
-``app_id``, ``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds). Without the connection nothing is sent; every alert is also a
-line of the task's log and of ``incidents.jsonl`` in the pipeline's folder.
+``app_id``, ``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds). Without the connection nothing is sent; every alert is
+also a line of the task's log and of ``incidents.jsonl`` in the pipeline's folder.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import logging
 import shutil
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakebound.crash_loop import CrashLoopError, count_last_end, read_crash_loop, write_crash_loop
 from lakebound.desired import change_desired, read_desired
@@ -31,12 +31,13 @@ from lakebound.errors import (
 )
 from lakebound.incidents import record_incident, record_refusal
 from lakebound.kafka import KafkaFacts, TopicFacts
-from lakebound.last_end import LastEnd, read_last_end
+from lakebound.last_end import LastEnd, newest_landed_epoch, read_last_end
 from lakebound.lease import Lease, release
 from lakebound.progress import Outcome, Verdict, write_outcome
 from lakebound.run_spec import RunSpec
 from lakebound.start_incident import start_incident
 from lakebound.starting import StartingOffsets
+from lakebound.tables import open_table
 from lakebound_spark.batch import BatchLander
 from lakebound_spark.decode import make_decoder
 from lakebound_spark.jvm import ParentWatch, obey_signals
@@ -137,6 +138,9 @@ class Application:
             CrashLoopError: Too many in a row landed nothing, and nobody has wished anything since.
         """
         control, limit = self._run.control, self._run.spec.limits.max_failed_starts
+        if last is not None and last.is_barren:
+            tables = [open_table(table, self._run.places) for table in self._run.spec.tables]
+            last = replace(last, landed_epoch=newest_landed_epoch(tables))
         loop = count_last_end(read_crash_loop(control), last, read_desired(control).since)
         write_crash_loop(control, loop)
         if loop.is_over_limit(limit):

@@ -194,6 +194,8 @@ def test_only_starts_that_ended_soon_and_landed_nothing_count_each_once_until_so
     assert count_last_end(loop, None, wished_at=NOW + 1).ends == ()
     for other in (died("e", rows=3), ended("e", "failed", commits=1), ended("e", "stopped"), died("e", released=True)):
         assert count_last_end(loop, other, wished_at=0.0).ends == (), other.described
+    by_ledger = replace(died("e"), landed_epoch=4)
+    assert count_last_end(loop, by_ledger, wished_at=0.0).ends == (), "it died before it could say that it had landed"
     waited = died("e", acquired_at=NOW - 1000)
     assert count_last_end(loop, waited, wished_at=0.0).ends == (), "it waited out an outage of ten minutes"
 

@@ -33,7 +33,8 @@ class LedgerFacts:
         problem: Why no entry counts, in the words of the refusal.
         entry: The one that counts.
         version: Delta version or Iceberg snapshot id at which it was read.
-        committed_at_ms: Of the newest commit with rows among the recent ones.
+        landed_epoch: Of the newest commit with rows among the recent ones; 0 without any.
+        committed_at_ms: When that one was committed.
         newest_record_ms: Kafka's timestamp of the newest record in that commit.
         txn_epoch: Delta: the epoch in the log's ``txn``, which no log clean-up removes.
         beyond_ledger: Offsets of rows that the entry does not know of; looked for where the entry is a ``carry`` only.
@@ -46,6 +47,7 @@ class LedgerFacts:
     problem: str = ""
     entry: Entry | None = None
     version: str = ""
+    landed_epoch: int = 0
     committed_at_ms: int | None = None
     newest_record_ms: int | None = None
     txn_epoch: int | None = None

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from lakebound.doctor.facts import LedgerFacts, TableState
 from lakebound.errors import BadEntryError, ForeignTableError, LakeboundError, NoLedgerError, TableRestoredError
+from lakebound.last_end import RECENT_ENTRIES
 from lakebound.ledger import ENTRY_KEY, check_owner, missing
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.tables import LedgerView, Table, open_table
 
-_RECENT_ENTRIES = 100
 _EPOCH = 2**40
 
 _STATES: tuple[tuple[type[LakeboundError], TableState], ...] = (
@@ -54,12 +54,17 @@ def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Place
     if view.entry is None:
         return replace(facts, state="empty", version=view.version)
     facts = replace(facts, state="entry", entry=view.entry, version=view.version)
-    recent = list(islice(table.entries(), _RECENT_ENTRIES))
+    recent = list(islice(table.entries(), RECENT_ENTRIES))
     facts = replace(facts, quarantined_range=next((c.entry.range for c in recent if c.entry.quarantined), {}))
     newest = next((committed for committed in recent if committed.entry.rows), None)
     if newest is not None:
         times = newest.entry.timestamps_ms
-        facts = replace(facts, committed_at_ms=newest.committed_at_ms, newest_record_ms=times[1] if times else None)
+        facts = replace(
+            facts,
+            landed_epoch=newest.entry.epoch,
+            committed_at_ms=newest.committed_at_ms,
+            newest_record_ms=times[1] if times else None,
+        )
     if view.entry.kind == "carry":
         found = table.reconstruct()
         facts = replace(facts, beyond_ledger=missing(found.coverage, view.entry.coverage) if found else {})

@@ -49,6 +49,8 @@ def read_state(spec: PipelineSpec, control: ControlFolder, ledgers: Sequence[Led
     living = files.read("lease", control.lease, lambda: living_submission(control))
     newest = submission.app_id if submission is not None else lease.app_id if lease is not None else ""
     last_end = None if living is not None else read_last_end(control)
+    if last_end is not None:
+        last_end = replace(last_end, landed_epoch=max((table.landed_epoch for table in ledgers), default=0))
     outcome = files.read("outcome", control.outcome(newest), lambda: read_outcome(control, newest)) if newest else None
     return PipelineFacts(
         spec=spec,

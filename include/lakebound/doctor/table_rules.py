@@ -81,7 +81,8 @@ def quarantine_behind(facts: PipelineFacts) -> Iterator[Finding]:
     for table in facts.targets:
         if table.quarantined_range and not common(table.quarantined_range, held.coverage):
             sentence = (
-                f"table {table.table} says that records of its newest commits are in {held.table}, whose ledger does not know of "
+                f"table {table.table} says that records of its newest commits are in {held.table}, whose ledger does not "
+                f"know of "
                 f"them: it was dropped, rolled back or restored from an older copy. A start would not land them again"
             )
             evidence = {"table": offsets_of(table.quarantined_range), "quarantine": marks_of(held.coverage)}
