@@ -165,11 +165,14 @@ def _follow(process: subprocess.Popen[bytes], orders: ReplayOrders, submission: 
         asked = requests
 
     with on_stop_signals(ask):
-        while (code := process.poll()) is None:
+        while True:
+            code = process.poll()
             result = read_result(orders.control, orders.app_id)
             if result is not None and result.chunks_done > told:
                 told = result.chunks_done
                 say(f"replay: batch {told} of {result.chunks}; {result.read:,} records read")
+            if code is not None:
+                return code
             if asked > done:
                 done += 1
                 if done == 1:
@@ -178,7 +181,6 @@ def _follow(process: subprocess.Popen[bytes], orders: ReplayOrders, submission: 
                 else:
                     kill_leftovers(submission)
             time.sleep(POLL_SECONDS)
-    return code
 
 
 def _print_result(result: ReplayResult) -> None:

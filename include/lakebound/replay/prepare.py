@@ -38,8 +38,8 @@ def prepare(spec: PipelineSpec, settings: Settings, start: Bound, end: Bound, *,
     """
     broker = KafkaFacts(spec.connection)
     topics = broker.topics(spec.topics)
-    places = {bound: resolve(bound, topics, _at_time(bound, broker, spec)) for bound in (start, end)}
-    asked = between(places[start], places[end], topics)
+    first, last = (resolve(bound, topics, _at_time(bound, broker, spec)) for bound in (start, end))
+    asked = between(first, last, topics)
     proofs = _proofs(spec, settings, broker) if missing else {}
     coverages = {table.id: _coverage(spec, settings, table.id) for table in spec.tables}
     takes_back: dict[str, Offsets] = {}
