@@ -21,9 +21,9 @@ class CrashLoopError(LakeboundError):
 
     def __init__(self, pipeline: str, ends: int, reason: str) -> None:
         super().__init__(
-            f"pipeline {pipeline!r}: the last {ends} starts ended without landing a record (the last one: {reason}); "
-            f"nothing was "
-            f"started. Mend the cause, then say with control__{pipeline} (action start) that it may go on; runbook crash-loop"
+            f"pipeline {pipeline!r}: the last {ends} starts ended without landing a record (the last one: {reason}); nothing "
+            f"was started. Mend the cause, then say that it may go on: control__{pipeline} with action start, or "
+            f"lakebound recover {pipeline} --action resume; runbook crash-loop"
         )
 
 

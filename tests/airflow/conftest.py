@@ -215,6 +215,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         with airflow.client() as client:
             found = Stack(airflow, settings, sink, client)
             wait_until(lambda: len(client.dags()) >= 3 * len(PIPELINES) + 2, 60, "the DAGs")
+            # Its five tasks every five minutes would take the time of what the tests watch; one test has it look.
+            wait_until(lambda: "checkpoint_health" in client.dags(), 60, "the health DAG")
+            client.pause("checkpoint_health")
             for pipeline in PIPELINES:
                 client.unpause(f"ingest__{pipeline}")
             yield found

@@ -20,7 +20,7 @@ from lakebound.embedded.processes import wait_until
 from lakebound.lease import read_lease
 from lakebound.progress import read_outcome
 from lakebound.submission import Submission
-from tests.airflow.conftest import PASSWORD, Stack
+from tests.airflow.conftest import PASSWORD, PIPELINES, Stack
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 
@@ -82,6 +82,24 @@ def test_runs_that_land_nothing_pause_the_dag_and_call_the_webhook(stack: Stack)
     log = stack.client.log("ingest__crashes", instance["dag_run_id"], "stream")
     assert "told to fail" in log
     assert "ERROR the fake application was told to fail" in log
+
+
+def test_the_health_dag_fails_where_a_person_is_needed_and_says_so(stack: Stack) -> None:
+    stack.client.unpause("checkpoint_health")
+    try:
+        run_id = stack.client.trigger("checkpoint_health")
+        assert stack.client.wait_run("checkpoint_health", run_id, 150) == "failed"
+        instances = stack.client.task_instances("checkpoint_health", run_id)
+        states = {instance["rendered_map_index"]: (instance["state"], instance["map_index"]) for instance in instances}
+        log = stack.client.log("checkpoint_health", run_id, "examine", map_index=states["crashes"][1])
+    finally:
+        stack.client.pause("checkpoint_health")
+    assert states["crashes"][0] == "failed"
+    assert set(states) == set(PIPELINES)
+    # Kafka is away for all of them: that alone wakes nobody.
+    assert states["orders"][0] == "success"
+    assert "runbook include/runbooks/crash-loop.md" in log
+    assert "unwell" in [body["verdict"] for _, body in stack.sink.of("crashes")]
 
 
 def test_the_control_dag_stops_starts_and_restarts(stack: Stack) -> None:
