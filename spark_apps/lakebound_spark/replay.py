@@ -11,6 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from functools import reduce
 
 import pyarrow as pa
@@ -83,12 +84,12 @@ class Replay:
         self._change(chunks=len(pieces))
         session = make_session(f"lakebound-replay-{spec.pipeline}")
         try:
-            landing = _Landing(self._orders, session, self._facts)
-            for number, piece in enumerate(pieces):
-                self._check_wanted()
-                report = landing.land(piece, number)
-                self._report(report, landing, done=number + 1)
-                log.info("batch %d of %d: %s", number + 1, len(pieces), report)
+            with closing(_Landing(self._orders, session, self._facts)) as landing:
+                for number, piece in enumerate(pieces):
+                    self._check_wanted()
+                    report = landing.land(piece, number)
+                    self._report(report, landing, done=number + 1)
+                    log.info("batch %d of %d: %s", number + 1, len(pieces), report)
         finally:
             session.stop()
 
@@ -155,6 +156,10 @@ class _Landing:
                 log.warning("batch %d, attempt %d: the ledgers are read again: %s", number, attempt, exc)
                 time.sleep(random.uniform(0.1, min(0.2 * 2**attempt, _LONGEST_WAIT_SECONDS)))
         return BatchReport(number)
+
+    def close(self) -> None:
+        """Free the threads."""
+        self._lander.close()
 
     def _look_again(self, wanted: Offsets) -> Offsets:
         """Read all ledgers and return what of ``wanted`` any table lacks below the lowest mark.
