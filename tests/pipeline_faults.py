@@ -65,11 +65,11 @@ def faults_of(world: World) -> list[Fault]:
 
 # --- control files -----------------------------------------------------------------------------------------------
 
-BLOCKING = ("lease.json", "desired.json", "submission.json")
+BLOCKING = ("desired.json", "submission.json")
 
 
 def _file_faults(world: World) -> Iterator[Fault]:
-    for name in (*BLOCKING, "progress.json", f"outcomes/{APPS[2]}.json"):
+    for name in ("lease.json", *BLOCKING, "progress.json", f"outcomes/{APPS[2]}.json"):
         if name not in world.files:
             continue
         torn = "control-file-unreadable" if name in BLOCKING else "control-file-torn"

@@ -9,7 +9,7 @@ from lakebound.control import ControlFolder
 from lakebound.desired import request_stop
 from lakebound.embedded.processes import ProcessRecord, kill, wait_until
 from lakebound.errors import DeadlineExceededError
-from lakebound.lease import read_lease
+from lakebound.lease import readable_lease
 from lakebound.progress import read_outcome
 from lakebound.settings import Settings
 from lakebound.submission import BackendName, Submission, process_is_alive, read_submission
@@ -33,7 +33,7 @@ def living_submission(control: ControlFolder) -> Submission | None:
     The submission record names one that has not taken the lease yet, the lease one that was started past the record.
     """
     submission = read_submission(control)
-    lease = read_lease(control)
+    lease = readable_lease(control)
     if lease is not None and lease.is_live(time.time()) and (submission is None or submission.app_id != lease.app_id):
         return Submission(
             app_id=lease.app_id, host=lease.host, submitted_at=lease.acquired_at, spark_ui=lease.spark_ui, log=None
@@ -50,7 +50,7 @@ def app_is_alive(control: ControlFolder) -> bool:
 
 def holds_lease(control: ControlFolder, app_id: str) -> bool:
     """Whether that application has the pipeline's lease and gives signs of life."""
-    lease = read_lease(control)
+    lease = readable_lease(control)
     return lease is not None and lease.app_id == app_id and lease.is_live(time.time())
 
 
@@ -64,7 +64,7 @@ def submission_is_alive(control: ControlFolder, submission: Submission) -> bool:
     if submission.backend is BackendName.LOCAL and submission.pid is None:
         return False
     # It runs where this machine cannot look: its lease speaks for it, and before it has one, its age.
-    lease = read_lease(control)
+    lease = readable_lease(control)
     had_lease = lease is not None and lease.app_id == submission.app_id
     if had_lease or read_outcome(control, submission.app_id) is not None:
         return False

@@ -12,10 +12,13 @@ import time
 from typing import Any
 
 import psutil
+import structlog
 from pydantic import BaseModel, ConfigDict
 
 from lakebound.control import ControlFolder, locked, read_json, write_json
 from lakebound.errors import LeaseHeldError, LeaseLostError
+
+_log = structlog.get_logger(__name__)
 
 
 class Lease(BaseModel):
@@ -65,6 +68,14 @@ def read_lease(control: ControlFolder) -> Lease | None:
     return None if body is None else Lease.model_validate(body)
 
 
+def readable_lease(control: ControlFolder) -> Lease | None:
+    """Return the lease, or None where there is none that can be read: a torn one keeps nobody out, the tables' epochs do."""
+    try:
+        return read_lease(control)
+    except ValueError:
+        return None
+
+
 def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_epoch: int = 0, by_force: bool = False) -> Lease:
     """Take the lease for this process and return it.
 
@@ -81,6 +92,7 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
     """
     with locked(control.lease):
         now = time.time()
+        _move_aside_if_torn(control)
         held = read_lease(control)
         if held is not None and held.app_id != app_id and held.is_live(now) and not by_force:
             raise LeaseHeldError(control.pipeline, held.app_id, held.epoch, held.age_seconds(now))
@@ -108,11 +120,19 @@ def renew(control: ControlFolder, own: Lease, *, spark_ui: str | None = None) ->
 
 
 def release(control: ControlFolder, own: Lease) -> None:
-    """Give the lease back; nothing happens when it is no longer held."""
+    """Give the lease back; nothing happens when it is no longer held, or torn."""
     try:
         _replace(control, own, released=True)
-    except LeaseLostError:
+    except (LeaseLostError, ValueError):
         return
+
+
+def _move_aside_if_torn(control: ControlFolder) -> None:
+    """Make room for a lease where a power cut has torn the file: ``above_epoch`` keeps epochs growing without it."""
+    if control.lease.exists() and readable_lease(control) is None:
+        aside = control.lease.with_name(f"{control.lease.name}.torn-{time.time_ns()}")
+        os.replace(control.lease, aside)
+        _log.warning("torn_lease_moved_aside", pipeline=control.pipeline, to=str(aside))
 
 
 def check_held(control: ControlFolder, own: Lease) -> None:

@@ -11,7 +11,7 @@ from lakebound.control import ControlFolder
 from lakebound.desired import read_desired
 from lakebound.errors import LakeboundError
 from lakebound.kafka import KafkaFacts
-from lakebound.lease import read_lease
+from lakebound.lease import readable_lease
 from lakebound.progress import read_outcome, read_progress
 from lakebound.run_spec import source_hash
 from lakebound.settings import Settings, load_settings
@@ -38,7 +38,7 @@ def submission_of(control: ControlFolder, app_id: str) -> Submission:
     submission = read_submission(control)
     if submission is not None and submission.app_id == app_id:
         return submission
-    lease = read_lease(control)
+    lease = readable_lease(control)
     if lease is not None and lease.app_id == app_id:
         return Submission(app_id=app_id, host=lease.host, submitted_at=lease.acquired_at, spark_ui=lease.spark_ui)
     return Submission(app_id=app_id, submitted_at=0.0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,12 +39,17 @@ def examine(pipeline: Pipeline) -> Diagnosis:
     return diagnosis
 
 
-def content(pipeline: Pipeline) -> dict[str, str]:
-    """Return the hash of every file of the pipeline; what SQLite itself needs to read (index, empty log) is left out."""
-    roots = (pipeline.settings.home, pipeline.settings.warehouse)
-    files = [path for root in roots for path in root.rglob("*") if path.is_file() and not path.name.endswith("-shm")]
-    kept = [path for path in files if path.stat().st_size or not path.name.endswith("-wal")]
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}
+def content(pipeline: Pipeline) -> str:
+    """Return the hash of every file of the pipeline; what SQLite itself needs to read (index, empty log) is left out.
+
+    Another process reads them: closing a database file would end the locks that SQLite holds on it in this one.
+    """
+    roots = [root for root in (pipeline.settings.home, pipeline.settings.warehouse) if root.exists()]
+    if not roots:
+        return ""
+    files = ["find", *map(str, roots), "-type", "f", "-not", "-name", "*-shm", "-not", "(", "-name", "*-wal", "-empty", ")"]
+    found = subprocess.run([*files, "-exec", "sha256sum", "{}", "+"], capture_output=True, text=True, check=True)
+    return "\n".join(sorted(found.stdout.splitlines()))
 
 
 def test_a_deleted_checkpoint_costs_nothing_and_a_loss_or_another_topic_is_named_and_refused(
@@ -89,8 +94,6 @@ def test_a_deleted_checkpoint_costs_nothing_and_a_loss_or_another_topic_is_named
     assert finding.loses == tuple(LostRange(topic=name, partition=p, start=landed[p], end=cut[p]) for p in sorted(landed))
 
     recreate(broker, name)
-    found = examine(pipeline)
-    assert {f.rule for f in found.findings} >= {"topic-recreated"}, found
     grow(broker, name, {partition: end + 1 for partition, end in cut.items()})
     found = examine(pipeline)
     (finding,) = [finding for finding in found.findings if finding.rule == "topic-recreated"]
@@ -116,6 +119,7 @@ def test_what_the_doctor_wants_approved_the_application_refuses(
     assert (refused.verdict, refused.error_class) == ("refused", "RetentionPassedError"), refused
 
     recreate(broker, name)
+    wait_until(lambda: examine(pipeline).verdict != "starting", 30, "Kafka to know the new topic")
     found = examine(pipeline)
     assert (found.verdict, found.loses_records) == ("needs_approval", 0), found
     refused = starter.start(pipeline).ended(150)

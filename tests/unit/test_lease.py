@@ -88,6 +88,18 @@ def test_renewal_is_a_sign_of_life(control: ControlFolder) -> None:
     assert read_lease(control) == renewed
 
 
+def test_a_torn_lease_is_moved_aside_and_epochs_go_on_from_the_tables(control: ControlFolder) -> None:
+    own = acquire(control, "a", 30)
+    for text in ("", '{"epoch": "x"}', "[]"):
+        control.lease.write_text(text)
+        with pytest.raises(ValueError):
+            renew(control, own)
+        release(control, own)
+        assert acquire(control, "b", 30, above_epoch=7).epoch == 8
+    aside = sorted(path.read_text() for path in control.folder.glob("lease.json.torn-*"))
+    assert aside == ["", "[]", '{"epoch": "x"}'], "nothing is deleted by a repair"
+
+
 def test_a_released_lease_is_free_and_releasing_a_lost_one_does_nothing(control: ControlFolder) -> None:
     own = acquire(control, "a", 30)
     release(control, own)

@@ -12,7 +12,7 @@ from lakebound.doctor.wording import needs_approval, needs_person, repairable, s
 from lakebound.spec import parse_freshness
 from lakebound.supervision import START_SECONDS, KafkaView, stall
 
-_BLOCKING = ("lease", "desired state", "submission")
+_BLOCKING = ("desired state", "submission")
 """Files without which nothing starts an application."""
 
 _UNSEEN_BY_DOCTOR = ("MissingSecretError", "TableMismatchError", "TransformRefusedError", "UnknownTableError")
@@ -22,7 +22,7 @@ _UPDATE_SECONDS = 10.0
 
 
 def control_file_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
-    """A control file is torn: progress is written anew; lease, wish or submission keep anything from starting."""
+    """A control file is torn: lease and progress are written anew; a wish or a submission keeps anything from starting."""
     "starting."
     for name, problem in facts.unreadable.items():
         if name in _BLOCKING:
@@ -33,7 +33,8 @@ def control_file_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
             )
             yield needs_person("control-file-unreadable", sentence, "control-files", file=name)
         else:
-            yield repairable("control-file-torn", f"the {name}: {problem}; the next start writes it anew", "control-files")
+            sentence = f"the {name}: {problem}; the next start moves it aside or writes it anew, and loses nothing"
+            yield repairable("control-file-torn", sentence, "control-files", file=name)
 
 
 def held_or_stopped(facts: PipelineFacts) -> Iterator[Finding]:

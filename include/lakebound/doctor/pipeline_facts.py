@@ -46,7 +46,7 @@ def read_state(spec: PipelineSpec, control: ControlFolder, ledgers: Sequence[Led
     lease = files.read("lease", control.lease, lambda: read_lease(control))
     desired = files.read("desired state", control.desired, lambda: read_desired(control))
     submission = files.read("submission", control.submission, lambda: read_submission(control))
-    living = files.read("lease", control.lease, lambda: living_submission(control))
+    living = files.read("submission", control.submission, lambda: living_submission(control))
     newest = submission.app_id if submission is not None else lease.app_id if lease is not None else ""
     last_end = None if living is not None else read_last_end(control)
     if last_end is not None:
@@ -129,7 +129,5 @@ class _Files:
         try:
             return reading()
         except (OSError, ValueError, TypeError, AttributeError) as exc:
-            if name == "lease" and "submission" in self.unreadable:
-                return None  # the second reading of both: what is wrong is known
             self.unreadable.setdefault(name, f"{path} cannot be read: {(str(exc).splitlines() or [''])[0]}")
             return None
