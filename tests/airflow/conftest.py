@@ -193,9 +193,9 @@ def stack_environment(sink: WebhookSink) -> Mapping[str, str]:
     return environment
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Airflow with all pipelines running; everything is ended with the module."""
+    """Airflow with all pipelines running, one for all test modules; everything is ended with the session."""
     home = tmp_path_factory.mktemp("real-airflow")
     write_pipelines(home / "pipelines")
     write_dags(home / "dags")

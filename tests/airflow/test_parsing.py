@@ -92,6 +92,8 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     assert found["dags"]["ingest__nightly"]["schedule"] == "0 3 * * *"
     assert "until_time" in found["dags"]["control__orders"]["params"]
     assert found["dags"]["prove__orders"]["params"] == ["deep"]
+    assert found["dags"]["recover"]["tasks"] == ["apply", "approve", "doctor", "plan", "prove"]
+    assert found["dags"]["recover"]["params"] == ["pipeline", "action", "to", "table", "deep"]
 
 
 def test_a_broken_yaml_shows_as_an_import_error_with_file_and_line_and_breaks_nothing_else(tmp_path: Path) -> None:

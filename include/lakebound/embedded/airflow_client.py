@@ -103,6 +103,15 @@ class AirflowClient:
         path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}"
         self._send("PATCH", path, json={"new_state": state})
 
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Answer a task that waits for a person, as the UI's *Required Actions* do; a second answer is refused."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        self._send("PATCH", path, json={"chosen_options": [option], "params_input": {}})
+
+    def question(self, dag_id: str, run_id: str, task_id: str) -> Json:
+        """Return what a task asks a person: ``subject``, ``body``, ``options``, and the answer once it is given."""
+        return self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails")
+
     def log(self, dag_id: str, run_id: str, task_id: str, try_number: int = 1, map_index: int = -1) -> str:
         """Return the log of one try of a task, a line per event."""
         path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/logs/{try_number}"
