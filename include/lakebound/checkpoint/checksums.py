@@ -1,4 +1,7 @@
-"""Hadoop's checksum files (``.NAME.crc`` beside NAME), which Spark leaves on local file systems. Pure."""
+"""Hadoop's checksum files (``.NAME.crc`` beside NAME), which Spark leaves on local file systems. Pure.
+
+Spark 4.1 writes them and never compares them: it goes on with whatever a damaged file says.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import zlib
 from typing import Literal
 
 Checksum = Literal["matches", "differs", "missing"]
-"""missing: there is none, or its head cannot be read; Hadoop then reads the file without a check."""
+"""missing: there is none, or its head is not that of a checksum file."""
 
 _HEAD = struct.pack(">4si", b"crc\0", 512)
 _CHUNK_BYTES = 512

@@ -1,4 +1,4 @@
-"""The files of a Structured Streaming checkpoint, parsed as strictly as Spark does, or stricter. Pure: bytes in.
+"""The files of a Structured Streaming checkpoint, parsed as strictly as Spark does, or more strictly. Pure: bytes in.
 
 A file that cannot be read has a ``flaw``: the precise reason, and nothing else.
 """
@@ -16,6 +16,9 @@ from lakebound.checkpoint.checksums import Checksum, checksum_of
 
 Mark = tuple[int, str, int]
 """Source (its place in the plan), topic, partition."""
+
+MISMATCH = "its .crc does not match"
+"""The one flaw that Spark does not notice."""
 
 _LINES = re.compile(r"\r\n|\n|\r")
 _NAMED_SOURCE = re.compile(r"^[A-Za-z0-9_-]+:")
@@ -164,7 +167,7 @@ def _refuse_mismatch(content: bytes, checksum: Checksum) -> None:
     if not content:
         raise FlawError("it has 0 bytes")
     if checksum == "differs":
-        raise FlawError("its .crc does not match")
+        raise FlawError(MISMATCH)
 
 
 def _source(line: str, version: str) -> str | None:

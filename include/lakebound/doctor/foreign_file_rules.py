@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakebound.checkpoint.log_files import MISMATCH
 from lakebound.doctor.diagnosis import Finding, Verdict
 from lakebound.doctor.foreign_standing import Standing, follows
 
@@ -42,7 +43,7 @@ def metadata_missing(s: Standing) -> Finding | None:
     is_new = found is None and s.planned < 0 and s.finished < 0
     if is_new or (found is not None and found.flaw is None):
         return None
-    what = "is missing" if found is None else f"cannot be read: {found.flaw}"
+    what = "is missing" if found is None else f"is damaged ({found.flaw})"
     return _finding(
         "metadata-missing",
         f"the file metadata {what}: Spark 4.1 and older give the query a new id (when it is missing), under which the table "
@@ -108,7 +109,7 @@ def newest_offsets_damaged(s: Standing) -> Finding | None:
         sentence = f"the table does not hold batch {s.planned}: it may be planned anew, after offsets/{s.planned - 1}"
     return _finding(
         "newest-offsets-damaged",
-        f"offsets/{s.planned} cannot be read ({found.flaw}), so the query does not start; {sentence}",
+        f"offsets/{s.planned} {_damaged(found.flaw)}; {sentence}",
         s.evidence(flaw=found.flaw),
     )
 
@@ -119,7 +120,8 @@ def previous_offsets_missing(s: Standing) -> Finding | None:
     if s.planned < 1 or s.checkpoint.sound_offsets(before) is not None:
         return None
     found = s.checkpoint.offsets.get(before)
-    what = f"cannot be read ({found.flaw})" if found is not None else "is missing"
+    missing = f'is missing, so the query does not start ("batch {before} doesn\'t exist")'
+    what = missing if found is None else _damaged(found.flaw)
     need = (
         f"nothing reads its offsets any more, since the table holds batch {s.planned}"
         if s.lowest >= s.planned
@@ -127,7 +129,7 @@ def previous_offsets_missing(s: Standing) -> Finding | None:
     )
     return _finding(
         "previous-offsets-missing",
-        f'offsets/{before} {what}, so the query does not start ("batch {before} doesn\'t exist"); {need}',
+        f"offsets/{before} {what}; {need}",
         s.evidence(flaw=found.flaw if found else "missing"),
     )
 
@@ -139,8 +141,8 @@ def newest_commit_damaged(s: Standing) -> Finding | None:
         return None
     return _finding(
         "newest-commit-damaged",
-        f"commits/{s.finished} cannot be read ({found.flaw}), so the query does not start; without the file Spark runs "
-        f"batch {s.planned} again with the same range, and a native sink that holds it skips it",
+        f"commits/{s.finished} {_damaged(found.flaw)}; without the file Spark runs batch {s.planned} again with the same "
+        "range, and a native sink that holds it skips it",
         s.evidence(flaw=found.flaw),
     )
 
@@ -223,6 +225,12 @@ def _trust(s: Standing, unverified: list[int]) -> tuple[Verdict, str]:
     if any(s.ranges.are_few(batch) for batch in unverified):
         return "starting", "the table got more or fewer rows than it spans, and too few batches tell yet if that is usual"
     return "healthy", "no .crc, as in an object store, and no row per record in this stream: its numbers are taken on trust"
+
+
+def _damaged(flaw: str | None) -> str:
+    if flaw == MISMATCH:
+        return f"was changed since Spark wrote it ({flaw}): Spark does not notice, and goes on with what it reads"
+    return f"cannot be read ({flaw}), so the query does not start"
 
 
 def _id_sentence(s: Standing) -> str:
