@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.pipeline_faults import Fault, faults_of
+from tests.pipeline_fault import Fault
+from tests.pipeline_faults import faults_of
 from tests.pipeline_starts import Start, start
 from tests.pipeline_worlds import BETWEEN_TABLES, FORMATS, LANES, PHASES, World, make_world
 
