@@ -243,3 +243,14 @@ def test_tables_of_which_one_lacks_the_batch_in_flight_are_mended_with_it() -> N
 
 def test_a_restore_that_kept_the_streams_rows_is_no_fault() -> None:
     assert HEALTHY.with_tables(restored(table(5), 5)).diagnose().findings == ()
+
+
+def test_a_changed_file_with_its_old_checksum_is_said_to_go_unnoticed() -> None:
+    changed = HEALTHY.having(offsets__5=offsets(5, ends={0: 60, 1: 61}))
+    finding = changed.diagnose().decisive
+    assert finding is not None
+    assert (finding.rule, finding.verdict) == ("newest-offsets-damaged", "needs_person")
+    assert "Spark does not notice" in finding.sentence
+    cut = HEALTHY.rewritten(offsets__5=b"v1\n").diagnose().decisive
+    assert cut is not None
+    assert "so the query does not start" in cut.sentence
