@@ -195,7 +195,7 @@ def test_the_incidents_tell_the_story(story: Story) -> None:
     result = CliRunner().invoke(app, ["incidents", "events", "--json"], catch_exceptions=False)
     repairs = [found for found in json.loads(result.stdout) if found["kind"] == "repair"]
     assert [found["plan"]["action"] for found in repairs] == ["new_incarnation", "accept_loss", "rebase"]
-    assert [found["runbook"] for found in repairs] == ["topic-recreated", "retention-passed", "no-ledger"]
+    assert [found["runbook"] for found in repairs] == ["topic-recreated", "retention-passed", "table-restored"]
     assert Path(story.pipeline.control.incidents).is_dir()
 
 

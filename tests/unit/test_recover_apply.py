@@ -160,6 +160,7 @@ def test_a_table_without_entries_is_rebased_on_its_rows(case: Case, damaged: Tab
     case.apply("rebase", plan.hash)
     assert open_table(damaged, case.at).read_ledger().coverage == offsets(0, 30)
     assert case.kinds(damaged) == ["reset"]
+    assert read_incidents(case.control)[0].runbook == "no-ledger"
     case.land(damaged, 30, 40)
     assert landed_offsets(open_table(damaged, case.at)) == list(range(40))
 

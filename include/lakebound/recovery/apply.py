@@ -22,12 +22,11 @@ from lakebound.tables import open_table
 
 RUNBOOKS: dict[Action, str] = {
     "resume": "crash-loop",
-    "rebase": "no-ledger",
     "accept_loss": "retention-passed",
     "new_incarnation": "topic-recreated",
     "drop_zombie": "two-drivers",
 }
-"""The page that leads to each action."""
+"""The page that leads to each action; a plan to rebase names its own."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _carry_out(spec: PipelineSpec, places: Places, plan: Plan, lease: Lease, by:
         control,
         "repair",
         f"{plan.action}: {plan.summary}",
-        runbook=RUNBOOKS[plan.action],
+        runbook=plan.facts.get("runbook") or RUNBOOKS[plan.action],
         facts=plan.facts,
         plan={**plan.model_dump(mode="json"), "hash": plan.hash},
         approved_by=by,

@@ -12,6 +12,7 @@ from lakebound.control import ControlFolder
 from lakebound.control_plane import living_submission
 from lakebound.crash_loop import read_crash_loop
 from lakebound.desired import Desired, read_desired
+from lakebound.doctor.runbooks import runbook_of
 from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError
 from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.lease import Lease, read_lease
@@ -40,6 +41,7 @@ class HeldTable:
         coverage: As its ledger says; empty where that is refused.
         former: Coverage of earlier incarnations of recreated topics.
         refusal: Why its ledger is refused, None where it is not.
+        runbook: The page for that.
         rebuilt: What it holds all the same, None where the ledger is right or nothing can tell.
     """
 
@@ -49,6 +51,7 @@ class HeldTable:
     coverage: Offsets = field(default_factory=dict)
     former: Former = field(default_factory=dict)
     refusal: str | None = None
+    runbook: str = "refused"
     rebuilt: Rebuilt | None = None
 
     @property
@@ -175,16 +178,18 @@ def _held(spec: TableSpec, role: Role, pipeline: str, places: Places, kafka: Kaf
     except LakeboundError as exc:
         return _refused(spec, role, places, kafka, exc)
     if ahead is not None:
-        return HeldTable(spec.id, role, refusal=f"the entry of table {spec.id} is older than its rows", rebuilt=ahead)
+        reason = f"the entry of table {spec.id} is older than its rows"
+        return HeldTable(spec.id, role, refusal=reason, runbook="ledger-behind", rebuilt=ahead)
     return HeldTable(spec.id, role, coverage=entry.coverage, former=entry.former)
 
 
 def _refused(spec: TableSpec, role: Role, places: Places, kafka: Kafka, reason: LakeboundError) -> HeldTable:
+    runbook = runbook_of(type(reason).__name__)
     try:
         rebuilt = rebuild(open_table(spec, places), reason, kafka.ids)
     except LakeboundError as exc:
-        return HeldTable(spec.id, role, refusal=str(exc))
-    return HeldTable(spec.id, role, refusal=str(reason), rebuilt=rebuilt)
+        return HeldTable(spec.id, role, refusal=str(exc), runbook=runbook)
+    return HeldTable(spec.id, role, refusal=str(reason), runbook=runbook, rebuilt=rebuilt)
 
 
 def _stall(

@@ -43,7 +43,7 @@ def plan_rebase(facts: RecoveryFacts) -> Plan:
         action="rebase",
         summary=f"take what {_names(broken)} holds for its ledger, and go on from there",
         steps=(*steps, *afterwards(facts)),
-        facts={"tables": {table.table: table.refusal for table in broken}},
+        facts={"tables": {table.table: table.refusal for table in broken}, "runbook": broken[0].runbook},
         replays_records=replays,
         notes=tuple(notes),
     )
