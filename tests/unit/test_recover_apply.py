@@ -29,6 +29,7 @@ from lakebound.recovery import apply as applying
 from lakebound.recovery import facts as collecting
 from lakebound.recovery import takeover
 from lakebound.recovery.apply import apply_recovery, plan_recovery
+from lakebound.recovery.facts import TornControlFileError
 from lakebound.recovery.plan import Action, PlanChangedError, PlanRefusedError
 from lakebound.run_spec import Places, places_of
 from lakebound.settings import Settings, load_settings
@@ -406,6 +407,17 @@ class TestResume:
         case.apply("resume", case.plan("resume"))
         with pytest.raises(PlanRefusedError, match="nothing to do"):
             case.plan("resume")
+
+
+def test_torn_control_files_are_a_sentence_or_do_no_harm(case: Case) -> None:
+    case.kafka.earliest = 45
+    case.control.folder.mkdir(parents=True, exist_ok=True)
+    case.control.lease.write_text('{"epoch": 1')
+    case.control.progress.write_text("")
+    case.apply("accept_loss", case.plan("accept_loss"))
+    case.control.desired.write_text('{"state": "ru')
+    with pytest.raises(TornControlFileError, match="runbook control-files"):
+        case.plan("resume")
 
 
 def test_the_lease_of_a_repair_outlives_its_time_to_live(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from lakebound.desired import Desired, read_desired
 from lakebound.doctor.runbooks import runbook_of
 from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError
 from lakebound.kafka import KafkaFacts, TopicFacts
-from lakebound.lease import Lease, read_lease
+from lakebound.lease import Lease, readable_lease
 from lakebound.ledger import Offsets, check_owner, high_water_marks
 from lakebound.progress import Progress, read_progress
 from lakebound.recovery.rebuild import Former, Rebuilt, rebuild, rebuild_behind
@@ -28,6 +28,16 @@ from lakebound.tables import open_table
 
 Role = Literal["target", "quarantine"]
 KAFKA_SECONDS = 10.0
+
+
+class TornControlFileError(LakeboundError):
+    """What is wanted of a pipeline, or what was submitted for it, cannot be read."""
+
+    def __init__(self, pipeline: str, folder: Path, reason: ValueError) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: desired.json or submission.json in {folder} cannot be read "
+            f"({str(reason).splitlines()[0]}); move it aside first, see the runbook control-files"
+        )
 
 
 @dataclass(frozen=True)
@@ -141,10 +151,17 @@ def collect_tables(spec: PipelineSpec, places: Places, kafka: Kafka) -> tuple[He
 
 
 def collect_control(spec: PipelineSpec, home: Path, kafka: Kafka) -> Control:
-    """Return who may write, what runs, and what is wanted."""
+    """Return who may write, what runs, and what is wanted.
+
+    Raises:
+        TornControlFileError: What is wanted, or what was submitted, cannot be read.
+    """
     control = ControlFolder(home, spec.pipeline)
-    now, lease, progress, app = time.time(), read_lease(control), read_progress(control), living_submission(control)
-    desired = read_desired(control)
+    now, lease, progress = time.time(), readable_lease(control), _readable_progress(control)
+    try:
+        app, desired = living_submission(control), read_desired(control)
+    except ValueError as exc:
+        raise TornControlFileError(spec.pipeline, control.folder, exc) from exc
     loop = read_crash_loop(control).since(desired.since)
     return Control(
         desired=desired,
@@ -156,6 +173,14 @@ def collect_control(spec: PipelineSpec, home: Path, kafka: Kafka) -> Control:
         last_seen_ends={} if progress is None else progress.latest_offsets,
         now=now,
     )
+
+
+def _readable_progress(control: ControlFolder) -> Progress | None:
+    """Return the latest progress, or None where it cannot be read: the next application writes it anew."""
+    try:
+        return read_progress(control)
+    except ValueError:
+        return None
 
 
 def _topic(broker: KafkaFacts, topic: str) -> TopicFacts | None:
