@@ -31,8 +31,7 @@ def table_faults(world: World) -> Iterator[Fault]:
     for number, name in enumerate(names):
         is_quarantine = number == len(names) - 1
         for what, breaks, rule in _damages(is_delta=name.startswith("delta")):
-            cautious = "a start knows from the targets what is quarantined" if is_quarantine and "ledger" in rule else ""
-            yield Fault(f"{name}: {what}", _on(name, breaks), frozenset({rule} if rule else ()), cautious)
+            yield Fault(f"{name}: {what}", _on(name, breaks), frozenset({rule} if rule else ()))
         dropped = frozenset({"table-dropped"}) if is_quarantine or landed_by_the_last(world) else frozenset()
         if dropped:
             yield Fault(f"{name}: dropped", _on(name, drop), dropped, cautious="the quarantine may be complete by chance")

@@ -8,6 +8,7 @@ import signal
 import time
 from dataclasses import dataclass, replace
 
+from lakebound.behind import LedgerBehindError
 from lakebound.crash_loop import CrashLoopError, count_last_end, read_crash_loop, write_crash_loop
 from lakebound.desired import change_desired, read_desired
 from lakebound.errors import (
@@ -60,6 +61,7 @@ REFUSALS = (
     NoLedgerError,
     BadEntryError,
     ForeignTableError,
+    LedgerBehindError,
     TableMismatchError,
     TableRestoredError,
     TransformRefusedError,

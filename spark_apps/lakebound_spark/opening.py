@@ -7,6 +7,7 @@ from functools import reduce
 
 import pyarrow as pa
 
+from lakebound.behind import check_not_behind
 from lakebound.kafka import TopicFacts
 from lakebound.lease import Lease, acquire
 from lakebound.ledger import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
@@ -25,6 +26,7 @@ def take_lease(run: RunSpec) -> Lease:
         LeaseHeldError: A live application holds it.
         NoLedgerError: A table has rows whose origin is not known.
         ForeignTableError: A table belongs to another pipeline.
+        LedgerBehindError: A table holds more than its ledger says.
     """
     spec = run.spec
     highest = 0
@@ -34,6 +36,7 @@ def take_lease(run: RunSpec) -> Lease:
             view = table.read_ledger()
             if view.entry is not None:
                 check_owner(view.entry, spec.pipeline, table_spec.id)
+                check_not_behind(table, view, run.places)
             highest = max(highest, view.epoch)
     return acquire(run.control, run.app_id, spec.limits.lease_ttl_seconds, above_epoch=highest)
 

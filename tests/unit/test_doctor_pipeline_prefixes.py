@@ -19,6 +19,7 @@ from tests.pipeline_faults import faults_of
 from tests.pipeline_starts import Start, start
 from tests.pipeline_worlds import BETWEEN_TABLES, FORMATS, LANES, PHASES, World, make_world
 
+from lakebound import behind
 from lakebound.doctor import ledger_facts
 from lakebound.doctor.diagnosis import Diagnosis
 from lakebound.doctor.facts import PipelineFacts
@@ -58,7 +59,7 @@ def cases(cell: tuple[tuple[str, ...], str, str], tmp_path: Path) -> Iterator[tu
 def look(world: World, monkeypatch: pytest.MonkeyPatch) -> PipelineFacts:
     """Return what the doctor sees of a world."""
     monkeypatch.setattr(ledger_facts, "open_table", world.lake.open)
-    monkeypatch.setattr(ledger_facts, "_txn_epoch", world.lake.txn_epoch_at)
+    monkeypatch.setattr(behind, "_read_txn_epoch", world.lake.txn_epoch_at)
     monkeypatch.setattr(ledger_facts, "_catalog_is_there", lambda _: True)
     monkeypatch.setattr(opening, "open_table", world.lake.open)
     ledgers = ledger_facts.read_ledgers(world.spec, world.places)

@@ -36,6 +36,8 @@ def look_at_topics(spec: PipelineSpec) -> KafkaLook:
 def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: Marks, now: float) -> KafkaLook:
     """Return the look with the age of what waits and the topics' retention; what does not answer in time stays unknown."""
     places = waiting_places(look, marks)
+    if look.problem is not None:
+        return look
     unread: list[str] = []
     waiting: dict[tuple[str, int], Waiting] = {}
     retention: dict[str, Retention] = {}

@@ -6,15 +6,14 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from lakebound.behind import rows_beyond, txn_epoch
 from lakebound.doctor.facts import LedgerFacts, TableState
 from lakebound.errors import BadEntryError, ForeignTableError, LakeboundError, NoLedgerError, TableRestoredError
 from lakebound.last_end import RECENT_ENTRIES
-from lakebound.ledger import ENTRY_KEY, check_owner, missing
+from lakebound.ledger import check_owner
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.tables import LedgerView, Table, open_table
-
-_EPOCH = 2**40
 
 _STATES: tuple[tuple[type[LakeboundError], TableState], ...] = (
     (NoLedgerError, "no_ledger"),
@@ -65,19 +64,7 @@ def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Place
             committed_at_ms=newest.committed_at_ms,
             newest_record_ms=times[1] if times else None,
         )
-    if view.entry.kind == "carry":
-        found = table.reconstruct()
-        facts = replace(facts, beyond_ledger=missing(found.coverage, view.entry.coverage) if found else {})
-    if table.spec.format == "delta":
-        facts = replace(facts, txn_epoch=_txn_epoch(places.delta_path(table.spec)))
-    return facts
-
-
-def _txn_epoch(path: Path) -> int | None:
-    from deltalake import DeltaTable
-
-    version = DeltaTable(str(path)).transaction_version(ENTRY_KEY)
-    return None if version is None else version // _EPOCH
+    return replace(facts, beyond_ledger=rows_beyond(table, view), txn_epoch=txn_epoch(table.spec, places))
 
 
 def _catalog_is_there(places: Places) -> bool:

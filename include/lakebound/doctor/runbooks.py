@@ -38,6 +38,7 @@ _OF_ERRORS = {
     "CrashLoopError": "crash-loop",
     "ForeignTableError": "foreign-table",
     "LeaseHeldError": "lease-held",
+    "LedgerBehindError": "ledger-behind",
     "MissingSecretError": "missing-secret",
     "MissingTopicError": "topic-missing",
     "NoLedgerError": "no-ledger",
