@@ -9,8 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+from deltalake import DeltaTable
 from tests.local_tables import TOPIC_ID, lander, make_table, offsets, places
 
+from lakebound.behind import LedgerBehindError, check_not_behind
 from lakebound.control import ControlFolder, write_json
 from lakebound.crash_loop import CrashLoop, count_last_end, read_crash_loop, write_crash_loop
 from lakebound.doctor.facts import KafkaLook, LedgerFacts, PipelineFacts, Retention, Waiting
@@ -27,6 +30,7 @@ from lakebound.ledger import Entry
 from lakebound.progress import Outcome, Progress, TableProgress
 from lakebound.spec import PipelineSpec
 from lakebound.start_incident import start_incident
+from lakebound.tables import open_table
 
 NOW = 1_800_000_000.0
 BODY = {
@@ -92,6 +96,26 @@ os.kill(os.getpid(), 9)
         assert (table.entry.kind, table.entry.epoch, table.coverage) == ("open", 3, offsets(0, 20))
         assert table.committed_at_ms is not None, "the newest commit with rows is older than the open entry"
     assert (delta.txn_epoch, iceberg.txn_epoch) == (3, None)
+
+
+def test_an_entry_that_was_carried_on_past_rows_is_seen_and_refused(tmp_path: Path) -> None:
+    at, spec = places(tmp_path), SPEC.tables[0]
+    table = make_table(spec, at)
+    app = lander(spec, at)
+    app.land(0, 10)
+    app.land(10, 20)
+    carried = Entry(kind="carry", pipeline="orders", epoch=1, commit="c", coverage=offsets(0, 10))
+    table.read_ledger()
+    newest = int(table.commit([], carried))
+    handle = DeltaTable(str(at.delta_path(spec)))
+    handle.create_checkpoint()
+    for version in range(newest):  # what log clean-up does
+        (at.delta_path(spec) / "_delta_log" / f"{version:020d}.json").unlink()
+    (facts_of_it, *_) = read_ledgers(SPEC, at)
+    assert facts_of_it.beyond_ledger == offsets(10, 20)
+    again = open_table(spec, at)
+    with pytest.raises(LedgerBehindError, match="rows of 10 offsets"):
+        check_not_behind(again, again.read_ledger(), at)
 
 
 def test_a_table_that_raises_is_a_fact(tmp_path: Path) -> None:
