@@ -25,6 +25,7 @@ from lakebound.incidents import read_incidents
 from lakebound.kafka import TopicFacts
 from lakebound.lease import acquire, read_lease
 from lakebound.ledger import Entry, TopicOffsets, new_commit_id
+from lakebound.prove import prove
 from lakebound.recovery import apply as applying
 from lakebound.recovery import facts as collecting
 from lakebound.recovery import takeover
@@ -88,6 +89,11 @@ class Case:
         app = lander(table, self.at, epoch=99)
         app.land(start, end)
 
+    def assert_proved(self) -> None:
+        """Check that the proof by entries holds as the tables are now."""
+        proof = prove(self.spec, self.at, facts=self.kafka)  # type: ignore[arg-type]
+        assert proof.ok, [table.problems for table in proof.tables]
+
     def kinds(self, table: TableSpec) -> list[str]:
         """Return the kinds of the table's entries, newest first."""
         return [found.entry.kind for found in open_table(table, self.at).entries()]
@@ -131,6 +137,7 @@ def test_accepted_loss_stands_in_the_tables_and_in_the_incident(case: Case) -> N
         entry = open_table(table, case.at).read_ledger().entry
         assert entry is not None
         assert (entry.kind, entry.range, entry.coverage) == ("skip", offsets(30, 45), offsets(0, 45))
+        case.assert_proved()
         case.land(table, 45, 50)
         assert landed_offsets(open_table(table, case.at)) == [*range(30), *range(45, 50)]
     (incident,) = read_incidents(case.control)
@@ -151,6 +158,7 @@ def test_a_new_incarnation_begins_at_its_beginning_in_every_table(case: Case) ->
         assert entry.coverage == {TOPIC: TopicOffsets(topic_id=NEW_ID, partitions={0: ((3, 3),)})}
         assert entry.former == {TOPIC: (offsets(0, 30)[TOPIC],)}
     assert case.kinds(case.spec.quarantine_table) == ["genesis"], "it held nothing of the old one"
+    case.assert_proved()
 
 
 @pytest.mark.parametrize("damaged", [DELTA, ICEBERG], ids=["delta", "iceberg"])
@@ -162,6 +170,7 @@ def test_a_table_without_entries_is_rebased_on_its_rows(case: Case, damaged: Tab
     assert open_table(damaged, case.at).read_ledger().coverage == offsets(0, 30)
     assert case.kinds(damaged) == ["reset"]
     assert read_incidents(case.control)[0].runbook == "no-ledger"
+    case.assert_proved()
     case.land(damaged, 30, 40)
     assert landed_offsets(open_table(damaged, case.at)) == list(range(40))
 
@@ -176,6 +185,7 @@ def test_a_table_whose_newest_entry_cannot_be_read_is_rebased_on_its_rows(case: 
         open_table(damaged, case.at).read_ledger()
     case.apply("rebase", case.plan("rebase"))
     assert open_table(damaged, case.at).read_ledger().coverage == offsets(0, 30)
+    case.assert_proved()
     case.land(damaged, 30, 40)
     assert landed_offsets(open_table(damaged, case.at)) == list(range(40))
 
