@@ -142,9 +142,9 @@ class TestNewIncarnation:
 
     def test_it_says_what_of_the_old_topic_was_never_landed_as_far_as_is_known(self) -> None:
         page = text(make_plan("new_incarnation", self.facts))
-        assert "delta:orders: of the old orders, offsets up to 0: 100, 1: 50 are landed" in page
-        assert "iceberg:orders: of the old orders, offsets up to 0: 80, 1: 50 are landed" in page
-        assert "saw, before or after the topic was made anew, offsets up to 0: [100, 130)" in page
+        assert "delta:orders: of the old orders is landed: partition 0 up to 100, partition 1 up to 50;" in page
+        assert "iceberg:orders: of the old orders is landed: partition 0 up to 80, partition 1 up to 50;" in page
+        assert "saw partition 0 [100, 130) beyond, before or after the topic was made anew" in page
 
     def test_a_table_that_has_begun_anew_already_is_left_alone(self) -> None:
         begun = replace(DELTA, coverage=held({0: (2, 2)}, NEW))

@@ -11,6 +11,9 @@ from lakebound.recovery.facts import RecoveryFacts
 from lakebound.recovery.plan import Action, PlanRefusedError, Step
 from lakebound.recovery.rebuild import Former
 
+HELD_MEANWHILE = "the pipeline is held while this is applied: an application that lives ends after the batch in flight"
+"""A note of every plan that commits."""
+
 
 def refused(facts: RecoveryFacts, action: Action, reason: str) -> PlanRefusedError:
     """Return the error that there is no such plan."""

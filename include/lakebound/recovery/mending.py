@@ -8,7 +8,7 @@ from lakebound.doctor.diagnosis import LostRange
 from lakebound.kafka import TopicFacts
 from lakebound.ledger import Offsets, TopicOffsets, count, high_water_marks
 from lakebound.offsets import Intervals, merge, subtract
-from lakebound.recovery.conditions import afterwards, check_readable, dumped, refused, reset_step, topics_of
+from lakebound.recovery.conditions import HELD_MEANWHILE, afterwards, check_readable, dumped, refused, reset_step, topics_of
 from lakebound.recovery.facts import HeldTable, RecoveryFacts
 from lakebound.recovery.plan import Plan, Step
 from lakebound.recovery.rebuild import Former, Rebuilt
@@ -45,7 +45,7 @@ def plan_rebase(facts: RecoveryFacts) -> Plan:
         steps=(*steps, *afterwards(facts)),
         facts={"tables": {table.table: table.refusal for table in broken}, "runbook": broken[0].runbook},
         replays_records=replays,
-        notes=tuple(notes),
+        notes=(*notes, HELD_MEANWHILE),
     )
 
 
@@ -82,6 +82,7 @@ def plan_accept_loss(facts: RecoveryFacts) -> Plan:
         notes=(
             "look for the records in a replica, an archive or at the producer first: this says that nobody will land them",
             "Kafka goes on deleting: raise the topic's retention before you approve, or the plan may have changed by then",
+            HELD_MEANWHILE,
         ),
     )
 
@@ -117,7 +118,7 @@ def plan_new_incarnation(facts: RecoveryFacts) -> Plan:
         steps=(*steps, *afterwards(facts)),
         facts={"topic_ids": dict(sorted(recreated.items()))},
         replays_records=0,
-        notes=tuple(notes),
+        notes=(*notes, HELD_MEANWHILE),
     )
 
 
@@ -198,10 +199,10 @@ def _old_end(facts: RecoveryFacts, table: HeldTable, topic: str) -> str:
     marks = table.marks.get(topic, {})
     seen = facts.control.last_seen_ends.get(topic, {})
     behind = {p: (mark, seen[p]) for p, mark in sorted(marks.items()) if seen.get(p, mark) > mark}
-    text = f"{table.table}: of the old {topic}, {_marks(marks)} are landed; what it had beyond that is gone and was not landed"
+    text = f"{table.table}: of the old {topic} is landed: {_marks(marks)}; what it had beyond that is gone and was not landed"
     if behind:
-        named = ", ".join(f"{p}: [{start}, {end})" for p, (start, end) in behind.items())
-        text += f"; the last application saw, before or after the topic was made anew, offsets up to {named}"
+        named = ", ".join(f"partition {p} [{start}, {end})" for p, (start, end) in behind.items())
+        text += f"; the last application saw {named} beyond, before or after the topic was made anew"
     return text
 
 
@@ -240,4 +241,4 @@ def _ranges(offsets: Offsets) -> str:
 
 
 def _marks(marks: Mapping[int, int]) -> str:
-    return "offsets up to " + ", ".join(f"{p}: {mark}" for p, mark in sorted(marks.items())) if marks else "none"
+    return ", ".join(f"partition {p} up to {mark}" for p, mark in sorted(marks.items())) or "nothing"
