@@ -1,0 +1,125 @@
+"""A backfill beside the running stream, killed twice on its way, and rows that somebody deleted; the oracle judges."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from deltalake import DeltaTable
+from tests.applications import RunningApplication, applications
+from tests.class_archive import jvm_options
+from tests.conftest import topic_maker
+from tests.journal import Journal
+from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.producing import BAD_EVERY, JournalingProducer, Load, as_json, event
+
+from lakebound.embedded.broker import Broker
+from lakebound.prove import prove
+from lakebound.run_spec import places_of
+
+pytestmark = pytest.mark.integration
+
+OLDER, CHUNK, PER_SECOND = 1200, 400, 100
+DEADLINE_SECONDS = 150.0
+
+
+@dataclass
+class Backfill:
+    """A pipeline that began at the end of its topic, and what is older there."""
+
+    pipeline: Pipeline
+    journal: Journal
+    producer: JournalingProducer
+    application: RunningApplication
+
+    def replay(self, *arguments: str, faults: str = "") -> subprocess.CompletedProcess[str]:
+        """Run the command."""
+        environment = {**os.environ, **self.pipeline.settings.environment(), "SPARK_SUBMIT_OPTS": jvm_options()}
+        environment |= {"LAKEBOUND_PIPELINES": str(self.pipeline.settings.home)} | (
+            {"LAKEBOUND_FAULTS": faults} if faults else {}
+        )
+        command = [str(Path(sys.executable).parent / "lakebound"), "replay", "events", "--json", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
+
+    def answer(self, *arguments: str, code: int = 0, faults: str = "") -> dict[str, Any]:
+        """Run the command, check its exit code and return what it says."""
+        done = self.replay(*arguments, faults=faults)
+        assert done.returncode == code, f"exit code {done.returncode}: {done.stderr}\n{self._log(done.stderr)}"
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    def missing(self) -> int:
+        """Return what the deep proof misses."""
+        return prove(self.pipeline.spec, places_of(self.pipeline.settings), deep=True).missing
+
+    def _log(self, said: str) -> str:
+        found = [Path(word.rstrip(";")) for word in said.split() if word.endswith(".log;")]
+        return "\n".join(found[-1].read_text(errors="replace").splitlines()[-60:]) if found else ""
+
+
+@pytest.fixture(scope="module")
+def backfill(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backfill]:
+    """The stream runs; nothing of what is older has landed."""
+    folder, name, journal = tmp_path_factory.mktemp("replay"), topic_maker(broker.bootstrap_servers)("replay"), Journal()
+    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    for number in range(OLDER):
+        columns = event(number)
+        bad = number % BAD_EVERY == 0
+        producer.send(name, as_json(columns)[: -1 if bad else None], rows=[] if bad else [columns], key=str(number).encode())
+    producer.flush()
+    pipeline = make_pipeline(folder, broker.bootstrap_servers, name, start_from="latest", freshness="500ms").with_limits(
+        max_records_per_batch=CHUNK
+    )
+    file = pipeline.settings.home / "events.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(yaml.safe_dump(pipeline.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)))
+    with applications() as starter:
+        application = starter.start(pipeline)
+        application.wait_running()
+        yield Backfill(pipeline, journal, producer, application)
+
+
+def test_a_backfill_beside_the_stream_killed_and_repeated_lands_everything_once(backfill: Backfill) -> None:
+    pipeline, journal = backfill.pipeline, backfill.journal
+    with Load(backfill.producer, pipeline.spec.topics[0], PER_SECOND):
+        died = backfill.answer("--from", "earliest", code=1, faults="kill@after_data_files#1")["result"]
+        assert (died["state"], died["chunks_done"]) == ("failed", 0) and "it died" in died["reason"]
+        assert backfill.missing() == 2 * OLDER, "what was announced and has not landed is missing, in both tables"
+        rules = "kill@after_commit/delta#1,hold@before_commit/iceberg#1"
+        died = backfill.answer("--missing", code=1, faults=rules)["result"]
+        assert died["chunks_done"] == 0
+
+        done = backfill.answer("--missing")
+        assert done["result"]["state"] == "completed"
+        delta, iceberg = (done["result"]["tables"][table]["rows"] for table in ("delta:events", "iceberg:events"))
+        assert 0 < delta < iceberg == OLDER - OLDER // BAD_EVERY, "not killed between the commits of the two tables"
+        again = backfill.answer("--from", "earliest")
+        assert again["result"] is None and again["plan"]["wanted"] == {}
+    backfill.application.wait_landed(journal.ends())
+    assert backfill.application.stop().verdict == "stopped"
+    said = backfill.application.log.read_text(errors="replace")
+    assert "the query ended and starts again" not in said, said
+    assert_exactly_once(pipeline, journal)
+
+
+def test_rows_that_somebody_deleted_land_again(backfill: Backfill) -> None:
+    pipeline, journal = backfill.pipeline, backfill.journal
+    places = places_of(pipeline.settings)
+    DeltaTable(str(places.delta_path(pipeline.spec.tables[0]))).delete("_kafka.partition = 1 and _kafka.offset < 200")
+    DeltaTable(str(places.delta_path(pipeline.spec.quarantine_table))).delete("_kafka.partition = 0")
+    deleted = backfill.missing()
+    assert deleted > 150
+
+    done = backfill.answer("--missing")
+    taken = {share["table"]: share["takes_back"] for share in done["plan"]["tables"]}
+    assert taken["delta:events"] and taken["iceberg:events"], "the bad records are missing from both"
+    assert done["result"]["state"] == "completed" and done["result"]["quarantined"] > 0
+    assert_exactly_once(pipeline, journal)
