@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,9 @@ class Story:
     lost: dict[str, dict[Partition, tuple[int, int]]] = field(default_factory=dict)
     events: int = 0
 
-    @property
+    @cached_property
     def admin(self) -> AdminClient:
+        """Kept, because an answer never comes to a client that is gone."""
         return AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
 
     @property
