@@ -34,6 +34,7 @@ REPOSITORY = Path(__file__).parents[2]
 PASSWORD = "canary-4b1d0c7e"
 PIPELINES = ("orders", "stalls", "crashes", "moves", "survives")
 START_SECONDS = 120.0
+HASTY = "recover_hasty"
 ON_COMMIT = """
 from __future__ import annotations
 
@@ -178,10 +179,18 @@ def write_pipelines(folder: Path) -> None:
 
 
 def write_dags(folder: Path) -> None:
-    """Copy the shipped DAG files, and add one that runs when data has landed, and one whose task hears no SIGTERM."""
+    """Copy the shipped DAG files, and add some.
+
+    One runs when data has landed; the task of one hears no SIGTERM; one is ``recover``, but waits 3 s for its approval.
+    """
     shutil.copytree(REPOSITORY / "dags", folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "on_commit.py").write_text(ON_COMMIT)
     (folder / "deaf.py").write_text(DEAF)
+    hasty = (folder / "recover.py").read_text()
+    for before, after in (('dag_id="recover"', f'dag_id="{HASTY}"'), ("timedelta(hours=12)", "timedelta(seconds=3)")):
+        assert before in hasty
+        hasty = hasty.replace(before, after)
+    (folder / f"{HASTY}.py").write_text(hasty)
 
 
 def stack_environment(sink: WebhookSink) -> Mapping[str, str]:

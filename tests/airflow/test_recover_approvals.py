@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,14 +19,13 @@ from lakebound.embedded.processes import wait_until
 from lakebound.errors import AirflowAnswerError
 from lakebound.incidents import read_incidents
 from lakebound.run_spec import places_of
-from tests.airflow.conftest import REPOSITORY, Stack
+from tests.airflow.conftest import HASTY, Stack
 from tests.conftest import topic_maker
 from tests.landed import GOOD, Landed, send
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 
 LANDED, FIRST_LOSS, SECOND_LOSS, PRODUCED = 40, 50, 55, 60
-HASTY = "recover_hasty"
 TASKS_SECONDS = 120.0
 
 
@@ -74,19 +72,13 @@ class Damaged:
 
 @pytest.fixture(scope="module")
 def damaged(stack: Stack, broker: Broker) -> Iterator[Damaged]:
-    """The pipeline ``records``, and beside the shipped DAG one that waits three seconds for its approval."""
+    """The pipeline ``records``."""
     topic = topic_maker(broker.bootstrap_servers)("records", partitions=1)
     send(broker, topic, [GOOD] * PRODUCED)
     landed = Landed(broker, places_of(stack.settings), [topic])
     landed.land(topic, 0, 0, LANDED)
     body = landed.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     (stack.settings.pipelines / "records.yaml").write_text(yaml.safe_dump(body))
-    hasty = (REPOSITORY / "dags" / "recover.py").read_text()
-    for before, after in (('dag_id="recover"', f'dag_id="{HASTY}"'), ("timedelta(hours=12)", "timedelta(seconds=3)")):
-        assert before in hasty
-        hasty = hasty.replace(before, after)
-    Path(stack.settings.home / "dags" / f"{HASTY}.py").write_text(hasty)
-    wait_until(lambda: HASTY in stack.client.dags(), 90, "the hasty DAG", poll_seconds=1)
     found = Damaged(stack, landed, topic)
     found.lose(FIRST_LOSS)
     yield found
