@@ -17,8 +17,8 @@ CHAOS_KILLS ?= 20
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars demo up down status test test-unit test-spark test-integration test-airflow test-chaos chaos \
-	bench-freshness lint format lock lock-jars clean
+.PHONY: help install jars demo up down status test test-unit test-enumeration test-spark test-integration test-airflow \
+	test-chaos chaos bench-freshness lint format lock lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -65,11 +65,15 @@ jars: install ## Fetch the JVM jars and check their SHA-256 sums; right ones are
 	@python -m lakebound.embedded.jars
 
 ##@ Test
-test: lint test-unit test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included
+test: lint test-unit test-enumeration test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included
 
 test-unit: install ## Tests without a JVM and without Airflow's database
 	@echo "== unit tests"
 	@pytest -q -m unit -n 2
+
+test-enumeration: install ## The doctor against every crash prefix and corruption, without a JVM
+	@echo "== every crash prefix and corruption"
+	@pytest -q -m enumeration -n 2
 
 test-spark: install jars ## Tests with a local Spark
 	@echo "== tests with a local Spark"

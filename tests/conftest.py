@@ -16,7 +16,7 @@ from lakebound.embedded.broker import Broker
 from lakebound.embedded.broker_config import SaslUser
 from lakebound.settings import load_settings
 
-MARKERS = ("spark", "airflow", "integration", "chaos")
+MARKERS = ("enumeration", "spark", "airflow", "integration", "chaos")
 
 
 class TopicMaker(Protocol):

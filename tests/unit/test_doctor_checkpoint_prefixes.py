@@ -27,6 +27,8 @@ from lakebound.doctor.foreign_facts import ForeignFacts, TopicSeen
 from lakebound.doctor.mending import Mending, mend
 from lakebound.doctor.table_facts import TableHistory
 
+pytestmark = pytest.mark.enumeration
+
 PHASES = ("k0", "k1", "k2", "k4", "k4 within commit", "k5")
 FAULTS = ("missing", "empty", "cut", "flip", "more bytes", "stale copy", "from another query", "checksum", "deleted", "stray")
 CORRUPTED_BATCHES = (0, 1, 6)

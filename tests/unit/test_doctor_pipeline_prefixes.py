@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from tests.pipeline_fault import Fault
@@ -28,6 +29,8 @@ from lakebound.doctor.pipeline_rules import RULES, Rule, diagnose
 from lakebound.doctor.runbooks import RUNBOOKS
 from lakebound_spark import opening
 
+pytestmark = pytest.mark.enumeration
+
 ASKING = ("needs_approval", "needs_person")
 CELLS = [
     (formats, lane, phase)
@@ -37,6 +40,14 @@ CELLS = [
     if len(formats) > 1 or phase not in BETWEEN_TABLES
 ]
 FEWEST_CASES = 2000
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder in memory where there is one: thousands of small files are written."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(prefix="lakebound-", dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(autouse=True, scope="module")
