@@ -54,8 +54,8 @@ def start_incident(last: LastEnd, coverages: Mapping[str, Mapping[str, TopicOffs
     replayed = debt_records(start, highest_marks(read, *marks.values()))
     trimmed = {table: debt_records(start, reached) for table, reached in marks.items()}
     what = (
-        f"{last.described}; the stream goes on from the ledger: at least {replayed} offsets that were read before are "
-        f"read again, "
+        f"{last.described}; the stream goes on from the ledger: at least {replayed} offsets "
+        f"that were read before are read again, "
         f"and what of them a table holds already is not written again ({', '.join(f'{t}: {n}' for t, n in trimmed.items())})"
     )
     found = {

@@ -28,8 +28,7 @@ def control_file_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
         if name in _BLOCKING:
             sentence = (
                 f"the {name}: {problem}; nothing can be started while it lies there. Move it aside: no record is lost, "
-                f"the tables "
-                f"know the epoch and the offsets"
+                f"the tables know the epoch and the offsets"
             )
             yield needs_person("control-file-unreadable", sentence, "control-files", file=name)
         else:
@@ -59,8 +58,7 @@ def application_dead(facts: PipelineFacts) -> Iterator[Finding]:
     how = facts.last_end.described if facts.last_end is not None else "nothing is known of the last application"
     sentence = (
         f"no application lives, and one is wanted ({how}). The next start goes on from the tables: at least {debt} "
-        f"offsets that were "
-        f"read before are read again, none is landed twice, none is lost"
+        f"offsets that were read before are read again, none is landed twice, none is lost"
     )
     evidence = {"lag_records": lag_records(facts), "unclean": facts.last_end is not None and facts.last_end.is_unclean}
     yield repairable("application-dead", sentence, "application-dead", replays=debt, **evidence)
@@ -87,8 +85,7 @@ def crash_loop(facts: PipelineFacts) -> Iterator[Finding]:
     if facts.is_wanted and facts.living is None and facts.crash_loop.is_over_limit(limit):
         sentence = (
             f"the last {ends} starts ended without landing a record (the last one: {facts.crash_loop.reason}); another is "
-            f"refused "
-            f"until a person says that it may go on"
+            f"refused until a person says that it may go on"
         )
         yield needs_person("crash-loop", sentence, "crash-loop", ends=list(facts.crash_loop.ends))
 
@@ -114,8 +111,7 @@ def two_drivers(facts: PipelineFacts) -> Iterator[Finding]:
     if other is not None:
         sentence = (
             f"two applications live: {lease.app_id} holds the lease (epoch {lease.epoch}), and {other} is there beside "
-            f"it. The tables "
-            f"refuse the one without the lease; ending it takes nothing that was landed"
+            f"it. The tables refuse the one without the lease; ending it takes nothing that was landed"
         )
         yield needs_approval("two-drivers", sentence, "two-drivers", holder=lease.app_id, other=other)
 

@@ -117,8 +117,7 @@ def offsets_beyond_end(facts: PipelineFacts) -> Iterator[Finding]:
             has = "there is no such partition" if latest is None else f"Kafka ends at {latest}"
             sentence = (
                 f"table {table.table} holds offsets of topic {topic!r} partition {partition} up to {mark}, but {has}: the "
-                f"topic was "
-                f"cut (unclean leader election, a restored backup), or this is another broker"
+                f"topic was cut (unclean leader election, a restored backup), or this is another broker"
             )
             evidence = {"table": table.table, "ledger": mark, "kafka": latest}
             yield needs_person("offsets-beyond-end", sentence, "offsets-beyond-end", **evidence)
@@ -141,8 +140,8 @@ def interior_gap(facts: PipelineFacts) -> Iterator[Finding]:
                 lost[topic, partition, start] = LostRange(topic=topic, partition=partition, start=start, end=min(end, earliest))
     if holes:
         sentence = (
-            f"there are holes below the high-water mark, which no start lands: {_holes(holes)}. A replay lands {replays} "
-            f"offsets of "
+            f"there are holes below the high-water mark, which no start lands: {_holes(holes)}. "
+            f"A replay lands {replays} offsets of "
             f"them" + (f"; Kafka no longer has {ranges(lost.values())}" if lost else "")
         )
         yield needs_approval("interior-gap", sentence, "interior-gap", loses=lost.values(), replays=replays, gaps=holes)

@@ -65,8 +65,8 @@ def table_dropped(facts: PipelineFacts) -> Iterator[Finding]:
         lost = table.table in landed if table.role == "target" else others
         if table.state in ("absent", "empty") and lost:
             sentence = (
-                f"table {table.table} was landed in and is gone, or was made anew by somebody else; a start would make it "
-                f"again "
+                f"table {table.table} was landed in and is gone, or was made anew by somebody "
+                f"else; a start would make it again "
                 f"and begin where Kafka begins now. Restore it, or say that it is to begin anew by stopping the pipeline and "
                 f"removing its progress.json"
             )
@@ -82,8 +82,7 @@ def quarantine_behind(facts: PipelineFacts) -> Iterator[Finding]:
         if table.quarantined_range and not common(table.quarantined_range, held.coverage):
             sentence = (
                 f"table {table.table} says that records of its newest commits are in {held.table}, whose ledger does not "
-                f"know of "
-                f"them: it was dropped, rolled back or restored from an older copy. A start would not land them again"
+                f"know of them: it was dropped, rolled back or restored from an older copy. A start would not land them again"
             )
             evidence = {"table": offsets_of(table.quarantined_range), "quarantine": marks_of(held.coverage)}
             yield needs_person("quarantine-behind", sentence, "table-dropped", **evidence)
@@ -97,8 +96,7 @@ def ledger_behind_rows(facts: PipelineFacts) -> Iterator[Finding]:
             doubled = count(table.beyond_ledger)
             sentence = (
                 f"table {table.table} holds rows of {doubled} offsets that its ledger does not: the commits that landed "
-                f"them were "
-                f"expired, and an older entry was carried on. A start would land them twice"
+                f"them were expired, and an older entry was carried on. A start would land them twice"
             )
             evidence = {"rows": offsets_of(table.beyond_ledger), "ledger": marks_of(table.coverage)}
             yield needs_person("ledger-behind-rows", sentence, "ledger-behind", **evidence)
@@ -135,8 +133,7 @@ def state_folder_behind(facts: PipelineFacts) -> Iterator[Finding]:
     if facts.lease_live:
         sentence = (
             f"the application that lives here has epoch {own}, and a table was written by epoch {highest}: another state "
-            f"folder is "
-            f"in use for this pipeline. The tables refuse the older one; find out which LAKEBOUND_HOME is right"
+            f"folder is in use for this pipeline. The tables refuse the older one; find out which LAKEBOUND_HOME is right"
         )
         yield needs_person("two-state-folders", sentence, "state-folder", **evidence)
         return

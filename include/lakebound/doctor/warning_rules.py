@@ -50,8 +50,7 @@ def clocks_differ(facts: PipelineFacts) -> Iterator[Finding]:
     if apart is not None and apart > CLOCK_SECONDS:
         sentence = (
             f"two clocks are at least {seconds_in_words(apart)} apart (application, file system, Kafka's producers, this "
-            f"machine): "
-            f"a lease may be taken too early or too late; no record is at risk, the tables decide by epoch"
+            f"machine): a lease may be taken too early or too late; no record is at risk, the tables decide by epoch"
         )
         yield warning("clocks-differ", sentence, "clock-difference")
 
