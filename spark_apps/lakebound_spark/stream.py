@@ -77,7 +77,8 @@ class LandingStream:
         else:
             writer = writer.trigger(processingTime=f"{round(interval_seconds * 1000)} milliseconds")
         query = writer.start()
-        self._board.change(state="running", waiting_for=None)
+        # The marks are known before the first commit: who watches from outside sees it when that one never comes.
+        self._board.change(state="running", waiting_for=None, high_water_marks=start)
         try:
             self._watch(query)
         finally:
