@@ -150,6 +150,14 @@ class RunningApplication:
         assert outcome is not None, f"ended without an outcome: {self}"
         return outcome
 
+    def wait_outcome(self, deadline_seconds: float = 30.0) -> Outcome:
+        """Return its last word, which its Python may say after its JVM is gone."""
+        deadline = time.monotonic() + deadline_seconds
+        while (outcome := self.outcome) is None:
+            assert time.monotonic() < deadline, f"no outcome within {deadline_seconds:g} s: {self}"
+            time.sleep(0.05)
+        return outcome
+
     def kill(self) -> None:
         """End the whole process group at once."""
         try:

@@ -153,7 +153,11 @@ class DriverLaneSpec(Frozen):
     """A batch within these bounds is written by the driver; a larger one by Spark's executors."""
 
     max_rows: int = Field(default=50_000, ge=0)
-    max_bytes: int = Field(default=32 * 1024 * 1024, ge=0, description="Bytes of Kafka values, estimated from recent batches.")
+    max_bytes: int = Field(
+        default=32 * 1024 * 1024,
+        ge=0,
+        description="Bytes of its rows, estimated from recent batches; a row counts as its record's value.",
+    )
 
 
 class ThresholdsSpec(Frozen):

@@ -71,13 +71,18 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
             ]
         ).strip(),
         "spark.driver.maxResultSize": "256m",
-        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError",
+        # A task that got no buffer for its rows fails, and the batch takes the other lane: no reason to end the JVM, which
+        # on one machine is the driver's. A full heap does end it, by the option above.
+        "spark.executor.killOnFatalError.depth": "0",
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.locality.wait": "0s",
         "spark.redaction.regex": _REDACTION,
         "spark.security.credentials.kafka.enabled": "false",
         "spark.sql.adaptive.enabled": "false",
+        # The rows of one Arrow batch lie in one buffer: a thousand wide ones are much already.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",

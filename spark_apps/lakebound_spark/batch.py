@@ -146,7 +146,7 @@ class BatchLander:
         lane = self._lanes.choose(sum(e - s for _, _, intervals in intervals_of(offsets) for s, e in intervals))
         written, observed, lane = self._write(source, targets, tag, lane, report)
         faults.reach("after_data_files", lane)
-        self._lanes.learn(observed.read, observed.value_bytes)
+        self._lanes.learn(observed.read, observed.value_bytes, written.rows)
         with report.timed("verify"):
             verify()
         if observed.bad:

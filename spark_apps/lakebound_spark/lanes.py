@@ -21,6 +21,8 @@ from lakebound.tables.datafiles import list_data_files, write_data_files
 
 Lane = Literal["driver", "cluster"]
 _KEY_FIELDS = ("topic", "partition", "offset")
+_TOO_LARGE = ("maxResultSize", "org.apache.arrow.memory.OutOfMemoryException")
+"""In the text of a job's failure: its rows are more than the driver takes, or than a task has buffers for."""
 
 
 class ResultTooLargeError(Exception):
@@ -44,25 +46,34 @@ class Written:
 
 @dataclass
 class LaneChooser:
-    """Chooses by the batch's size; the bytes per record are learned from the batches before it."""
+    """Chooses by the size of what a batch becomes; a record's width and its rows are learned from the batches before it.
+
+    A row counts as wide as its record, because an explode repeats the other columns.
+    """
 
     limits: DriverLaneSpec
     bytes_per_record: float | None = None
+    rows_per_record: float = 1.0
 
     def choose(self, offsets: int) -> Lane:
         """Return the lane for a batch of so many offsets. The first batch, of unknown width, takes the cluster lane."""
         if self.bytes_per_record is None:
             return "cluster"
-        fits = offsets <= self.limits.max_rows and offsets * self.bytes_per_record <= self.limits.max_bytes
+        rows = offsets * self.rows_per_record
+        fits = rows <= self.limits.max_rows and rows * self.bytes_per_record <= self.limits.max_bytes
         return "driver" if fits else "cluster"
 
-    def learn(self, records: int, value_bytes: int) -> None:
-        """Take a batch's size into account: wider records count at once, narrower ones slowly."""
+    def learn(self, records: int, value_bytes: int, rows: int) -> None:
+        """Take a batch's size into account: wider records and more rows count at once, less of either slowly."""
         if records == 0:
             return
-        seen = value_bytes / records
-        known = self.bytes_per_record
-        self.bytes_per_record = seen if known is None else max(seen, 0.8 * known + 0.2 * seen)
+        width = value_bytes / records
+        self.bytes_per_record = width if self.bytes_per_record is None else _no_less_soon(self.bytes_per_record, width)
+        self.rows_per_record = _no_less_soon(self.rows_per_record, max(1.0, rows / records))
+
+
+def _no_less_soon(known: float, seen: float) -> float:
+    return max(seen, 0.8 * known + 0.2 * seen)
 
 
 def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, *, multiplies: bool) -> Written:
@@ -75,13 +86,13 @@ def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, *, mul
         multiplies: Whether one record may have become several rows.
 
     Raises:
-        ResultTooLargeError: They exceed ``spark.driver.maxResultSize``.
+        ResultTooLargeError: They exceed ``spark.driver.maxResultSize``, or the memory for Arrow's buffers.
     """
     try:
         rows = output.toArrow()
     except (PySparkException, Py4JJavaError) as exc:
         # Which of the two it is depends on where in Spark's hand-over of Arrow batches the job was when it was aborted.
-        if "maxResultSize" in str(exc):
+        if any(text in str(exc) for text in _TOO_LARGE):
             raise ResultTooLargeError(str(exc)) from exc
         raise
     return write_rows(rows, tables, tag, multiplies=multiplies)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -12,15 +13,19 @@ import pytest
 from tests.applications import RunningApplication, applications
 from tests.conftest import BrokerMaker, TopicMaker, topic_maker
 from tests.journal import Journal
-from tests.pipelines import assert_exactly_once, make_pipeline
+from tests.landing_transforms import expected_tag_rows
+from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.producing import JournalingProducer, as_json, event, send_events
 
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.broker_config import SaslUser
+from lakebound.spec import DriverLaneSpec
+from lakebound.submit import spark_conf
 
 pytestmark = pytest.mark.integration
 
 SECRET = "Xk4-unlikely-to-stand-anywhere-by-chance"
+TAG_ROWS = "tests.landing_transforms.tag_rows"
 UI_PAGES = ("/environment/", "/SQL/", "/StreamingQuery/", "/jobs/", "/api/v1/applications")
 
 
@@ -69,25 +74,85 @@ def test_batch_too_large_for_the_driver_lands_through_the_cluster_lane(
 ) -> None:
     name, journal = topic("large"), Journal()
     producer = JournalingProducer(broker.bootstrap_servers, journal)
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, freshness="1s")
+    at_once = JournalingProducer(broker.bootstrap_servers, journal, transactional_id="large")
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, freshness="1s", transform=TAG_ROWS)
+    conf = {"spark.driver.maxResultSize": "1m", **direct_memory(pipeline, "48m")}
     with applications() as starter:
-        application = starter.start(pipeline, conf={"spark.driver.maxResultSize": "1m"})
-        send_events(producer, name, range(100))
-        application.wait_landed(journal.ends())
-        send_events(producer, name, range(100, 200))
-        application.wait_landed(journal.ends())
+        application = starter.start(pipeline, conf=conf)
+        for number in range(2):
+            send_tagged(producer, name, number)
+            producer.flush()
+            application.wait_landed(journal.ends())
         application.wait_for(lambda: _lane(application) == "driver", 10, "a batch in the driver lane")
         for number in range(1000, 5000):
-            columns = event(number, body=f"{number} " + f"{number * 7919} " * 300)
-            producer.send(name, as_json(columns), rows=[columns])
+            send_tagged(producer, name, number, body=f"{number} " + f"{number * 7919} " * 300)
         producer.flush()
         application.wait_landed(journal.ends())
         application.wait_for(lambda: _lane(application) == "cluster", 10, "a batch in the cluster lane")
+        burst(at_once, name, records=20, width=100_000, tags=40)
+        application.wait_landed(journal.ends())
         assert application.stop().verdict == "stopped", application
     log = application.log.read_text()
     assert "maxResultSize" in log, "the driver lane was never too small"
+    assert "OutOfDirectMemoryError" in log, "the rows fitted into the tasks' buffers"
     assert "starts again from the ledger" not in log, "the query failed and was started again"
     assert_exactly_once(pipeline, journal)
+
+
+def test_a_batch_that_bursts_the_memory_costs_one_restart_and_the_next_like_it_none(
+    tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
+    name, journal = topic("bursting", partitions=1), Journal()
+    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    at_once = JournalingProducer(broker.bootstrap_servers, journal, transactional_id="bursting")
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, transform=TAG_ROWS)
+    pipeline = replace(pipeline, spec=pipeline.spec.model_copy(update={"driver_lane": DriverLaneSpec()}))
+    # Without the other bounds, the rows of one batch fill the heap of the driver; Spark itself wants a larger one.
+    conf = {
+        "spark.driver.memory": "300m",
+        "spark.driver.maxResultSize": "0",
+        "spark.testing.reservedMemory": str(1 << 20),
+        **direct_memory(pipeline, "1g"),
+    }
+    with applications() as starter:
+        first = starter.start(pipeline, conf=conf)
+        for number in range(2):
+            send_tagged(producer, name, number)
+            producer.flush()
+            first.wait_landed(journal.ends())
+        assert _lane(first) == "driver", first
+        burst(at_once, name, records=300, width=30_000, tags=20)
+        first.wait_exit(60)
+        outcome = first.wait_outcome()
+        assert (outcome.verdict, outcome.error_class) == ("failed", "SparkDiedError"), first
+        assert "OutOfMemoryError" in first.log.read_text()
+
+        second = starter.start(pipeline, conf=conf)
+        second.wait_landed(journal.ends())
+        burst(at_once, name, records=300, width=30_000, tags=20)
+        second.wait_landed(journal.ends())
+        assert _lane(second) == "cluster", second
+        assert second.stop().verdict == "stopped", second
+    assert_exactly_once(pipeline, journal)
+
+
+def direct_memory(pipeline: Pipeline, size: str) -> dict[str, str]:
+    """Return the setting that gives the driver's JVM so much memory beside its heap, for Arrow's buffers among others."""
+    options = "spark.driver.extraJavaOptions"
+    return {options: f"{spark_conf(pipeline.run_spec(), pipeline.settings)[options]} -XX:MaxDirectMemorySize={size}"}
+
+
+def burst(producer: JournalingProducer, topic: str, *, records: int, width: int, tags: int) -> None:
+    """Send, for one batch and one task, few bytes of records that become many bytes of rows."""
+    with producer.transaction():
+        for number in range(records):
+            send_tagged(producer, topic, number, body="b" * width, tags=tags)
+
+
+def send_tagged(producer: JournalingProducer, topic: str, number: int, *, tags: int = 1, **changes: str) -> None:
+    """Send an event that becomes a row for each of its tags."""
+    columns = event(number, tags=[f"tag-{tag}" for tag in range(tags)], **changes)
+    producer.send(topic, as_json(columns), rows=expected_tag_rows(columns), partition=0)
 
 
 def _lane(application: RunningApplication) -> str | None:
