@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Producer
 from deltalake import DeltaTable
@@ -58,16 +59,21 @@ class NativeSpark:
         if error is not None:
             raise StreamFailedError(error)
 
-    def sql(self, statement: str) -> None:
-        """Run a statement."""
-        self._pool.submit(_sql, statement).result(timeout=RUN_DEADLINE_SECONDS)
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        return self._pool.submit(_sql, statement).result(timeout=RUN_DEADLINE_SECONDS)
+
+    def rewrite(self, table: str, properties: Mapping[str, str]) -> None:
+        """Rewrite all data files of an Iceberg table in one commit that carries snapshot properties."""
+        self._pool.submit(_rewrite, table, dict(properties)).result(timeout=RUN_DEADLINE_SECONDS)
 
 
 @contextmanager
-def native_spark(warehouse: Path, jars: Path) -> Iterator[NativeSpark]:
-    """Start a Spark with Kafka and both formats; Iceberg tables lie below ``warehouse``."""
+def native_spark(warehouse: Path, jars: Path, further: Mapping[str, str] | None = None) -> Iterator[NativeSpark]:
+    """Start a Spark with Kafka and both formats; Iceberg tables lie below ``warehouse``. ``further`` are settings."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=_session, initargs=(str(warehouse), str(jars / "spark"))) as pool:
+    arguments = (str(warehouse), str(jars / "spark"), dict(further or {}))
+    with ProcessPoolExecutor(1, context, initializer=_session, initargs=arguments) as pool:
         yield NativeSpark(pool)
 
 
@@ -89,7 +95,7 @@ def landed(table: Path) -> Counter[tuple[int, int]]:
     return Counter(zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True))
 
 
-def _session(warehouse: str, jars: str) -> None:
+def _session(warehouse: str, jars: str, further: dict[str, str]) -> None:
     settings = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
@@ -108,6 +114,7 @@ def _session(warehouse: str, jars: str) -> None:
         "spark.sql.catalog.hadoop.type": "hadoop",
         "spark.sql.catalog.hadoop.warehouse": f"file://{warehouse}",
         "spark.sql.catalog.hadoop.cache-enabled": "false",
+        **further,
     }
     builder = SparkSession.builder
     for name, value in settings.items():
@@ -138,7 +145,19 @@ def _run(stream: NativeStream) -> str | None:
     return None
 
 
-def _sql(statement: str) -> None:
+def _sql(statement: str) -> list[tuple[Any, ...]]:
     spark = SparkSession.getActiveSession()
     assert spark is not None
-    spark.sql(statement)
+    return [tuple(row) for row in spark.sql(statement).collect()]
+
+
+def _rewrite(table: str, properties: dict[str, str]) -> None:
+    spark: Any = SparkSession.getActiveSession()
+    iceberg = spark._jvm.org.apache.iceberg.spark
+    action = iceberg.actions.SparkActions.get().rewriteDataFiles(
+        iceberg.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    )
+    action = action.option("rewrite-all", "true")
+    for name, value in properties.items():
+        action = action.snapshotProperty(name, value)
+    action.execute()

@@ -16,18 +16,14 @@ from pathlib import Path
 import psutil
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from tests.applications import Applications, RunningApplication, go_on
-from tests.foreign_hands import foreign_iceberg
+from tests.maintenance import compact_delta, expire_iceberg
 from tests.pipelines import LANES, Pipeline
 from tests.producing import wait_until
 
 from lakebound.embedded.broker import Broker
 from lakebound.lease import read_lease
-from lakebound.ledger import encode, new_commit_id
 from lakebound.run_spec import places_of
-from lakebound.spec import TableSpec
-from lakebound.tables import open_table
 
 OUTAGE_SECONDS = 15.0
 FULL_DISK_BYTES = 16 * 1024
@@ -179,29 +175,9 @@ def partition_added(world: World) -> None:
 def compacted_and_expired(world: World) -> None:
     """Kill -9; before the restart Delta is compacted, and the history of both tables is gone up to the last commit."""
     world.app.kill()
-    delta, iceberg = sorted(world.pipeline.spec.tables, key=lambda table: table.format)
-    _compact_and_clean(world, delta)
-    foreign = foreign_iceberg(iceberg, places_of(world.pipeline.settings))
-    current = foreign.current_snapshot()
-    older = [snapshot.snapshot_id for snapshot in foreign.snapshots() if snapshot != current]
-    foreign.maintenance.expire_snapshots().by_ids(older).commit()
+    for spec in world.pipeline.spec.tables:
+        (compact_delta if spec.format == "delta" else expire_iceberg)(spec, places_of(world.pipeline.settings))
     world.restart()
-
-
-def _compact_and_clean(world: World, spec: TableSpec) -> None:
-    entry = open_table(spec, places_of(world.pipeline.settings)).read_ledger().entry
-    assert entry is not None
-    carried = entry.model_copy(update={"kind": "carry", "commit": new_commit_id()})
-    table = DeltaTable(str(places_of(world.pipeline.settings).delta_path(spec)))
-    table.optimize.compact(
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": encode(carried)}),
-        post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
-    )
-    table.update_incremental()
-    table.create_checkpoint()
-    for file in (Path(table.table_uri.removeprefix("file://")) / "_delta_log").glob("*.json"):
-        if int(file.stem) < table.version():
-            file.unlink()
 
 
 FAULTS: dict[str, Fault] = {
