@@ -186,7 +186,7 @@ def test_iceberg_counts_the_ancestry_of_the_current_snapshot_only(iceberg: Table
 
 
 def test_a_delta_restore_with_a_reset_entry_counts(delta: TableSpec, at: Places) -> None:
-    app = three_batches(delta, at)
+    three_batches(delta, at)
     reset = draft(0, 0, epoch=2, kind="reset").model_copy(update={"coverage": offsets(0, 10)})
     properties = CommitProperties(custom_metadata={"userMetadata": encode(reset)})
     delta_handle(delta, at).restore(1, commit_properties=properties)
