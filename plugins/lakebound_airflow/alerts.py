@@ -1,8 +1,8 @@
 """Tells people, through one webhook: Airflow's HTTP notifier on the connection ``lakebound_webhook``.
 
 The body is JSON: ``pipeline``, ``verdict`` (stalled, failed, incident, refused, crash_loop, unwell, health_late), ``reason``,
-``app_id``, ``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds). Without the connection nothing is sent; every alert is
-also a line of the task's log and of ``incidents.jsonl`` in the pipeline's folder.
+``runbook`` (a page in ``include/runbooks``), ``app_id``, ``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds). Without
+the connection nothing is sent; every alert is also a line of the task's log and of ``incidents.jsonl`` in the pipeline's folder.
 """
 
 from __future__ import annotations
@@ -22,16 +22,35 @@ TIMEOUT_SECONDS = 10.0
 
 Verdict = Literal["stalled", "failed", "incident", "refused", "crash_loop", "unwell"]
 
+RUNBOOKS: Mapping[Verdict, str] = {
+    "stalled": "stall",
+    "failed": "application-dead",
+    "incident": "application-dead",
+    "refused": "refused",
+    "crash_loop": "crash-loop",
+    "unwell": "refused",
+}
+"""The page of an alert that names none of its own."""
+
 log = structlog.get_logger(__name__)
 
 
-def alert(context: Mapping[str, Any], control: ControlFolder, verdict: Verdict, reason: str, app_id: str | None = None) -> None:
+def alert(
+    context: Mapping[str, Any],
+    control: ControlFolder,
+    verdict: Verdict,
+    reason: str,
+    app_id: str | None = None,
+    *,
+    runbook: str | None = None,
+) -> None:
     """Record the incident and send it. Never raises: a broken webhook must not hide the reason for which it was called."""
     ti = context["ti"]
     body = {
         "pipeline": control.pipeline,
         "verdict": verdict,
         "reason": reason,
+        "runbook": runbook or RUNBOOKS[verdict],
         "app_id": app_id,
         "dag_id": ti.dag_id,
         "run_id": ti.run_id,

@@ -33,7 +33,9 @@ class FakeTi:
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    monkeypatch.setattr(health, "alert", lambda _, __, verdict, reason, app_id=None: found.append((verdict, reason)))
+    monkeypatch.setattr(
+        health, "alert", lambda _, __, verdict, reason, runbook: found.append((verdict, f"{reason} ({runbook})"))
+    )
     return found
 
 
@@ -64,7 +66,8 @@ def test_what_repairs_itself_passes_and_what_asks_for_a_person_fails_with_senten
         {"lag_records": 7},
         2,
     )
-    assert [verdict for verdict, _ in sent] == ["unwell"]
+    ((verdict, reason),) = sent
+    assert (verdict, reason.endswith("(retention-passed)")) == ("unwell", True)
 
 
 def test_the_real_doctor_looks_and_a_broker_that_is_away_wakes_nobody(settings: Settings, sent: list[tuple[str, str]]) -> None:
@@ -77,12 +80,12 @@ def test_each_incident_is_told_by_one_scheduled_run(
 ) -> None:
     saying(monkeypatch)
     operator = HealthOperator(task_id="examine", pipeline="orders")
-    record_incident(orders(settings).control, "unclean_end", "it died")
+    record_incident(orders(settings).control, "unclean_end", "it died", runbook="application-dead")
     first = time.time() - 60
     for number in range(4):
         operator.execute(context(at=first + number * HEALTH_INTERVAL.total_seconds()))
     operator.execute(context(at=first + HEALTH_INTERVAL.total_seconds(), run_type="manual"))
-    assert sent == [("incident", "unclean_end: it died")]
+    assert sent == [("incident", "unclean_end: it died (application-dead)")]
 
 
 def test_a_late_run_is_told_to_the_webhook_and_a_webhook_that_is_not_there_raises_nothing(

@@ -53,7 +53,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Alerts:
     """The alerts that were sent: verdict and reason."""
     found: Alerts = []
 
-    def alert(_: Any, __: Any, verdict: str, reason: str, app_id: str | None = None) -> None:
+    def alert(_: Any, __: Any, verdict: str, reason: str, app_id: str | None = None, **___: Any) -> None:
         found.append((verdict, reason))
 
     monkeypatch.setattr(stream_module, "alert", alert)

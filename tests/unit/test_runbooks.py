@@ -18,6 +18,7 @@ from lakebound.doctor.runbooks import RUNBOOKS, runbook_of
 from lakebound.recovery.actions import PLANNERS
 from lakebound.recovery.apply import RUNBOOKS as RUNBOOKS_OF_ACTIONS
 from lakebound.recovery.suggestion import ACTION_OF_RUNBOOK
+from lakebound_airflow.alerts import RUNBOOKS as RUNBOOKS_OF_ALERTS
 
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "include" / "runbooks"
@@ -60,7 +61,13 @@ def named_in_code() -> set[str]:
 
 def named() -> set[str]:
     """Return the name of every page that anything points to."""
-    lists = {*RUNBOOKS, *foreign_diagnosis.RUNBOOKS, *RUNBOOKS_OF_ACTIONS.values(), *ACTION_OF_RUNBOOK}
+    lists = {
+        *RUNBOOKS,
+        *foreign_diagnosis.RUNBOOKS,
+        *RUNBOOKS_OF_ACTIONS.values(),
+        *ACTION_OF_RUNBOOK,
+        *RUNBOOKS_OF_ALERTS.values(),
+    }
     return {*lists, *named_in_code(), runbook_of(None)}
 
 

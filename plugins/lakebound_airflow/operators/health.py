@@ -66,7 +66,8 @@ class HealthOperator(BaseOperator):
         self._tell_of_incidents(context, control)
         if diagnosis.verdict in ("needs_approval", "needs_person"):
             error = PipelineUnwellError(diagnosis)
-            alert(context, control, "unwell", str(error))
+            decisive = diagnosis.decisive
+            alert(context, control, "unwell", str(error), runbook=decisive.runbook if decisive is not None else None)
             raise error
         self.log.info("%s is %s", self.pipeline, diagnosis.verdict)
         return diagnosis.verdict
@@ -80,4 +81,4 @@ class HealthOperator(BaseOperator):
             return
         for incident in reversed(read_incidents(control)):
             if (until - HEALTH_INTERVAL).timestamp() <= incident.at < until.timestamp():
-                alert(context, control, "incident", f"{incident.kind}: {incident.what}")
+                alert(context, control, "incident", f"{incident.kind}: {incident.what}", runbook=incident.runbook)

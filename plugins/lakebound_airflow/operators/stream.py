@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from lakebound.control import ControlFolder
 from lakebound.control_plane import ask_stop, living_submission
 from lakebound.desired import change_desired, read_desired
+from lakebound.doctor.runbooks import runbook_of
 from lakebound.errors import LakeboundError
 from lakebound.progress import Outcome, read_outcome, read_progress
 from lakebound.run_spec import make_run_spec
@@ -153,8 +154,10 @@ class StreamOperator(BaseOperator):
             self.log.info(decision.reason)
             self._start(context)
         if decision.end is End.REFUSED:
-            alert(context, control, "refused", decision.reason, submission.app_id)
-            raise AirflowFailException(f"{submission.app_id} refused to start: {decision.reason}")
+            page = runbook_of(outcome.error_class if outcome is not None else None)
+            alert(context, control, "refused", decision.reason, submission.app_id, runbook=page)
+            text = f"{submission.app_id} refused to start: {decision.reason} (runbook include/runbooks/{page}.md)"
+            raise AirflowFailException(text)
         if decision.end is End.FAILED:
             self._failed(context, settings, control, submission, decision)
         if decision.end is End.SUPERSEDED:
