@@ -2,7 +2,7 @@
 
 The body is JSON: ``pipeline``, ``verdict`` (stalled, failed, incident, refused, crash_loop, unwell, health_late), ``reason``,
 ``runbook`` (a page in ``include/runbooks``), ``app_id``, ``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds). Without
-the connection nothing is sent; every alert is also a line of the task's log and of ``incidents.jsonl`` in the pipeline's folder.
+the connection nothing is sent. Every alert is also a line of the log, and of ``incidents.jsonl`` in the pipeline's folder.
 """
 
 from __future__ import annotations
