@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 import yaml
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from lakebound.control import ControlFolder, write_json
 from lakebound.control_plane import living_submission, stop_streams
@@ -25,6 +26,7 @@ from lakebound.embedded.airflow import Airflow
 from lakebound.embedded.airflow_client import AirflowClient
 from lakebound.embedded.ports import free_port
 from lakebound.embedded.processes import wait_until
+from lakebound.errors import AirflowAnswerError
 from lakebound.progress import Progress, read_progress
 from lakebound.settings import Settings, load_settings
 from lakebound.submission import Submission
@@ -202,6 +204,15 @@ def stack_environment(sink: WebhookSink) -> Mapping[str, str]:
     return environment
 
 
+def insist(ask: Callable[[], None]) -> None:
+    """Ask until Airflow does it: while it first reads the DAG files, its SQLite database is locked now and then."""
+    for attempt in Retrying(
+        retry=retry_if_exception_type(AirflowAnswerError), stop=stop_after_delay(60), wait=wait_fixed(1), reraise=True
+    ):
+        with attempt:
+            ask()
+
+
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Airflow with all pipelines running, one for all test modules; everything is ended with the session."""
@@ -226,9 +237,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             wait_until(lambda: len(client.dags()) >= 3 * len(PIPELINES) + 2, 60, "the DAGs")
             # Its five tasks every five minutes would take the time of what the tests watch; one test has it look.
             wait_until(lambda: "checkpoint_health" in client.dags(), 60, "the health DAG")
-            client.pause("checkpoint_health")
+            insist(lambda: client.pause("checkpoint_health"))
             for pipeline in PIPELINES:
-                client.unpause(f"ingest__{pipeline}")
+                insist(lambda dag_id=f"ingest__{pipeline}": client.unpause(dag_id))
             yield found
             for record in found.triggerers:
                 processes.kill(record)
