@@ -121,7 +121,7 @@ def test_a_batch_that_bursts_the_memory_costs_one_restart_and_the_next_like_it_n
             producer.flush()
             first.wait_landed(journal.ends())
         assert _lane(first) == "driver", first
-        burst(at_once, name, records=300, width=30_000, tags=20)
+        burst(at_once, name, records=200, width=30_000, tags=20)
         first.wait_exit(60)
         outcome = first.wait_outcome()
         assert (outcome.verdict, outcome.error_class) == ("failed", "SparkDiedError"), first
@@ -129,7 +129,7 @@ def test_a_batch_that_bursts_the_memory_costs_one_restart_and_the_next_like_it_n
 
         second = starter.start(pipeline, conf=conf)
         second.wait_landed(journal.ends())
-        burst(at_once, name, records=300, width=30_000, tags=20)
+        burst(at_once, name, records=200, width=30_000, tags=20)
         second.wait_landed(journal.ends())
         assert _lane(second) == "cluster", second
         assert second.stop().verdict == "stopped", second
