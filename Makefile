@@ -69,11 +69,11 @@ test: lint test-unit test-enumeration test-spark test-integration test-airflow t
 
 test-unit: install ## Tests without a JVM and without Airflow's database
 	@echo "== unit tests"
-	@pytest -q -m unit -n 2
+	@pytest -q -m unit -n 2 tests/unit
 
 test-enumeration: install ## The doctor against every crash prefix and corruption, without a JVM
 	@echo "== every crash prefix and corruption"
-	@pytest -q -m enumeration -n 2
+	@pytest -q -m enumeration -n 2 tests/unit
 
 test-spark: install jars ## Tests with a local Spark
 	@echo "== tests with a local Spark"
