@@ -80,7 +80,7 @@ def test_sigterm_to_the_jvm_or_to_the_whole_group_stops_it_gracefully(
             outcome = application.ended()
         assert (outcome.verdict, application.process.returncode) == ("stopped", 0), application
         assert outcome.reason == "signal SIGTERM"
-        assert_exactly_once(pipeline, journal.before(pipeline.landed_ends()))
+    assert_exactly_once(pipeline, journal.before(pipeline.landed_ends()))
 
 
 def test_latest_is_the_first_start_only_and_a_bounded_run_ends_at_its_bound(
