@@ -14,6 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.broker_config import SaslUser
+from lakebound.embedded.stack import wait_led
 from lakebound.settings import load_settings
 
 MARKERS = ("enumeration", "spark", "airflow", "integration", "chaos")
@@ -89,6 +90,7 @@ def topic_maker(bootstrap_servers: str) -> TopicMaker:
         client = AdminClient({"bootstrap.servers": bootstrap_servers})
         for created in client.create_topics([new]).values():
             created.result(timeout=30)
+        wait_led(client, {name: partitions})
         return name
 
     return make

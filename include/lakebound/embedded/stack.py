@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -17,11 +17,13 @@ from lakebound.control_plane import stop_streams
 from lakebound.embedded.airflow import Airflow
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.ports import free_port, is_free
-from lakebound.embedded.processes import ProcessRecord, members
+from lakebound.embedded.processes import ProcessRecord, members, wait_until
+from lakebound.kafka import OffsetSpec
 from lakebound.settings import Settings
 
 KAFKA_PORT = 9092
 AIRFLOW_PORT = 8080
+LEADER_DEADLINE_SECONDS = 60.0
 
 # Topic → partitions.
 EXAMPLE_TOPICS: Mapping[str, int] = {"orders": 4, "sensor_readings": 4}
@@ -151,10 +153,11 @@ def status(settings: Settings) -> list[ServiceStatus]:
 
 
 def create_topics(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
-    """Create those of the topics that are not there, each with so many partitions.
+    """Create those of the topics that are not there, each with so many partitions, and return when all can be written to.
 
     Raises:
         KafkaException: The broker refused one for another reason.
+        DeadlineExceededError: A partition has no leader in time.
     """
     client = AdminClient({"bootstrap.servers": bootstrap_servers})
     wanted = [NewTopic(name, num_partitions=count, replication_factor=1) for name, count in topics.items()]
@@ -164,6 +167,26 @@ def create_topics(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
+    wait_led(client, topics)
+
+
+def wait_led(client: AdminClient, topics: Mapping[str, int]) -> None:
+    """Return when the leader of every partition answers.
+
+    A topic is told to be created before its broker takes records for it. Of an idempotent producer's batches in flight the
+    broker may then refuse the first and take the second; the first one's retry counts as a duplicate, is acknowledged
+    without an offset, and is lost.
+    """
+    partitions = [TopicPartition(name, number) for name, count in topics.items() for number in range(count)]
+
+    def led() -> bool:
+        try:
+            futures = client.list_offsets({partition: OffsetSpec.latest() for partition in partitions}, request_timeout=10)
+            return all(future.result(timeout=11).offset >= 0 for future in futures.values())
+        except (KafkaException, TimeoutError):
+            return False
+
+    wait_until(led, LEADER_DEADLINE_SECONDS, f"the leaders of {', '.join(topics)}")
 
 
 def _choose_port(name: str, preferred: int, say: Say) -> int:
