@@ -232,38 +232,9 @@ def test_no_secret_is_written_anywhere(stack: Stack) -> None:
     assert found == []
 
 
-def test_an_airflow_without_its_main_process_ends_whole_and_the_streams_go_on(stack: Stack) -> None:
-    stream = stack.running("orders")
-    for record in stack.triggerers:
-        processes.kill(record)
-    stack.client.trigger("deaf")
-    leader = psutil.Process((stack.airflow.record or pytest.fail("Airflow was never started")).pid)
-    shells = lambda: [child for child in leader.children(recursive=True) if child.name() == "sleep"]  # noqa: E731
-    (asleep,) = wait_until(shells, 60, "the task that hears no SIGTERM")
-    assert os.getsid(asleep.pid) != leader.pid, "it left Airflow's session"
-    family = leader.children(recursive=True)
-    leader.kill()
-    psutil.wait_procs([leader], 10)
-    assert stack.airflow.is_running, "the rest goes on"
-
-    stack.airflow.stop(deadline_seconds=3)
-
-    left = [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-    assert left == []
-    homes = [process for process in psutil.process_iter(["environ"]) if _airflow_home(process) == str(stack.airflow.home)]
-    assert homes == []
-    assert not stack.airflow.is_running
-    assert app_is_alive(stack.control("orders"))
-    assert stack.progress("orders").app_id == stream.app_id
-
-
 def triggerer_log(stack: Stack) -> str:
     """Return the output of the triggerer that was started last."""
     return stack.triggerers[-1].log.read_text(errors="replace")
-
-
-def _airflow_home(process: psutil.Process) -> str | None:
-    return (process.info["environ"] or {}).get("AIRFLOW_HOME")
 
 
 def _holds(path: Path, secret: str) -> bool:
