@@ -121,6 +121,20 @@ def stop_streams(
     return [app_id for _, app_id in stopping]
 
 
+def end_application(control: ControlFolder, *, reason: str, by: str, deadline_seconds: float = DEFAULT_STOP_SECONDS) -> None:
+    """Ask the pipeline's application to end, wait, and end by force what does not obey.
+
+    Raises:
+        DeadlineExceededError: It runs where this machine cannot end it.
+    """
+    living = living_submission(control)
+    if living is None:
+        return
+    ask_stop(control, living.app_id, reason=reason, by=by)
+    if not wait_ended(control, living.app_id, deadline_seconds):
+        _end_by_force(control, living.app_id, deadline_seconds)
+
+
 def kill_leftovers(submission: Submission | None) -> bool:
     """End at once whatever is left of a local application's session; return whether it could be looked at from here.
 

@@ -10,13 +10,12 @@ from contextlib import contextmanager
 import structlog
 
 from lakebound.control import ControlFolder, locked
-from lakebound.control_plane import DEFAULT_STOP_SECONDS, ask_stop, kill_leftovers, living_submission, wait_ended
-from lakebound.desired import change_desired, read_desired
+from lakebound.control_plane import end_application
+from lakebound.desired import Desired, change_desired, read_desired
 from lakebound.errors import DeadlineExceededError, LeaseLostError
 from lakebound.lease import Lease, acquire, release, renew
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec
-from lakebound.submission import read_submission
 from lakebound.tables import open_table
 
 _RENEWALS_PER_TTL = 5
@@ -60,38 +59,21 @@ def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_f
             )
         except BaseException:
             # Nothing was begun: the pipeline is wanted as it was.
-            change_desired(
-                control, before.state, freshness=before.freshness, until=before.until, reason=before.reason, by=before.by
-            )
+            _wish_again(control, before)
             raise
         with _renewed(control, lease):
             yield lease
-        change_desired(
-            control, before.state, freshness=before.freshness, until=before.until, reason=before.reason, by=before.by
-        )
-
-
-def end_application(control: ControlFolder, *, reason: str, by: str, deadline_seconds: float = DEFAULT_STOP_SECONDS) -> None:
-    """Ask the pipeline's application to end, wait, and end by force what does not obey.
-
-    Raises:
-        DeadlineExceededError: It runs where this machine cannot end it.
-    """
-    living = living_submission(control)
-    if living is None:
-        return
-    ask_stop(control, living.app_id, reason=reason, by=by)
-    if wait_ended(control, living.app_id, deadline_seconds):
-        return
-    submission = read_submission(control)
-    if submission is None or submission.app_id != living.app_id or not kill_leftovers(submission):
-        raise DeadlineExceededError(f"the end of {living.app_id} of pipeline {control.pipeline!r}", deadline_seconds)
+        _wish_again(control, before)
 
 
 def highest_epoch(spec: PipelineSpec, places: Places) -> int:
     """Return the highest epoch in the ledgers of the pipeline's tables and quarantine; 0 without tables."""
     tables = [open_table(table, places) for table in (*spec.tables, spec.quarantine_table)]
     return max((table.read_ledger(to_reset=True).epoch for table in tables if table.exists()), default=0)
+
+
+def _wish_again(control: ControlFolder, before: Desired) -> None:
+    change_desired(control, before.state, freshness=before.freshness, until=before.until, reason=before.reason, by=before.by)
 
 
 def _end(spec: PipelineSpec, control: ControlFolder, *, reason: str, by: str, by_force: bool) -> None:
