@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 from lakebound.control import ControlFolder
 from lakebound.desired import Bound, Desired
+from lakebound.lease import read_lease
 from lakebound.prove import prove
 from lakebound.run_spec import RunSpec, make_run_spec, places_of
 from lakebound.settings import Settings, load_settings
@@ -46,6 +48,12 @@ class Pipeline:
     def control(self) -> ControlFolder:
         """Its state folder."""
         return ControlFolder(self.settings.home, self.spec.pipeline)
+
+    @property
+    def lease_is_live(self) -> bool:
+        """Whether an application holds the lease and counts as alive."""
+        lease = read_lease(self.control)
+        return lease is not None and lease.is_live(time.time())
 
     def with_limits(self, **limits: Any) -> Pipeline:
         """Return it with other limits."""

@@ -22,7 +22,6 @@ from tests.pipelines import LANES, Pipeline
 from tests.producing import wait_until
 
 from lakebound.embedded.broker import Broker
-from lakebound.lease import read_lease
 from lakebound.run_spec import places_of
 
 OUTAGE_SECONDS = 15.0
@@ -98,7 +97,7 @@ def zombie(world: World) -> None:
     """Suspended until another has taken the lease and landed; then it wakes up."""
     sleeper = world.app
     os.killpg(sleeper.process.pid, signal.SIGSTOP)
-    wait_until(lambda: not _lease_is_live(world), 60, "the end of the suspended application's lease")
+    wait_until(lambda: not world.pipeline.lease_is_live, 60, "the end of the suspended application's lease")
     world.restart()
     world.wait_landing_of(time.time())
     sleeper.resume()
@@ -197,11 +196,6 @@ FAULTS: dict[str, Fault] = {
         compacted_and_expired,
     )
 }
-
-
-def _lease_is_live(world: World) -> bool:
-    lease = read_lease(world.pipeline.control)
-    return lease is not None and lease.is_live(time.time())
 
 
 @contextmanager

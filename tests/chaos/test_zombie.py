@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 from tests.applications import applications
 from tests.conftest import TopicMaker
 from tests.journal import Journal
-from tests.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.pipelines import LANES, Lane, assert_exactly_once, make_pipeline
 from tests.producing import JournalingProducer, send_events, wait_until
 
 from lakebound.embedded.broker import Broker
-from lakebound.lease import read_lease
 
 pytestmark = pytest.mark.chaos
 
@@ -43,7 +41,7 @@ def test_zombie_is_refused_by_the_tables(lane: Lane, rule: str, tmp_path: Path, 
         zombie.wait_landed(journal.ends())
         send_events(producer, name, range(300, 800))
         zombie.wait_suspended()
-        wait_until(lambda: not _is_live(pipeline), 30, "the end of the zombie's lease")
+        wait_until(lambda: not pipeline.lease_is_live, 30, "the end of the zombie's lease")
 
         successor = starter.start(pipeline)
         send_events(producer, name, range(800, 1000))
@@ -56,8 +54,3 @@ def test_zombie_is_refused_by_the_tables(lane: Lane, rule: str, tmp_path: Path, 
         successor.wait_landed(journal.ends())
         assert successor.stop().verdict == "stopped", successor
     assert_exactly_once(pipeline, journal)
-
-
-def _is_live(pipeline: Pipeline) -> bool:
-    lease = read_lease(pipeline.control)
-    return lease is not None and lease.is_live(time.time())

@@ -13,7 +13,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 from sqlalchemy.exc import OperationalError
-from tests.local_tables import Lander, draft, landed_offsets, lander, make_table, places, rows
+from tests.local_tables import Lander, draft, landed_offsets, lander, make_table, rows
 
 from lakebound import faults
 from lakebound.commit import commit_entry
@@ -34,16 +34,6 @@ from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg_catalog import open_catalog
 
 FORMATS = ("delta", "iceberg")
-
-
-@pytest.fixture(params=FORMATS)
-def spec(request: pytest.FixtureRequest) -> TableSpec:
-    return TableSpec(format=request.param, name="shop.orders")
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
 
 
 @pytest.fixture

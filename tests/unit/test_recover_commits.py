@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from tests.foreign_hands import forget_entries, take_back
-from tests.local_tables import PIPELINE, TOPIC, Lander, landed_offsets, lander, make_table, offsets, places
+from tests.local_tables import PIPELINE, TOPIC, Lander, landed_offsets, lander, make_table, offsets
 
 from lakebound.commit import Committed, commit_entry
 from lakebound.errors import (
@@ -21,16 +20,6 @@ from lakebound.ledger import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import DataFile, Table, open_table
-
-
-@pytest.fixture(params=["delta", "iceberg"])
-def spec(request: pytest.FixtureRequest) -> TableSpec:
-    return TableSpec(format=request.param, name="shop.orders")
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
 
 
 @pytest.fixture

@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from tests import local_tables
-from tests.local_tables import TOPIC, landed_offsets, make_table, places
+from tests.local_tables import TOPIC, landed_offsets, make_table
 
 from lakebound.commit import commit_entry
 from lakebound.errors import BatchOverlapError, LeaseLostError
@@ -24,16 +23,6 @@ from lakebound_spark.targets import Counts, Target, Writer
 
 FORMATS = ("delta", "iceberg")
 TRIES = 100
-
-
-@pytest.fixture(params=FORMATS)
-def spec(request: pytest.FixtureRequest) -> TableSpec:
-    return TableSpec(format=request.param, name="shop.orders")
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
 
 
 @dataclass

@@ -24,11 +24,6 @@ from lakebound.tables.datafiles import HIVE_NULL, delta_partition_value, list_da
 from lakebound.tables.iceberg_catalog import open_catalog
 
 
-@pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
-
-
 def delta(*partition_by: str) -> TableSpec:
     return TableSpec(format="delta", name="shop.orders", partition_by=partition_by)
 

@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, places
+from tests.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table
 
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_TYPE, open_table
 from lakebound.tables.delta_log import last_checkpoint, statistics_columns, with_kafka_statistics
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
 
 
 def spec(**properties: str) -> TableSpec:

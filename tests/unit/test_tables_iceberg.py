@@ -21,11 +21,6 @@ SPEC = TableSpec(format="iceberg", name="shop.orders")
 
 
 @pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
-
-
-@pytest.fixture
 def app(at: Places) -> Lander:
     make_table(SPEC, at)
     return lander(SPEC, at)

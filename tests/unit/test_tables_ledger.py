@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,7 +18,6 @@ from tests.local_tables import (
     lander,
     make_table,
     offsets,
-    places,
     rows,
 )
 
@@ -29,16 +27,6 @@ from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import LedgerView, Table, open_table
 from lakebound.tables.iceberg_catalog import make_namespace, open_catalog
-
-
-@pytest.fixture(params=["delta", "iceberg"])
-def spec(request: pytest.FixtureRequest) -> TableSpec:
-    return TableSpec(format=request.param, name="shop.orders")
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from deltalake import CommitProperties, DeltaTable, TableFeatures
@@ -17,7 +16,6 @@ from tests.local_tables import (
     lander,
     make_table,
     offsets,
-    places,
     rows,
 )
 
@@ -27,16 +25,6 @@ from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import Table, TableVersion, open_table
 from lakebound.tables.iceberg_catalog import open_catalog
-
-
-@pytest.fixture(params=["delta", "iceberg"])
-def spec(request: pytest.FixtureRequest) -> TableSpec:
-    return TableSpec(format=request.param, name="shop.orders")
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
 
 
 @pytest.fixture
