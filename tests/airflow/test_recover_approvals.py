@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 
 LANDED, FIRST_LOSS, SECOND_LOSS, PRODUCED = 40, 50, 55, 60
 TASKS_SECONDS = 120.0
+ENDED = {"success", "failed", "upstream_failed", "skipped", "removed"}
 
 
 @dataclass
@@ -47,12 +48,15 @@ class Damaged:
         return self.stack.client.trigger(dag_id, {"pipeline": self.landed.spec.pipeline, "action": "accept_loss", "deep": True})
 
     def wait(self, run_id: str, task_id: str, *states: str, dag_id: str = "recover") -> dict[str, Any]:
-        """Wait until a task of the run is in one of the states, and return its instance."""
+        """Wait until a task of the run is in one of the states, and return its instance; it may not end in another."""
 
         def found() -> dict[str, Any] | None:
-            instances = self.stack.client.task_instances(dag_id, run_id)
-            instance = next(one for one in instances if one["task_id"] == task_id)
-            return instance if instance["state"] in states else None
+            instances = {one["task_id"]: one for one in self.stack.client.task_instances(dag_id, run_id)}
+            state = instances[task_id]["state"]
+            if state in ENDED - set(states):
+                states_of_all = {name: one["state"] for name, one in instances.items()}
+                pytest.fail(f"{what}: {states_of_all}\n{self.log(run_id, 'approve')}")
+            return instances[task_id] if state in states else None
 
         what = f"{task_id} of {run_id} to be {' or '.join(states)}"
         return wait_until(found, TASKS_SECONDS, what, poll_seconds=0.5) or pytest.fail("unreachable")

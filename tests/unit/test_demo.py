@@ -29,9 +29,12 @@ SPEC = PipelineSpec.model_validate(
 )
 
 STUB = """
-import sys, threading
+import signal, sys, threading
 from lakebound import demo
 from lakebound.settings import load_settings
+
+# A background job of a shell without job control inherits an ignored SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def up(*_, **__):
     print("started", flush=True)
