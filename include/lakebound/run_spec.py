@@ -82,7 +82,8 @@ def make_run_spec(spec: PipelineSpec, settings: Settings, desired: Desired, app_
 
 def source_hash(spec: PipelineSpec, apps: Path) -> str:
     """Return a short hash of the YAML's meaning and of the transform's module, by which an application shows as outdated."""
-    digest = hashlib.sha256(spec.model_dump_json(by_alias=True).encode())
+    # Maintenance is another application's: a change of its policy needs no restart.
+    digest = hashlib.sha256(spec.model_dump_json(by_alias=True, exclude={"maintenance"}).encode())
     if spec.transform:
         module = apps.joinpath(*spec.transform.split(".")[:-1]).with_suffix(".py")
         if module.is_file():

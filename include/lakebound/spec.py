@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from lakebound.spec_maintenance import MaintenanceSpec
+
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _TOPIC = re.compile(r"^[a-zA-Z0-9._-]{1,249}$")
 _INTERVAL = re.compile(r"^(\d+) ?(ms|s|m)$")
@@ -185,6 +187,7 @@ class PipelineSpec(Frozen):
     limits: LimitsSpec = LimitsSpec()
     driver_lane: DriverLaneSpec = DriverLaneSpec()
     thresholds: ThresholdsSpec = ThresholdsSpec()
+    maintenance: MaintenanceSpec = MaintenanceSpec()
 
     @field_validator("topics")
     @classmethod

@@ -1,0 +1,150 @@
+"""What a maintenance run does, step by step: values that a plan holds, a report repeats, and an engine carries out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Step(_Frozen):
+    """Base of the steps.
+
+    Attributes:
+        table: ``format:name``.
+        reason: Why, with the numbers that make it due.
+        cost_bytes: Bytes of data files that it reads and writes anew.
+        files_removed: Live files, manifests or snapshots fewer, as far as can be foreseen.
+    """
+
+    table: str
+    reason: str
+    cost_bytes: int = 0
+    files_removed: int = 0
+
+
+class Compact(_Step):
+    """Rewrite the small files of one partition as larger ones.
+
+    Attributes:
+        partition: Its values; empty for an unpartitioned table.
+        below_bytes: Files of this size and above are left alone.
+        target_file_bytes: Of the new files.
+        order_by: Columns by which rows are ordered: Z-order for Delta, sort for Iceberg; empty: as they come.
+    """
+
+    kind: Literal["compact"] = "compact"
+    partition: dict[str, str | None] = {}
+    below_bytes: int
+    target_file_bytes: int
+    order_by: tuple[str, ...] = ()
+
+
+class CheckpointLog(_Step):
+    """Delta: write a log checkpoint."""
+
+    kind: Literal["checkpoint_log"] = "checkpoint_log"
+
+
+class CleanLog(_Step):
+    """Delta: delete log files that only versions before ``before_version`` need."""
+
+    kind: Literal["clean_log"] = "clean_log"
+    before_version: int
+
+
+class Vacuum(_Step):
+    """Delta: delete files that no version within the retention needs; FULL lists the folder, too."""
+
+    kind: Literal["vacuum"] = "vacuum"
+    mode: Literal["lite", "full"]
+    retention_seconds: float
+
+
+class RewriteManifests(_Step):
+    """Iceberg: rewrite many manifests as few."""
+
+    kind: Literal["rewrite_manifests"] = "rewrite_manifests"
+
+
+class RewritePositionDeletes(_Step):
+    """Iceberg: rewrite many position delete files as few, and drop those that delete nothing any more."""
+
+    kind: Literal["rewrite_position_deletes"] = "rewrite_position_deletes"
+
+
+class ExpireSnapshots(_Step):
+    """Iceberg: expire exactly these snapshots, and delete what only they needed."""
+
+    kind: Literal["expire_snapshots"] = "expire_snapshots"
+    snapshot_ids: tuple[int, ...]
+
+
+class RemoveOrphans(_Step):
+    """Find files that no version names; ``quarantine`` moves them aside, and deletes what lay there long."""
+
+    kind: Literal["remove_orphans"] = "remove_orphans"
+    mode: Literal["dry_run", "quarantine"]
+    older_than_ms: int
+    delete_quarantined_before_ms: int
+
+
+Step = Annotated[
+    Compact | CheckpointLog | CleanLog | Vacuum | RewriteManifests | RewritePositionDeletes | ExpireSnapshots | RemoveOrphans,
+    Field(discriminator="kind"),
+]
+
+
+class MaintenancePlan(_Frozen):
+    """The steps of one run, in their order.
+
+    Attributes:
+        steps: What is done.
+        left: What was looked at and is not done, with the reason.
+        warnings: Dangerous properties and the like, each with the fix.
+    """
+
+    pipeline: str
+    at_ms: int
+    steps: tuple[Step, ...] = ()
+    left: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class StepReport(_Frozen):
+    """What one step did.
+
+    Attributes:
+        outcome: ``done``; ``nothing``: there was no gain any more; ``lost``: the writer or another run was faster, it is
+            left for the next run; ``failed``: see ``problem``; ``skipped``: the run had ended before it.
+        commits: Commits that it made.
+        conflicts: Commits of it that were refused and tried again.
+        removed: Paths that it deleted or moved aside (orphans: found), at most a hundred.
+    """
+
+    step: Step
+    outcome: Literal["done", "nothing", "lost", "failed", "skipped"]
+    files_before: int = 0
+    files_after: int = 0
+    bytes_rewritten: int = 0
+    bytes_removed: int = 0
+    commits: int = 0
+    conflicts: int = 0
+    seconds: float = 0.0
+    removed: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class RunReport(_Frozen):
+    """What one run did: kept as a line of ``maintenance.jsonl``, an XCom and an asset event."""
+
+    pipeline: str
+    run_id: str
+    started_at_ms: int
+    ended_at_ms: int
+    steps: tuple[StepReport, ...] = ()
+    warnings: tuple[str, ...] = ()
