@@ -24,7 +24,9 @@ from tests.producing import wait_until
 from lakebound.embedded.broker import Broker
 from lakebound.run_spec import places_of
 
-OUTAGE_SECONDS = 15.0
+CATALOG_LOCKED_SECONDS = 120.0
+BROKER_GONE_SECONDS = 60.0
+DISK_FULL_SECONDS = 15.0
 FULL_DISK_BYTES = 16 * 1024
 LANDED_SECONDS = 300.0
 
@@ -141,24 +143,24 @@ def checkpoint_damaged(world: World) -> None:
 
 
 def catalog_locked(world: World) -> None:
-    """Somebody holds the Iceberg catalog's database for a while."""
+    """Somebody holds the Iceberg catalog's database for two minutes."""
     with _locked(world.pipeline.settings.warehouse / "iceberg" / "catalog.db"):
-        time.sleep(OUTAGE_SECONDS)
+        time.sleep(CATALOG_LOCKED_SECONDS)
 
 
 def broker_gone(world: World) -> None:
-    """Kill -9 of the broker; it comes back after a while."""
+    """Kill -9 of the broker; it comes back after a minute."""
     world.broker.kill()
-    time.sleep(OUTAGE_SECONDS)
+    time.sleep(BROKER_GONE_SECONDS)
     world.broker.start()
 
 
 def disk_full(world: World) -> None:
-    """No file of the application can grow any more, for a while (a file size limit: the error differs from ENOSPC by name)."""
+    """No file of the application can grow any more, for 15 s (a file size limit: the error differs from ENOSPC by name)."""
     processes = [psutil.Process(world.app.process.pid), *psutil.Process(world.app.process.pid).children(recursive=True)]
     for process in processes:
         process.rlimit(psutil.RLIMIT_FSIZE, (FULL_DISK_BYTES, -1))
-    time.sleep(OUTAGE_SECONDS)
+    time.sleep(DISK_FULL_SECONDS)
     for process in processes:
         if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             process.rlimit(psutil.RLIMIT_FSIZE, (-1, -1))

@@ -16,7 +16,13 @@ from pathlib import Path
 
 import pytest
 from tests.applications import applications
-from tests.chaos.soak_faults import FAULTS, World
+from tests.chaos.soak_faults import (
+    BROKER_GONE_SECONDS,
+    CATALOG_LOCKED_SECONDS,
+    DISK_FULL_SECONDS,
+    FAULTS,
+    World,
+)
 from tests.conftest import BrokerMaker, topic_maker
 from tests.journal import Journal
 from tests.pipelines import REPOSITORY, assert_exactly_once, make_pipeline
@@ -100,8 +106,9 @@ def report(injected: list[Injected], minutes: float, records: int, applications_
         f"{applications_started} applications, a fault about every {EVERY_SECONDS:.0f} s.",
         "At the end, by the journal of acknowledged records and by `prove --deep`: **missing 0, duplicated 0**.",
         "",
-        "Seconds from the injection until records that Kafka received after it were landed; an outage's own length",
-        "(15 s), and a start of Spark on loaded cores, are part of it.",
+        "Seconds from the injection until records that Kafka received after it were landed. The outage's own length is part of",
+        f"it (catalog locked {CATALOG_LOCKED_SECONDS:g} s, broker gone {BROKER_GONE_SECONDS:g} s,",
+        f"disk full {DISK_FULL_SECONDS:g} s), and so is the start of Spark after a kill.",
         "",
         "| fault | times | median s | max s |",
         "|---|---|---|---|",
