@@ -65,11 +65,15 @@ jars: install ## Fetch the JVM jars and check their SHA-256 sums; right ones are
 	@python -m lakebound.embedded.jars
 
 ##@ Test
-test: lint test-unit test-enumeration test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included
+test: lint test-unit test-local test-enumeration test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included
 
 test-unit: install ## Tests without a JVM and without Airflow's database
 	@echo "== unit tests"
 	@pytest -q -m unit -n 2 tests/unit
+
+test-local: install ## Tests with real tables and real processes, without a JVM
+	@echo "== tests with real tables and processes"
+	@pytest -q -m local -n 2 tests/local
 
 test-enumeration: install ## The doctor against every crash prefix and corruption, without a JVM
 	@echo "== every crash prefix and corruption"

@@ -1,4 +1,4 @@
-"""The marker rule, and the real broker that tests share."""
+"""The marker rule, and what tests share: a table of each format, and a real broker."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from confluent_kafka.cimpl import NewTopic
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.broker_config import SaslUser
 from lakebound.embedded.stack import wait_led
+from lakebound.run_spec import Places
 from lakebound.settings import load_settings
+from lakebound.spec import TableSpec
+from tests.local_tables import places
 
-MARKERS = ("enumeration", "spark", "airflow", "integration", "chaos")
+MARKERS = ("local", "enumeration", "spark", "airflow", "integration", "chaos")
 
 
 class TopicMaker(Protocol):
@@ -33,10 +36,24 @@ class BrokerMaker(Protocol):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that needs no real part carries no marker, and is a unit test."""
+    """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test."""
     for item in items:
+        if item.path.parent.name == "local":
+            item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def spec(request: pytest.FixtureRequest) -> TableSpec:
+    """A table of each format."""
+    return TableSpec(format=request.param, name="shop.orders")
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Places:
+    """Places of the test's own, of which nothing exists yet."""
+    return places(tmp_path)
 
 
 @pytest.fixture(scope="session")

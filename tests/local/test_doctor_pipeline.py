@@ -82,7 +82,7 @@ os.kill(os.getpid(), 9)
     subprocess.run([sys.executable, "-c", script], check=False, cwd=Path(__file__).parents[2])
     assert (tmp_path / "lake/iceberg/catalog.db-wal").stat().st_size, "the writer left nothing behind"
     before = hashes(tmp_path)
-    reading = "from lakebound.doctor.ledger_facts import read_ledgers; from tests.unit.test_doctor_pipeline import *\n"
+    reading = "from lakebound.doctor.ledger_facts import read_ledgers; from tests.local.test_doctor_pipeline import *\n"
     reading += f"print([table.state for table in read_ledgers(SPEC, places(Path({str(tmp_path)!r})))])"
     ended = subprocess.run(
         [sys.executable, "-c", reading], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
