@@ -17,7 +17,7 @@ CHAOS_KILLS ?= 20
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars demo up down status test test-unit test-enumeration test-spark test-integration test-airflow \
+.PHONY: help install jars demo up down status test test-unit test-local test-enumeration test-spark test-real test-integration test-airflow \
 	test-chaos chaos bench-freshness lint format lock lock-jars clean
 
 ##@ Start here
@@ -65,7 +65,7 @@ jars: install ## Fetch the JVM jars and check their SHA-256 sums; right ones are
 	@python -m lakebound.embedded.jars
 
 ##@ Test
-test: lint test-unit test-local test-enumeration test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included
+test: lint test-unit test-local test-enumeration test-spark test-real test-chaos ## Everything: real Spark, broker and Airflow included
 
 test-unit: install ## Tests without a JVM and without Airflow's database
 	@echo "== unit tests"
@@ -83,9 +83,13 @@ test-spark: install jars ## Tests with a local Spark
 	@echo "== tests with a local Spark"
 	@pytest -m spark --durations=5
 
+test-real: install jars
+	@echo "== tests with a real broker, and with a real Airflow"
+	@pytest -m "integration or airflow" -n 2 --dist loadgroup --durations=10
+
 test-integration: install jars ## Tests with a real Kafka broker
 	@echo "== tests with a real broker"
-	@pytest -m integration --durations=5
+	@pytest -m integration -n 2 --dist loadgroup --durations=5
 
 test-airflow: install jars ## Tests with a real Airflow
 	@echo "== tests with a real Airflow"

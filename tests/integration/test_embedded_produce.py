@@ -89,7 +89,12 @@ def test_a_crash_of_the_broker_loses_and_doubles_nothing(new_broker: BrokerMaker
 
     lines = (tmp_path / "journal.csv").read_text().splitlines()[1:]
     assert len(lines) == produced.total
-    assert sorted(lines) == sorted(read(broker, name, produced.total))
+    # Of a batch that is sent again, the client may tell another time than the broker has kept.
+    assert sorted(map(without_time, lines)) == sorted(map(without_time, read(broker, name, produced.total)))
+
+
+def without_time(line: str) -> str:
+    return line.rpartition(",")[0]
 
 
 def client(broker: Broker) -> dict[str, str]:
