@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakebound.run_spec import Places
+from lakebound.run_spec import READ_ONLY, Places
 from lakebound.spec import TableSpec
 
 
@@ -27,7 +27,7 @@ def may_exist(spec: TableSpec, places: Places) -> bool:
     """Whether it is worth asking for the table: asking for an Iceberg table would make a catalog that is not there."""
     catalog = places.iceberg_catalog_uri.removeprefix("sqlite:///")
     if spec.format == "iceberg" and catalog != places.iceberg_catalog_uri:
-        return Path(catalog).is_file()
+        return Path(catalog.removeprefix("file:").removesuffix(READ_ONLY)).is_file()
     return True
 
 

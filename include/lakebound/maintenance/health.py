@@ -29,7 +29,8 @@ class PartitionFacts(_Frozen):
     """The live files of one partition.
 
     Attributes:
-        values: Partition field to its value as the format writes it (None: null); empty for an unpartitioned table.
+        values: Partition field to its value (None: null) as Delta's log writes it, or as Iceberg writes it in a path
+            (``at_day``: ``2026-11-20``); empty for an unpartitioned table.
         files: Of the partition, in no order.
         delete_files: Iceberg: position and equality delete files; Delta: files with a deletion vector.
     """
@@ -55,6 +56,7 @@ class MetadataFacts(_Frozen):
         manifests: Iceberg; 0 for Delta.
         snapshots: Iceberg: kept ones; Delta: versions that are kept.
         oldest_version_at_ms: Of the oldest that can still be read; None where there is none.
+        dangling_delete_files: Iceberg: delete files of partitions that have no data file; 0 for Delta.
     """
 
     metadata_bytes: int = 0
@@ -64,6 +66,7 @@ class MetadataFacts(_Frozen):
     manifests: int = 0
     snapshots: int = 0
     oldest_version_at_ms: int | None = None
+    dangling_delete_files: int = 0
 
 
 class TableFacts(_Frozen):

@@ -1,0 +1,18 @@
+"""Sizes and counts as a person says them."""
+
+from __future__ import annotations
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size_words(size_bytes: float) -> str:
+    """Return a size with at most one digit after the point, such as ``8.2 MiB`` or ``128 MiB``."""
+    size, unit = float(size_bytes), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.1f}".removesuffix(".0") + f" {_UNITS[unit]}"
+
+
+def count_words(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun, such as ``1 file`` or ``2,000 files``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
