@@ -1,4 +1,4 @@
-"""Delta tables. ``deltalake`` is the one engine that commits."""
+"""Delta tables. ``deltalake`` is the engine; a plain append goes into the log without it, by the same rules."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from lakebound.tables import (
     ReconstructedCoverage,
     TableVersion,
 )
+from lakebound.tables.delta_append import Append, is_plain, put
 from lakebound.tables.delta_log import (
     CHECKPOINT_INTERVAL,
     commits,
@@ -50,8 +51,9 @@ _HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=
 class DeltaLakeTable:
     """A ``lakebound.tables.Table`` in Delta's format.
 
-    A commit is a compare-and-swap: with deltalake's retries off it takes the version after the handle's, or fails. Beside
-    it stands the ``txn`` of one constant app id, which other engines honour, too.
+    A commit is a compare-and-swap: it takes the version after the newest that this object has seen, or fails. Beside it stands
+    the ``txn`` of one constant app id, which other engines honour, too. The handle may be older than that version: the table's
+    columns and properties are the same, since all commits in between are this object's own.
     """
 
     def __init__(self, spec: TableSpec, places: Places) -> None:
@@ -116,27 +118,24 @@ class DeltaLakeTable:
 
     def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
         """Commit files and entry as the version after the handle's."""
-        handle = self._table()
         if not self._is_seen:
-            raise CommitRefusedError(self._spec.id, f"its ledger was not read at version {handle.version()}")
+            raise CommitRefusedError(self._spec.id, f"its ledger was not read at version {self._newest()}")
         if entry.epoch < self._epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
-        expected = handle.version() + 1
-        try:
-            self._append(handle, files, entry)
-        except CommitFailedError as exc:
-            raise CommitRefusedError(self._spec.id, str(exc)) from exc
-        self._epoch = entry.epoch
-        self._advance(expected)
+        expected = self._version + 1
+        self._append(files, entry, expected)
+        self._epoch, self._version = entry.epoch, expected
+        if self._reloaded is not None:
+            self._handle, self._reloaded = self._reloaded, None
         return str(expected)
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as the log's JSON commits are kept."""
-        return entries(self._path, self._table().version())
+        return entries(self._path, self._newest())
 
     def versions(self) -> Iterator[TableVersion]:
         """Yield what the table was, newest first, as far back as the log's JSON commits are kept."""
-        for commit in commits(self._path, self._table().version()):
+        for commit in commits(self._path, self._newest()):
             yield TableVersion(str(commit.version), commit.timestamp_ms, commit.entry)
 
     def look_back(self, version: str) -> PastVersion:
@@ -157,7 +156,7 @@ class DeltaLakeTable:
         expected = handle.version() + 1
         try:
             if int(version) == handle.version():
-                self._append(handle, [], entry)
+                self._append([], entry, expected)
             else:
                 handle.restore(int(version), commit_properties=self._properties(entry), post_commithook_properties=_HOOKS)
         except CommitFailedError as exc:
@@ -207,24 +206,44 @@ class DeltaLakeTable:
             self._handle = DeltaTable(str(self._path))
         return self._handle
 
-    def _append(self, handle: DeltaTable, files: Sequence[DataFile], entry: Entry) -> None:
+    def _newest(self) -> int:
+        return max(self._version, self._table().version())
+
+    def _append(self, files: Sequence[DataFile], entry: Entry, version: int) -> None:
+        """Append as exactly this version, which must be the one after the newest."""
+        handle = self._table()
         columns = self._described_columns(handle)
-        handle.create_write_transaction(
-            [self._action(file, columns) for file in files],
-            "append",
-            handle.schema(),
-            list(self._spec.partition_by),
-            commit_properties=self._properties(entry),
-            post_commithook_properties=_HOOKS,
+        if not is_plain(handle):
+            self._append_by_deltalake(files, entry, version, columns)
+            return
+        self._number += 1
+        number = entry.epoch * _EPOCH + self._number
+        put(
+            self._path,
+            version,
+            Append(self._spec.partition_by, files, columns, encode(entry), ENTRY_KEY, number),
+            self._spec.id,
         )
 
-    def _advance(self, version: int) -> None:
-        """Bring the handle to the version just committed; a commit found after it has not been seen by ``read_ledger``."""
-        handle, self._reloaded = self._reloaded or self._table(), None
-        handle.update_incremental()
-        self._handle = handle
-        self._version = handle.version()
-        self._is_seen = self._version == version
+    def _append_by_deltalake(
+        self, files: Sequence[DataFile], entry: Entry, version: int, columns: frozenset[tuple[str, ...]]
+    ) -> None:
+        handle = self._table()
+        if handle.version() + 1 != version:
+            handle.update_incremental()
+        if handle.version() + 1 != version:
+            raise CommitRefusedError(self._spec.id, f"it moved on to version {handle.version()}")
+        try:
+            handle.create_write_transaction(
+                [self._action(file, columns) for file in files],
+                "append",
+                handle.schema(),
+                list(self._spec.partition_by),
+                commit_properties=self._properties(entry),
+                post_commithook_properties=_HOOKS,
+            )
+        except CommitFailedError as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
 
     def _properties(self, entry: Entry) -> CommitProperties:
         self._number += 1
