@@ -1,0 +1,240 @@
+"""Delta's steps, by ``deltalake`` alone: it is the one engine that writes a Delta log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from lakebound.errors import LakeboundError
+from lakebound.ledger import Entry
+from lakebound.maintenance.delta_log_cleaning import base_version, deletable, is_readable, list_log
+from lakebound.maintenance.delta_rewrite import NO_HOOKS, LiveFile, commit_properties, live_files, replace, rewrite
+from lakebound.maintenance.engines import Done, StepLostError, TableGoneError, carried_entry, told
+from lakebound.maintenance.steps import CheckpointLog, CleanLog, Compact, Vacuum
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+from lakebound.tables.delta_log import counting_entry, last_checkpoint
+
+_COMMIT_RETRIES = 100
+_TARGETS_PER_COMMIT = 8
+"""A commit of maintenance costs the stream one refused attempt: they are few, yet a long rewrite need not be done twice."""
+
+_MIN_UNREFERENCED_HOURS = 72
+"""VACUUM FULL also takes files that no commit ever named, and a running batch writes such."""
+
+_UNSAFE_FEATURES = ("deletionVectors", "columnMapping")
+T = TypeVar("T")
+
+
+class RetentionTooShortError(LakeboundError):
+    """VACUUM was asked to delete what the table promises to keep."""
+
+    def __init__(self, table: str, asked_hours: int, reason: str) -> None:
+        super().__init__(
+            f"table {table}: VACUUM with a retention of {asked_hours} h is refused, as its property "
+            f"delta.deletedFileRetentionDuration promises more ({reason}); lower the property, or raise "
+            f"maintenance.history.removed_files_seconds"
+        )
+
+
+class NotRewritableError(LakeboundError):
+    """A table's files cannot be rewritten by what reads no more than the files."""
+
+    def __init__(self, table: str, features: Sequence[str]) -> None:
+        super().__init__(
+            f"table {table} is not compacted: it uses {', '.join(features)}, which somebody else must have switched on; "
+            f"compact it with Spark's OPTIMIZE while its pipeline is stopped"
+        )
+
+
+class LogNotCleanableError(LakeboundError):
+    """The log cannot be shortened without losing what must stay."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(f"table {table}: its log is not cleaned: {reason}")
+
+
+class DeltaEngine:
+    """Carries out the steps of Delta tables."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+
+    def compact(self, table: TableSpec, step: Compact) -> Done:
+        """Rewrite the files below ``below_bytes`` of a partition, or Z-order the whole partition; in several commits if large.
+
+        Raises:
+            NotRewritableError: The table uses features under which a file's rows are not what the file holds.
+        """
+        entry, root = carried_entry(table, self._places), self._places.delta_path(table)
+        with _translated(table):
+            handle = self._open(table)
+            _check_rewritable(handle, table)
+            files = [file for file in live_files(handle) if dict(file.partition) == step.partition or not step.partition]
+            if not step.order_by:
+                files = [file for file in files if file.size_bytes < step.below_bytes]
+            if len(files) < 2:
+                return Done()
+            done = Done()
+            for group in [files] if step.order_by else _groups(files, step.target_file_bytes):
+                done = _add(done, self._rewrite(handle, root, group, step, table, entry))
+        return done
+
+    def _rewrite(
+        self, handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Compact, table: TableSpec, entry: Entry
+    ) -> Done:
+        rewritten = rewrite(handle, root, files, step)
+        if not rewritten.inputs:
+            return Done()
+        _, conflicts = replace(root, table.id, rewritten, entry)
+        return Done(
+            files_before=len(rewritten.inputs),
+            files_after=len(rewritten.outputs),
+            bytes_rewritten=sum(file.size_bytes for file in rewritten.inputs),
+            commits=1,
+            conflicts=conflicts,
+        )
+
+    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> Done:
+        """Write a checkpoint of the newest version, unless it has one."""
+        path = self._places.delta_path(table)
+        with _translated(table):
+            handle = self._open(table)
+            before = last_checkpoint(path)
+            if before >= handle.version():
+                return Done()
+            handle.create_checkpoint()
+        return Done(files_before=handle.version() - before, note=f"log checkpoint at version {handle.version()}")
+
+    def clean_log(self, table: TableSpec, step: CleanLog) -> Done:
+        """Delete the log below the newest checkpoint at or below ``before_version``; never the commit whose entry counts.
+
+        Raises:
+            LogNotCleanableError: No checkpoint stands there, or no entry but carried ones can be reached.
+        """
+        path = self._places.delta_path(table)
+        log = path / "_delta_log"
+        with _translated(table):
+            newest = self._open(table).version()
+        limit = min(step.before_version, _entry_version(path, newest, table))
+        hint = last_checkpoint(path)  # readers start from it where it is there
+        limit = min(limit, hint) if hint >= 0 else limit
+        files = list_log(log)
+        base = base_version(files, limit, lambda name: is_readable(log / name))
+        if base is None:
+            raise LogNotCleanableError(table.id, "no whole log checkpoint stands at or below it; the next run writes one first")
+        doomed = deletable(files, base)
+        if not doomed:
+            return Done()
+        removed_bytes = sum(_delete(log / file.name) for file in doomed)
+        return Done(
+            files_before=len(files),
+            files_after=len(files) - len(doomed),
+            bytes_removed=removed_bytes,
+            removed=told([f"_delta_log/{file.name}" for file in doomed]),
+            note=f"the log starts at version {base}",
+        )
+
+    def vacuum(self, table: TableSpec, step: Vacuum) -> Done:
+        """Delete removed files beyond the retention; both commits of VACUUM carry the entry on.
+
+        Raises:
+            RetentionTooShortError: The table's property promises to keep them longer.
+        """
+        entry, path = carried_entry(table, self._places), self._places.delta_path(table)
+        is_full = step.mode == "full"
+        hours = math.ceil(step.retention_seconds / 3600)
+        hours = max(hours, _MIN_UNREFERENCED_HOURS) if is_full else hours
+        with _translated(table):
+            handle = self._open(table)
+            found = _refused_if_short(table, hours, lambda: handle.vacuum(hours, dry_run=True, full=is_full))
+            if not found:
+                return Done()
+            sizes = sum(_size(path / name) for name in found)
+            removed = handle.vacuum(
+                hours,
+                dry_run=False,
+                full=is_full,
+                commit_properties=commit_properties(entry, max_commit_retries=_COMMIT_RETRIES),
+                post_commithook_properties=NO_HOOKS,
+            )
+        return Done(files_before=len(removed), bytes_removed=sizes, commits=2, removed=told(removed))
+
+    def _open(self, table: TableSpec) -> DeltaTable:
+        return DeltaTable(str(self._places.delta_path(table)))
+
+
+@contextmanager
+def _translated(table: TableSpec) -> Iterator[None]:
+    try:
+        yield
+    except CommitFailedError as exc:
+        raise StepLostError(table.id, f"another commit took the same files, or the same version ({exc})") from exc
+    except TableNotFoundError as exc:
+        raise TableGoneError(table.id) from exc
+
+
+def _refused_if_short(table: TableSpec, hours: int, vacuum: Callable[[], T]) -> T:
+    try:
+        return vacuum()
+    except DeltaError as exc:
+        if "retention" in str(exc):
+            raise RetentionTooShortError(table.id, hours, str(exc)) from exc
+        raise
+
+
+def _entry_version(path: Path, newest: int, table: TableSpec) -> int:
+    """Return the version whose entry counts: it must stay."""
+    found = counting_entry(path, newest, table.id)
+    if found is None or found.entry.kind == "carry":
+        raise LogNotCleanableError(table.id, "no ledger entry but carried ones is in it; the pipeline's next commit adds one")
+    return int(found.version)
+
+
+def _check_rewritable(handle: DeltaTable, table: TableSpec) -> None:
+    features = handle.protocol().reader_features or ()
+    found = [feature for feature in _UNSAFE_FEATURES if feature in features]
+    if found:
+        raise NotRewritableError(table.id, found)
+
+
+def _groups(files: Sequence[LiveFile], target_bytes: int) -> Iterator[list[LiveFile]]:
+    """Yield the files, in their order, in groups that one commit replaces."""
+    group: list[LiveFile] = []
+    for file in files:
+        if group and sum(one.size_bytes for one in group) + file.size_bytes > _TARGETS_PER_COMMIT * target_bytes:
+            yield group
+            group = []
+        group.append(file)
+    if len(group) > 1:
+        yield group
+
+
+def _add(left: Done, right: Done) -> Done:
+    return Done(
+        files_before=left.files_before + right.files_before,
+        files_after=left.files_after + right.files_after,
+        bytes_rewritten=left.bytes_rewritten + right.bytes_rewritten,
+        commits=left.commits + right.commits,
+        conflicts=left.conflicts + right.conflicts,
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _delete(path: Path) -> int:
+    """Delete a file and return its size; 0 where another clean-up was faster."""
+    size = _size(path)
+    path.unlink(missing_ok=True)
+    return size

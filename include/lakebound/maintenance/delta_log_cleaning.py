@@ -1,0 +1,88 @@
+"""Which files of a Delta log may go: the oldest first, so that what is left always leads to the newest version.
+
+``deltalake``'s own clean-up goes by the age of files and by ``delta.logRetentionDuration`` alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyarrow.lib import ArrowInvalid
+
+_LOG_FILE = re.compile(r"(\d{20})(?:\.(\d{20}))?\.(json|crc|compacted\.json|checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet)")
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A file of the log that stands for versions up to ``version``.
+
+    Attributes:
+        part: Of a checkpoint in several parts: which one, and of how many; (1, 1) for a checkpoint in one file.
+    """
+
+    name: str
+    version: int
+    is_commit: bool = False
+    part: tuple[int, int] | None = None
+
+
+def parse(name: str) -> LogFile | None:
+    """Return what a name in the log folder stands for; None for what is nobody's to delete.
+
+    Checkpoints with sidecars are among those: what else refers to a sidecar is not known here.
+    """
+    found = _LOG_FILE.fullmatch(name)
+    if found is None:
+        return None
+    first, last, kind, part, parts = found.groups()
+    if (last is not None) != (kind == "compacted.json"):
+        return None
+    checkpoint = (int(part or 1), int(parts or 1)) if kind.startswith("checkpoint") else None
+    return LogFile(name, int(last or first), kind == "json", checkpoint)
+
+
+def whole_checkpoints(files: Iterable[LogFile]) -> dict[int, tuple[str, ...]]:
+    """Return version to file names, of checkpoints of which every part is there."""
+    parts: dict[tuple[int, int], dict[int, str]] = {}
+    for file in files:
+        if file.part is not None:
+            parts.setdefault((file.version, file.part[1]), {})[file.part[0]] = file.name
+    return {version: tuple(found[n] for n in sorted(found)) for (version, count), found in parts.items() if len(found) == count}
+
+
+def base_version(files: Iterable[LogFile], before_version: int, is_readable: Callable[[str], bool]) -> int | None:
+    """Return the newest version, at most ``before_version``, from whose checkpoint the log can be read; None without one.
+
+    Everything below it may go: no version from it on needs that, so ``before_version`` and what follows stay readable.
+    """
+    checkpoints = whole_checkpoints(files)
+    for version in sorted((number for number in checkpoints if number <= before_version), reverse=True):
+        if all(is_readable(name) for name in checkpoints[version]):
+            return version
+    return None
+
+
+def deletable(files: Iterable[LogFile], base: int) -> tuple[LogFile, ...]:
+    """Return the files that only versions below ``base`` need, oldest first, of a version its commit last.
+
+    A reader that stops at the first gap going back then still finds every commit from the gap on.
+    """
+    below = [file for file in files if file.version < base]
+    return tuple(sorted(below, key=lambda file: (file.version, file.is_commit, file.name)))
+
+
+def is_readable(path: Path) -> bool:
+    """Whether a checkpoint's file is there whole: its footer can be read and it has rows."""
+    try:
+        return int(pq.read_metadata(path).num_rows) > 0
+    except (OSError, ArrowInvalid):
+        return False
+
+
+def list_log(folder: Path) -> tuple[LogFile, ...]:
+    """Return the known files in a log folder."""
+    return tuple(file for file in (parse(path.name) for path in folder.iterdir()) if file is not None)

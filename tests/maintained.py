@@ -1,0 +1,66 @@
+"""What maintenance must leave as it is: rows, checksum, ledger; and what it is tried on: tables of many small commits."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakebound.ledger import Entry
+from lakebound.maintenance.steps import Compact
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+from lakebound.spec_maintenance import MIB
+from lakebound.tables import open_table
+from tests.foreign_hands import foreign_iceberg
+from tests.local_tables import Lander, lander, make_table
+
+
+@dataclass(frozen=True)
+class Content:
+    """Rows, a checksum of (partition, offset, payload) in the order of offsets, and the entry that counts."""
+
+    rows: int
+    checksum: str
+    entry: Entry | None
+
+
+def content(spec: TableSpec, at: Places) -> Content:
+    """Return what a table holds, read by its own library."""
+    if spec.format == "delta":
+        from deltalake import DeltaTable
+
+        found = DeltaTable(str(at.delta_path(spec))).to_pyarrow_table()
+    else:
+        found = foreign_iceberg(spec, at).scan().to_arrow()
+    rows = [
+        (row["_kafka"]["partition"], row["_kafka"]["offset"], row["id"], row["city"], row["at"]) for row in found.to_pylist()
+    ]
+    digest = hashlib.sha256(repr(sorted(rows, key=lambda row: row[:2])).encode()).hexdigest()
+    return Content(len(rows), digest, open_table(spec, at).read_ledger().entry)
+
+
+def small_commits(spec: TableSpec, at: Places, count: int, *, start: int = 0) -> Lander:
+    """Return an application that has landed so many offsets, one per commit; the table is made where there is none."""
+    if not open_table(spec, at).exists():
+        make_table(spec, at)
+    app = lander(spec, at)
+    for offset in range(start, start + count):
+        app.land(offset, offset + 1)
+    return app
+
+
+def compaction(spec: TableSpec, **changes: object) -> Compact:
+    """Return the step that rewrites all small files of a table, or of a partition."""
+    body = {"table": spec.id, "reason": "a test", "below_bytes": 96 * MIB, "target_file_bytes": 128 * MIB, **changes}
+    return Compact.model_validate(body)
+
+
+def live_files_of(spec: TableSpec, at: Places) -> int:
+    """Return how many data files the current version has."""
+    if spec.format == "delta":
+        from deltalake import DeltaTable
+
+        return int(pa.table(DeltaTable(str(at.delta_path(spec))).get_add_actions()).num_rows)
+    return int(foreign_iceberg(spec, at).inspect.files().num_rows)
