@@ -31,6 +31,9 @@ from lakebound.submission import Custody, Owner, Submission
 
 # An application writes its first progress when Python and JVM are up, which takes long on a busy machine.
 START_SECONDS = 180.0
+LONGEST_START_SECONDS = 900.0
+"""With signs of life: long enough to read the ledger of a table that has to be scanned for it."""
+
 LANDED_LONG_SECONDS = 600.0
 
 _OVER = frozenset({"success", "failed", "skipped", "removed", "upstream_failed"})
@@ -157,15 +160,18 @@ def stall(
         kafka: The outside view.
         now: Epoch seconds.
     """
-    limit = thresholds.stall_seconds
+    limit, age = thresholds.stall_seconds, now - submission.submitted_at
     if progress is None or progress.app_id != submission.app_id:
-        age = now - submission.submitted_at
         if age > max(START_SECONDS, limit):
             return Stall("never_started", f"{submission.app_id} was submitted {age:.0f} s ago and has not said a word")
         return None
     silent = now - progress.updated_at
     if silent > limit:
         return Stall("silent", f"{submission.app_id} has been silent for {silent:.0f} s, more than {limit:.0f} s")
+    if progress.state == "starting" and age > LONGEST_START_SECONDS:
+        return Stall(
+            "never_started", f"{submission.app_id} was submitted {age:.0f} s ago, gives signs of life and lands nothing"
+        )
     if progress.state != "running" or kafka.behind_since is None or kafka.marks != progress.high_water_marks:
         return None
     patience = limit + 2 * (parse_freshness(freshness) or 0.0)

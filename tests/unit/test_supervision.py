@@ -116,6 +116,9 @@ def test_an_application_may_take_its_time_to_start_but_not_for_ever() -> None:
     assert kind(None, age=170) is None
     assert kind(progress(age_seconds=500, app_id="former"), age=170) is None
     assert kind(None, age=190) == "never_started"
+    assert kind(progress(state="starting"), age=890) is None
+    assert kind(progress(state="starting"), age=910) == "never_started"
+    assert kind(progress(state="waiting"), age=910) is None, "an outage is waited out"
 
 
 def test_records_that_wait_while_nothing_is_committed_are_a_stall() -> None:
