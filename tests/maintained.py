@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakebound.ledger import Entry
+from lakebound.ledger import ENTRY_KEY, Entry, encode
+from lakebound.maintenance.engines import carried_entry
 from lakebound.maintenance.steps import Compact
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.spec_maintenance import MIB
 from lakebound.tables import open_table
+from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.iceberg_files import describe
 from tests.foreign_hands import foreign_iceberg
 from tests.local_tables import Lander, lander, make_table
 
@@ -64,3 +67,19 @@ def live_files_of(spec: TableSpec, at: Places) -> int:
 
         return int(pa.table(DeltaTable(str(at.delta_path(spec))).get_add_actions()).num_rows)
     return int(foreign_iceberg(spec, at).inspect.files().num_rows)
+
+
+def rewrite_iceberg(spec: TableSpec, at: Places) -> None:
+    """Replace all data files of an Iceberg table by one, in one commit that carries the entry; without a JVM."""
+    entry = carried_entry(spec, at)
+    table = foreign_iceberg(spec, at)
+    rows = table.scan().to_arrow()
+    app = lander(spec, at)
+    written = write_data_files(rows.cast(app.table.schema()), app.table.data_folder(), spec, "compacted")
+    old = [task.file for task in table.scan().plan_files()]
+    with table.transaction() as transaction:
+        with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(entry)}).overwrite() as snapshot:
+            for file in old:
+                snapshot.delete_data_file(file)
+            for file in describe(written, table.metadata, spec.id):
+                snapshot.append_data_file(file)
