@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from pydantic_core import from_json, to_json
 from pyiceberg.catalog.sql import IcebergTables
@@ -45,7 +44,7 @@ class Changed:
 
 def local_path(location: str) -> Path:
     """Return the path of a location; writers give it as a path, as ``file:/…`` or as ``file:///…``."""
-    return Path(urlparse(location).path if location.startswith("file:") else location)
+    return Path("/" + location.removeprefix("file:").lstrip("/")) if location.startswith("file:") else Path(location)
 
 
 def metadata_location(catalog: LedgerCatalog, table: TableSpec) -> str | None:
