@@ -18,7 +18,7 @@ CHAOS_KILLS ?= 20
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install jars demo up down status test test-unit test-local test-enumeration test-spark test-real test-integration test-airflow \
-	test-chaos chaos bench-freshness lint format lock lock-jars clean
+	test-chaos chaos bench-freshness bench-health lint format lock lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -105,6 +105,9 @@ chaos: install jars ## Crash points, zombies and 20 random kills (CHAOS_KILLS=20
 
 bench-freshness: install jars ## Measure freshness as an outside reader sees it (about 8 minutes)
 	@python bench/freshness.py
+
+bench-health: install ## Measure how long the health of a table of 10,000 files takes to read (about 5 minutes)
+	@python bench/health.py
 
 ##@ Work on it
 lint: install ## Ruff and mypy

@@ -55,6 +55,11 @@ class ControlFolder:
         """Which ends in a row landed nothing (``lakebound.crash_loop``)."""
         return self.folder / "crash-loop.json"
 
+    @property
+    def health_history(self) -> Path:
+        """How the tables' health was over time (``lakebound.maintenance.health_history``), one line per reading."""
+        return self.folder / "health.jsonl"
+
     def stop_marker(self, app_id: str) -> Path:
         """Its presence asks that one application to stop gracefully."""
         return self.folder / f"stop-{app_id}.json"
@@ -80,11 +85,16 @@ def write_json(path: Path, body: Any, *, durable: bool = False) -> None:
         body: What ``json.dumps`` takes.
         durable: Also survive a power cut (fsync of file and folder); leases need it, progress does not.
     """
+    write_text(path, json.dumps(body), durable=durable)
+
+
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
+    """Replace the file in one step, as ``write_json`` does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:
-            json.dump(body, file)
+            file.write(text)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())

@@ -9,6 +9,7 @@ import typer
 from lakebound import __version__
 from lakebound.cli.check import check, schema
 from lakebound.cli.doctor import doctor
+from lakebound.cli.health import health
 from lakebound.cli.incidents import incidents
 from lakebound.cli.output import OneSentence
 from lakebound.cli.produce import produce
@@ -48,6 +49,7 @@ app.command(rich_help_panel=PIPELINES)(incidents)
 app.command(rich_help_panel=LANDED)(prove)
 app.command(rich_help_panel=LANDED)(ledger)
 app.command(rich_help_panel=LANDED)(tables)
+app.command(rich_help_panel=LANDED)(health)
 
 
 def _version(wanted: bool) -> None:

@@ -42,7 +42,7 @@ def ledger(
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
     places = places_of(settings)
-    found = {wanted.id: list(_entries(wanted, places, limit)) for wanted in _tables(spec, table)}
+    found = {wanted.id: list(_entries(wanted, places, limit)) for wanted in chosen_tables(spec, table)}
     if json:
         print_json([_entry_body(name, committed) for name, entries in found.items() for committed in entries])
         return
@@ -59,7 +59,7 @@ def tables(json: Json = False) -> None:
 
     settings = load_settings()
     loaded = load_pipelines(settings)
-    rows = [_table_row(spec, found, settings) for spec in loaded.specs.values() for found in _tables(spec, None)]
+    rows = [_table_row(spec, found, settings) for spec in loaded.specs.values() for found in chosen_tables(spec, None)]
     if json:
         print_json({"tables": rows, "problems": loaded.problems})
         return
@@ -69,7 +69,12 @@ def tables(json: Json = False) -> None:
         typer.echo(line)
 
 
-def _tables(spec: PipelineSpec, wanted: str | None) -> list[TableSpec]:
+def chosen_tables(spec: PipelineSpec, wanted: str | None) -> list[TableSpec]:
+    """Return a pipeline's tables, its quarantine last, or only those of a name.
+
+    Raises:
+        NoSuchTableError: It has none of that name.
+    """
     known = [*spec.tables, spec.quarantine_table]
     if wanted is None:
         return known

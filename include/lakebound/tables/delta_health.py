@@ -121,13 +121,13 @@ def _list_log(folder: Path, version: int) -> _Log:
 
 
 def _metadata(path: Path, log: _Log) -> MetadataFacts:
-    oldest, removed = log.oldest(), 0
+    oldest, newest_checkpoint, removed = log.oldest(), log.checkpoint, 0
     for text in log.tail():
         removed += sum(1 for line in text.splitlines() if b'"remove"' in line[:16])
     return MetadataFacts(
         metadata_bytes=sum(log.sizes[part] for part in log.checkpoint_paths)
-        + sum(size for version, size in log.commits.items() if version > log.checkpoint),
-        log_tail_commits=log.version - log.checkpoint,
+        + sum(size for version, size in log.commits.items() if version > newest_checkpoint),
+        log_tail_commits=log.version - newest_checkpoint,
         log_files=log.files,
         tombstones=removed + sum(_count_removed(part) for part in log.checkpoint_paths if part.suffix == ".parquet"),
         snapshots=log.version - oldest + 1,

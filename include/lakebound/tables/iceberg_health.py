@@ -7,9 +7,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from pyiceberg.catalog.sql import IcebergTables
 from pyiceberg.manifest import ManifestEntryStatus
@@ -115,7 +113,10 @@ def _read_metadata(location: str) -> _Standing:
 
 def _read(location: str) -> bytes:
     """Return the content of a metadata file; like data, it lies in a folder of this machine."""
-    return Path(urlparse(location).path).read_bytes()
+    if location.startswith("file:"):
+        location = "/" + location.removeprefix("file:").lstrip("/")
+    with open(location, "rb") as file:
+        return file.read()
 
 
 def _read_files(standing: _Standing) -> _Files:

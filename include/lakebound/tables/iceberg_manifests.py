@@ -1,7 +1,7 @@
 """Iceberg's Avro files read for a few fields of each row: an eighth of PyIceberg's time where each commit added a manifest.
 
 PyIceberg works out the reader of an Avro file anew for each file, and makes objects of all columns' statistics. Files of one
-table nearly all have the same schema: here a reader is made once per schema, from PyIceberg's own parts.
+table nearly all have the same header: here a reader is made once per header, from PyIceberg's own parts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyiceberg.avro.codecs.codec import Codec
 from pyiceberg.avro.decoder import new_decoder
 from pyiceberg.avro.file import META_SCHEMA, SYNC_SIZE, AvroFileHeader
 from pyiceberg.avro.reader import NoneReader, Reader, StructReader
@@ -22,9 +23,19 @@ from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 _HEADER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 _SCHEMA = "avro.schema"
+_KEPT_HEADERS = 8
 
 
 @dataclass(frozen=True)
+class _Known:
+    """How to read files that begin with a header, of which only the sync marker that follows differs from file to file."""
+
+    header: bytes
+    reader: Reader
+    codec: type[Codec] | None
+
+
+@dataclass
 class AvroFields:
     """Which fields of a row are wanted, by field id in this order.
 
@@ -36,31 +47,34 @@ class AvroFields:
 
     ids: Sequence[int]
     nested: Mapping[int, AvroFields] = field(default_factory=dict)
-    _readers: dict[str, Reader] = field(default_factory=dict, compare=False, repr=False)
+    _known: tuple[_Known, ...] = field(default=(), init=False, compare=False, repr=False)
 
     def rows(self, content: bytes) -> Iterator[Any]:
         """Yield the rows of an Avro file.
 
         Raises:
-            ValueError: The file is not Avro, or torn.
+            ValueError: A block is torn; PyIceberg's decoder has errors of its own for what is no Avro file at all.
         """
+        known = next((one for one in self._known if content.startswith(one.header)), None) or self._learn(content)
         decoder = new_decoder(content)
-        header = _HEADER.read(decoder)
-        reader, codec = self._reader(header.meta[_SCHEMA]), header.compression_codec()
+        decoder.skip(len(known.header))
+        sync = decoder.read(SYNC_SIZE)
         while decoder.tell() < len(content):
             count, block = decoder.read_int(), decoder.read_bytes()
-            rows = new_decoder(codec.decompress(block) if codec else block)
+            rows = new_decoder(known.codec.decompress(block) if known.codec else block)
             for _ in range(count):
-                yield reader.read(rows)
-            if decoder.read(SYNC_SIZE) != header.sync:
+                yield known.reader.read(rows)
+            if decoder.read(SYNC_SIZE) != sync:
                 raise ValueError("an Avro block does not end with the file's sync marker")
 
-    def _reader(self, schema_json: str) -> Reader:
-        reader = self._readers.get(schema_json)
-        if reader is None:
-            schema: Schema = AvroSchemaConversion().avro_to_iceberg(json.loads(schema_json))
-            reader = self._readers[schema_json] = self._projection(construct_reader(schema), schema.fields)
-        return reader
+    def _learn(self, content: bytes) -> _Known:
+        decoder = new_decoder(content)
+        header = _HEADER.read(decoder)
+        schema: Schema = AvroSchemaConversion().avro_to_iceberg(json.loads(header.meta[_SCHEMA]))
+        reader = self._projection(construct_reader(schema), schema.fields)
+        known = _Known(content[: decoder.tell() - SYNC_SIZE], reader, header.compression_codec())
+        self._known = (known, *self._known[: _KEPT_HEADERS - 1])
+        return known
 
     def _projection(self, reader: Reader, fields: Sequence[NestedField]) -> Reader:
         """Return a reader of the wanted fields; all others are read into one spare place, as PyIceberg skips more slowly."""

@@ -1,0 +1,171 @@
+"""``lakebound health``: how the files and the metadata of tables stand."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakebound.cli.output import Json, duration, number, print_json, print_rows
+from lakebound.maintenance.wording import count_words, size_words
+
+if TYPE_CHECKING:
+    from lakebound.maintenance.assessment import TableHealth
+    from lakebound.maintenance.health_history import HealthReading, Trend
+    from lakebound.settings import Settings
+    from lakebound.spec import PipelineSpec, TableSpec
+
+HEALTHY_SCORE = 90
+"""A table below is explained, even when nobody asked for it alone."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What was found of a table: its health, that it is not there, or why it cannot be read."""
+
+    pipeline: str
+    table: str
+    health: TableHealth | None = None
+    trend: Trend | None = None
+    problem: str | None = None
+
+
+def health(
+    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; default: all.")] = None,
+    table: Annotated[str | None, typer.Option(help="One of its tables: name, or format:name. Default: all.")] = None,
+    record: Annotated[bool, typer.Option("--record", help="Keep the reading, for the trend.")] = False,
+    json: Json = False,
+) -> None:
+    """Show small files, metadata, and a score with its reasons, from metadata alone. Exit code 1 if a table is unreadable."""
+    from lakebound.load import load_pipeline, load_pipelines
+    from lakebound.settings import load_settings
+
+    if table is not None and pipeline is None:
+        raise typer.BadParameter("--table needs the name of the pipeline that writes the table")
+    settings = load_settings()
+    problems: list[str] = []
+    if pipeline is None:
+        loaded = load_pipelines(settings)
+        specs, problems = list(loaded.specs.values()), list(loaded.problems)
+    else:
+        specs = [load_pipeline(pipeline, settings)]
+    rows = [row for spec in specs for row in _look(spec, table, settings, record)]
+    if json:
+        print_json({"tables": [_body(row) for row in rows], "problems": problems})
+    else:
+        _print(rows, explain_all=table is not None)
+        for problem in problems:
+            typer.echo(problem)
+    raise typer.Exit(1 if any(row.problem for row in rows) else 0)
+
+
+def _look(spec: PipelineSpec, wanted: str | None, settings: Settings, record: bool) -> list[_Row]:
+    from lakebound.cli.tables import chosen_tables
+    from lakebound.control import ControlFolder
+    from lakebound.maintenance.health_history import read_health_history, reading_of, record_health
+
+    control = ControlFolder(settings.home, spec.pipeline)
+    history = read_health_history(control)
+    rows = [_row(spec, table, settings, history) for table in chosen_tables(spec, wanted)]
+    found = [reading_of(row.health) for row in rows if row.health is not None]
+    if record and found:
+        record_health(control, found)
+    return rows
+
+
+def _row(spec: PipelineSpec, table: TableSpec, settings: Settings, history: list[HealthReading]) -> _Row:
+    """Return what is found of a table; one that cannot be read hides none of the others."""
+    from lakebound.maintenance.health_history import reading_of, trend
+    from lakebound.maintenance.reading import UnreadableTableError, read_table_facts
+    from lakebound.maintenance.score import assess
+    from lakebound.run_spec import places_of
+
+    try:
+        facts = read_table_facts(table, places_of(settings), int(time.time() * 1000))
+    except UnreadableTableError as exc:
+        return _Row(spec.pipeline, table.id, problem=str(exc))
+    if facts is None:
+        return _Row(spec.pipeline, table.id)
+    found = assess(facts, spec.maintenance)
+    return _Row(spec.pipeline, table.id, found, trend(history, reading_of(found)))
+
+
+def _body(row: _Row) -> dict[str, Any]:
+    return {
+        "pipeline": row.pipeline,
+        "table": row.table,
+        "exists": row.health is not None or row.problem is not None,
+        "problem": row.problem,
+        "health": row.health.model_dump(mode="json") if row.health else None,
+        "trend": row.trend.model_dump(mode="json") if row.trend else None,
+    }
+
+
+def _print(rows: list[_Row], *, explain_all: bool) -> None:
+    if not rows:
+        typer.echo("no pipelines")
+        return
+    headers = ("PIPELINE", "TABLE", "SCORE", "FILES", "SMALL", "SIZE", "METADATA", "SNAPSHOTS", "READS*", "TREND")
+    print_rows(headers, [_cells(row) for row in rows], right=("SCORE", "FILES", "SMALL", "SIZE", "SNAPSHOTS", "READS*"))
+    for row in rows:
+        if row.health is not None and (explain_all or row.health.score < HEALTHY_SCORE):
+            _explain(row.health)
+        if row.problem is not None:
+            typer.echo(row.problem)
+    typer.echo("* what a full scan costs, compared with the same rows in files of the target's size")
+
+
+def _cells(row: _Row) -> tuple[str, ...]:
+    found = row.health
+    if found is None:
+        return (row.pipeline, row.table, "-", "-", "-", "-", "unreadable" if row.problem else "no table yet", "-", "-", "-")
+    return (
+        row.pipeline,
+        row.table,
+        f"{found.score:.0f}",
+        number(found.files),
+        number(found.small_files),
+        size_words(found.size_bytes),
+        _metadata(found),
+        number(found.metadata.snapshots),
+        f"{found.read_amplification:,.1f}x",
+        _trend(row.trend, found.at_ms),
+    )
+
+
+def _metadata(found: TableHealth) -> str:
+    layers = (
+        count_words(found.metadata.log_tail_commits, "commit") + " in the tail"
+        if found.table.startswith("delta:")
+        else count_words(found.metadata.manifests, "manifest")
+    )
+    return f"{size_words(found.metadata.metadata_bytes)}, {layers}"
+
+
+def _trend(found: Trend | None, now_ms: int) -> str:
+    if found is None:
+        return "-"
+    return f"{found.files:+,} files, {found.score:+.0f} in {duration((now_ms - found.since_ms) / 1000)}"
+
+
+def _explain(found: TableHealth) -> None:
+    typer.echo(f"{found.table}: score {found.score:.0f}" + ("" if found.deductions else ", nothing to deduct"))
+    for deduction in found.deductions:
+        typer.echo(f"  -{deduction.points:<4g} {deduction.sentence}")
+    for note in found.notes:
+        typer.echo(f"  note: {note}")
+    sizes = [
+        f"{number(one.files)} of {f'at most {size_words(one.up_to_bytes)}' if one.up_to_bytes else 'more'}"
+        for one in found.size_histogram
+        if one.files
+    ]
+    if sizes:
+        typer.echo(f"  file sizes: {', '.join(sizes)}")
+    for part in found.worst_partitions:
+        typer.echo(
+            f"  {part.name or 'all'}: {count_words(part.files, 'file')} of {size_words(part.size_bytes)} together, "
+            f"{number(part.removable_files)} could go"
+        )
+    typer.echo("")
