@@ -60,6 +60,16 @@ class Damaged:
         what = f"{task_id} of {run_id} to be {' or '.join(states)}"
         return wait_until(found, TASKS_SECONDS, what, poll_seconds=0.5) or pytest.fail("unreachable")
 
+    def wait_asked(self, run_id: str) -> None:
+        """Wait until the run asks for approval, and the scheduler knows that the question's first half is over.
+
+        Airflow fails a task that is answered before: it takes the end of the first half for that of the second
+        (scheduler_job_runner.py, "finished with state success, but the task instance's state attribute is running").
+        """
+        self.wait(run_id, "approve", "awaiting_input")
+        said = f"state success for task instance TaskInstanceKey(dag_id='recover', task_id='approve', run_id='{run_id}'"
+        wait_until(lambda: said in self.stack.airflow.log.read_text(errors="replace"), 60, f"word of {said}", poll_seconds=0.5)
+
     def story(self, run_id: str, dag_id: str = "recover") -> str:
         """Return the state of each task, and the log of what ran."""
         instances = self.stack.client.task_instances(dag_id, run_id)
@@ -99,7 +109,7 @@ def test_refused_late_marked_or_overtaken_approvals_apply_nothing(damaged: Damag
     late = damaged.ask(HASTY)
     refused, marked, overtaken = damaged.ask(), damaged.ask(), damaged.ask()
     for run_id in (refused, marked, overtaken):
-        damaged.wait(run_id, "approve", "awaiting_input")
+        damaged.wait_asked(run_id)
     body = client.question("recover", refused, "approve")["body"]
     assert "offsets lost for good: **10**" in body
     assert f"{damaged.topic} partition 0: [{LANDED}, {FIRST_LOSS})" in body
@@ -123,7 +133,7 @@ def test_refused_late_marked_or_overtaken_approvals_apply_nothing(damaged: Damag
 def test_an_approved_plan_is_applied_once_however_often_it_is_given(damaged: Damaged) -> None:
     client = damaged.stack.client
     run_id = damaged.ask()
-    damaged.wait(run_id, "approve", "awaiting_input")
+    damaged.wait_asked(run_id)
     client.answer("recover", run_id, "approve", "Approve")
     with pytest.raises(AirflowAnswerError, match="409"):
         client.answer("recover", run_id, "approve", "Approve")
