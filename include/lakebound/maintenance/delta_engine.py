@@ -14,7 +14,15 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from lakebound.errors import LakeboundError
 from lakebound.ledger import Entry
 from lakebound.maintenance.delta_log_cleaning import base_version, deletable, is_readable, list_log
-from lakebound.maintenance.delta_rewrite import NO_HOOKS, LiveFile, commit_properties, live_files, replace, rewrite
+from lakebound.maintenance.delta_rewrite import (
+    NO_HOOKS,
+    LiveFile,
+    commit_properties,
+    forget_scratch,
+    live_files,
+    replace,
+    rewrite,
+)
 from lakebound.maintenance.engines import Done, StepLostError, TableGoneError, carried_entry, told
 from lakebound.maintenance.steps import CheckpointLog, CleanLog, Compact, Vacuum
 from lakebound.run_spec import Places
@@ -28,6 +36,7 @@ _TARGETS_PER_COMMIT = 8
 _MIN_UNREFERENCED_HOURS = 72
 """VACUUM FULL also takes files that no commit ever named, and a running batch writes such."""
 
+_SCRATCH_SECONDS = 6 * 3600.0
 _UNSAFE_FEATURES = ("deletionVectors", "columnMapping")
 T = TypeVar("T")
 
@@ -82,8 +91,14 @@ class DeltaEngine:
             if len(files) < 2:
                 return Done()
             done = Done()
+            forget_scratch(root, _SCRATCH_SECONDS)
             for group in [files] if step.order_by else _groups(files, step.target_file_bytes):
-                done = _add(done, self._rewrite(handle, root, group, step, table, entry))
+                try:
+                    done = _add(done, self._rewrite(handle, root, group, step, table, entry))
+                except StepLostError as exc:
+                    if not done.commits:
+                        raise
+                    return _add(done, Done(conflicts=exc.conflicts), note=str(exc))
         return done
 
     def _rewrite(
@@ -216,13 +231,14 @@ def _groups(files: Sequence[LiveFile], target_bytes: int) -> Iterator[list[LiveF
         yield group
 
 
-def _add(left: Done, right: Done) -> Done:
+def _add(left: Done, right: Done, note: str = "") -> Done:
     return Done(
         files_before=left.files_before + right.files_before,
         files_after=left.files_after + right.files_after,
         bytes_rewritten=left.bytes_rewritten + right.bytes_rewritten,
         commits=left.commits + right.commits,
         conflicts=left.conflicts + right.conflicts,
+        note=note,
     )
 
 

@@ -157,9 +157,14 @@ def on_disk(root: Path, path: str) -> Path:
     return literal if "%" not in path or literal.exists() else root / unquote(path)
 
 
-def forget_scratch(root: Path) -> None:
-    """Delete what a killed rewrite left; only while no other one runs."""
-    shutil.rmtree(root / SCRATCH, ignore_errors=True)
+def forget_scratch(root: Path, older_than_seconds: float) -> None:
+    """Delete what killed rewrites left; one that still runs is younger."""
+    for folder in (root / SCRATCH).glob("*"):
+        with suppress(OSError):
+            if time.time() - folder.stat().st_mtime > older_than_seconds:
+                shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        (root / SCRATCH).rmdir()
 
 
 @contextmanager

@@ -124,6 +124,7 @@ class StepReport(_Frozen):
         commits: Commits that it made.
         conflicts: Commits of it that were refused and tried again.
         removed: Paths that it deleted or moved aside (orphans: found), at most a hundred.
+        note: What a person should know of a step that is done.
     """
 
     step: Step
@@ -136,6 +137,7 @@ class StepReport(_Frozen):
     conflicts: int = 0
     seconds: float = 0.0
     removed: tuple[str, ...] = ()
+    note: str = ""
     problem: str = ""
 
 
