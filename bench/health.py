@@ -222,7 +222,7 @@ def report(found: dict[Case, list[Reading]]) -> str:
         f"{len(readings)} fresh processes; *read* is from the call to all facts in memory, *process* the whole Python",
         "process with its imports. No JVM.",
         "",
-        "| table | files a commit | versions | metadata | read s | slowest | CPU s | score s | process s | RSS MB |",
+        "| table | files a commit | versions | metadata | read s | slowest | CPU s | score ms | process s | RSS MB |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for case, readings in found.items():
@@ -230,7 +230,7 @@ def report(found: dict[Case, list[Reading]]) -> str:
         lines.append(
             f"| {case.format} | {case.files_per_commit} | {one.snapshots:,} | {one.metadata_bytes / 1e6:.1f} MB, {one.layers} "
             f"| {median(readings, 'read_seconds'):.2f} | {max(r.read_seconds for r in readings):.2f} "
-            f"| {median(readings, 'read_cpu_seconds'):.2f} | {median(readings, 'assess_seconds'):.2f} "
+            f"| {median(readings, 'read_cpu_seconds'):.2f} | {1000 * median(readings, 'assess_seconds'):.0f} "
             f"| {median(readings, 'process_seconds'):.2f} | {median(readings, 'peak_rss_megabytes'):.0f} |"
         )
     lines += [

@@ -41,6 +41,7 @@ def test_files_are_those_on_disk(spec: TableSpec, at: Places) -> None:
     on_disk = sorted(
         path.stat().st_size for path in app.table.data_folder().rglob("*.parquet") if "_delta_log" not in path.parts
     )
+    assert read(spec, at.read_only()) == facts
     assert sorted(file.size_bytes for part in facts.partitions for file in part.files) == on_disk
     assert (facts.rows, facts.files, facts.size_bytes) == (12, 4, sum(on_disk))
     assert (facts.version, facts.metadata.snapshots) == (app.view.version, 5)

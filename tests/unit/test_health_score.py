@@ -160,6 +160,15 @@ def test_well_sized_files_outweigh_some_small_ones() -> None:
     assert scored([TARGET] * 50 + [1000] * 50).score < 90
 
 
+def test_large_files_hide_no_small_ones() -> None:
+    assert scored([10 * TARGET] + [1000] * 9).removable_files == 8
+
+
+def test_small_files_that_are_nearly_large_enough_excuse_no_others() -> None:
+    many, with_better = [1000] * 100, [1000] * 100 + [95 * MIB] * 80
+    assert scored(with_better).score <= scored(many).score < 100
+
+
 def test_one_bad_partition_of_a_good_table_shows() -> None:
     health = scored(*[[TARGET] * 500] * 20, [1000] * 2000)
     assert health.score < 75
