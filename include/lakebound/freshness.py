@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -61,9 +61,13 @@ class FreshnessObserver:
         self._started_at_ms = time.time() * 1000
         self._delta_seen: dict[str, dict[int, float]] = {spec.id: {} for spec in tables if spec.format == "delta"}
         self._iceberg_seen: dict[str, list[float]] = {spec.id: [] for spec in tables if spec.format == "iceberg"}
-        self._threads = [threading.Thread(target=self._watch, args=(spec,), daemon=True) for spec in tables]
+        self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> FreshnessObserver:
+        # What is there now is looked at before anything is watched: a commit that follows at once is a new one.
+        for spec in self._tables:
+            watch = self._delta_watch(spec) if spec.format == "delta" else self._iceberg_watch(spec)
+            self._threads.append(threading.Thread(target=watch, daemon=True))
         for thread in self._threads:
             thread.start()
         return self
@@ -87,25 +91,28 @@ class FreshnessObserver:
                 found[spec.id] = freshness
         return found
 
-    def _watch(self, spec: TableSpec) -> None:
-        if spec.format == "delta":
-            self._watch_delta(spec)
-        else:
-            self._watch_iceberg(spec)
-
-    def _watch_delta(self, spec: TableSpec) -> None:
+    def _delta_watch(self, spec: TableSpec) -> Callable[[], None]:
         log = self._places.delta_path(spec) / "_delta_log"
         seen = self._delta_seen[spec.id]
-        version = max((int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()), default=-1) + 1
-        while not self._ended.wait(POLL_SECONDS):
-            while (log / f"{version:020d}.json").exists():
-                seen[version] = time.time() * 1000
-                version += 1
+        first = max((int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()), default=-1) + 1
 
-    def _watch_iceberg(self, spec: TableSpec) -> None:
+        def watch() -> None:
+            version = first
+            while not self._ended.wait(POLL_SECONDS):
+                while (log / f"{version:020d}.json").exists():
+                    seen[version] = time.time() * 1000
+                    version += 1
+
+        return watch
+
+    def _iceberg_watch(self, spec: TableSpec) -> Callable[[], None]:
         known = self._metadata_location(spec)
-        for seen_at_ms in changes_seen(known, self._looks(spec)):
-            self._iceberg_seen[spec.id].append(seen_at_ms)
+
+        def watch() -> None:
+            for seen_at_ms in changes_seen(known, self._looks(spec)):
+                self._iceberg_seen[spec.id].append(seen_at_ms)
+
+        return watch
 
     def _looks(self, spec: TableSpec) -> Iterator[tuple[float, str | None]]:
         while not self._ended.wait(POLL_SECONDS):

@@ -243,10 +243,10 @@ def test_rows_that_contradict_the_restored_version_are_for_a_person(case: Case) 
     version = next(f.version for f in open_table(DELTA, case.at).entries() if f.entry.coverage == offsets(0, 10))
     take_back(DELTA, case.at, version)
     table = open_table(DELTA, case.at)
-    table.read_ledger(to_reset=True)
+    version = table.read_ledger(to_reset=True).version
     files = write_data_files(rows(70, 75), table.data_folder(), DELTA, "stranger")
     stranger = table._append  # type: ignore[attr-defined]
-    stranger(table._handle, files, Entry(kind="genesis", pipeline=PIPELINE, epoch=0, commit="x"))  # type: ignore[attr-defined]
+    stranger(files, Entry(kind="genesis", pipeline=PIPELINE, epoch=0, commit="x"), int(version) + 1)
     forget_last_entry(case)
     with pytest.raises(PlanRefusedError, match="5 offsets of its rows are not in the entry"):
         plan_recovery(case.spec, case.settings, "rebase")
