@@ -275,6 +275,20 @@ def test_vacuum_removes_what_compaction_replaced_and_its_commits_carry_the_entry
     lander(spec, at).land(10, 11)
 
 
+def test_a_log_checkpoint_hides_from_a_lite_vacuum_what_a_full_one_finds(at: Places) -> None:
+    """Delta drops a removed file from its checkpoints as soon as it may be deleted: a lite one comes too late for it."""
+    spec = PLAIN.model_copy(update={"properties": {"delta.deletedFileRetentionDuration": "interval 0 hours"}})
+    small_commits(spec, at, 5)
+    DeltaEngine(at).compact(spec, compaction(spec))
+    time.sleep(0.002)
+    DeltaTable(str(at.delta_path(spec))).create_checkpoint()
+    for path in at.delta_path(spec).glob("*.parquet"):
+        os.utime(path, (time.time() - 73 * HOUR,) * 2)
+    assert DeltaEngine(at).vacuum(spec, vacuum(spec, 0)).is_nothing
+    assert DeltaEngine(at).vacuum(spec, vacuum(spec, 0, "full")).files_before == 5
+    assert content(spec, at).rows == 5
+
+
 def test_full_vacuum_takes_no_file_that_a_batch_may_just_have_written(at: Places) -> None:
     spec = PLAIN.model_copy(update={"properties": {"delta.deletedFileRetentionDuration": "interval 0 hours"}})
     app = small_commits(spec, at, 3)

@@ -1,0 +1,304 @@
+"""Iceberg's rewriting by Spark on real tables, also beside a stream; and what Spark reads of a maintained Delta table."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.class_archive import jvm_options
+from tests.foreign_hands import foreign_iceberg
+from tests.local_tables import landed_offsets, lander, make_table, offsets, places, rows
+from tests.maintained import compaction, content, live_files_of, small_commits
+
+from lakebound.ledger import Entry
+from lakebound.maintenance.delta_engine import DeltaEngine
+from lakebound.maintenance.engines import Done
+from lakebound.maintenance.iceberg_expiry import expire
+from lakebound.maintenance.orphan_files import remove_orphans
+from lakebound.maintenance.steps import CheckpointLog, CleanLog, Compact, ExpireSnapshots, RemoveOrphans, Vacuum
+from lakebound.maintenance.submission import maintenance_conf, maintenance_orders
+from lakebound.run_spec import Places
+from lakebound.settings import Settings
+from lakebound.spec import PipelineSpec, TableSpec
+from lakebound.tables import open_table
+from lakebound.tables.iceberg_catalog import open_catalog
+from lakebound.tables.iceberg_health import read_facts
+from lakebound.tables.iceberg_metadata import local_path
+from lakebound_spark.iceberg_actions import IcebergActions
+
+pytestmark = pytest.mark.spark
+
+Act = Callable[..., Any]
+DEADLINE_SECONDS = 400
+
+
+def iceberg(name: str, *partition_by: str) -> TableSpec:
+    return TableSpec(format="iceberg", name=name, partition_by=partition_by)
+
+
+def _start(folder: str, jars: str) -> None:
+    """Start a Spark in this process, configured as the maintenance application is; and with Delta, to look at its tables."""
+    home = Path(folder)
+    settings = Settings(
+        home=home,
+        pipelines=home,
+        apps=home,
+        warehouse=home / "lake",
+        jars=Path(jars),
+        kafka="none",
+        spark_master="local[1]",
+        jvm_options=jvm_options(),
+    )
+    spec = PipelineSpec.model_validate(
+        {
+            "pipeline": "orders",
+            "topics": ["orders"],
+            "connection": {"bootstrap_servers": "none"},
+            "value": {"format": "bytes"},
+            "freshness": "500ms",
+            "tables": [{"format": "delta", "name": "shop.orders"}],
+        }
+    )
+    conf = maintenance_conf(maintenance_orders(spec, settings, "maintain-test"), settings)
+    conf |= {
+        "spark.master": "local[1]",
+        "spark.driver.memory": "1g",
+        "spark.sql.extensions": f"io.delta.sql.DeltaSparkSessionExtension,{conf['spark.sql.extensions']}",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+    builder = SparkSession.builder
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    builder.getOrCreate().sparkContext.setLogLevel("OFF")
+
+
+def _act(kind: str, table: TableSpec, at: Places, step: Any, times: int = 1) -> Any:
+    """Carry out a step, so many times at once; return what became of it, an error as its class and text."""
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    actions, results = IcebergActions(spark, at), list[Any]()
+
+    def act() -> None:
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # it is a thread's own
+        try:
+            results.append(getattr(actions, kind)(table, step))
+        except Exception as exc:
+            results.append((type(exc).__name__, str(exc)))
+
+    threads = [threading.Thread(target=act) for _ in range(times)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results if times > 1 else results[0]
+
+
+def _sql(query: str) -> list[dict[str, Any]]:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    return [row.asDict(recursive=True) for row in spark.sql(query).collect()]
+
+
+@pytest.fixture(scope="module")
+def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    return places(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture(scope="module")
+def pool(at: Places, jars: Path) -> Iterator[ProcessPoolExecutor]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=_start, initargs=(str(at.home), str(jars))) as workers:
+        yield workers
+
+
+@pytest.fixture(scope="module")
+def act(pool: ProcessPoolExecutor, at: Places) -> Act:
+    def run(kind: str, table: TableSpec, step: Any = None, times: int = 1) -> Any:
+        return pool.submit(_act, kind, table, at, step, times).result(timeout=DEADLINE_SECONDS)
+
+    return run
+
+
+def newest_entry(spec: TableSpec, at: Places) -> Entry:
+    return next(iter(open_table(spec, at).entries())).entry
+
+
+def test_two_hundred_commits_become_one_file_and_the_ledger_stays(at: Places, act: Act) -> None:
+    spec = iceberg("many.orders")
+    small_commits(spec, at, 200)
+    before = content(spec, at)
+    done = act("compact", spec, compaction(spec))
+    assert isinstance(done, Done), done
+    assert (done.files_before, done.files_after, done.commits, done.conflicts) == (200, 1, 1, 0)
+    assert done.bytes_rewritten > 200_000
+    assert live_files_of(spec, at) == 1
+    assert content(spec, at) == before
+    carried = newest_entry(spec, at)
+    assert carried.kind == "carry" and carried.coverage == offsets(0, 200) and not carried.range
+    assert act("compact", spec, compaction(spec)).is_nothing
+
+    ids = tuple(snapshot.snapshot_id for snapshot in foreign_iceberg(spec, at).metadata.snapshots)
+    expired = expire(spec, ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids), at)
+    assert expired.files_after == 2, "the newest commit that counts, and the compaction on it"
+    assert content(spec, at) == before
+    assert not list(local_path(foreign_iceberg(spec, at).location()).rglob("*.crc"))
+    look = RemoveOrphans(table=spec.id, reason="a test", mode="quarantine", older_than_ms=2**60, delete_quarantined_before_ms=0)
+    strays = remove_orphans(spec, look, at, "run", 2**60).removed
+    assert all(path.startswith("metadata/") for path in strays), "Iceberg leaves a manifest behind, but no data"
+    assert content(spec, at) == before
+    lander(spec, at).land(200, 201)
+    assert content(spec, at).rows == 201
+
+
+def test_a_compaction_keeps_to_its_partition(at: Places, act: Act) -> None:
+    spec = iceberg("kept.orders", "day(at)", "truncate(4, city)")
+    small_commits(spec, at, 60)
+    before = content(spec, at)
+    facts = read_facts(spec, at, 0)
+    assert facts is not None
+    chosen = next(partition for partition in facts.partitions if partition.values["at_day"] == "2023-11-16")
+    done = act("compact", spec, compaction(spec, partition=chosen.values))
+    assert isinstance(done, Done), done
+    assert (done.files_before, done.files_after) == (24, 1)
+    assert live_files_of(spec, at) == 60 - 24 + 1
+    assert content(spec, at) == before
+    name, text = act("compact", spec, compaction(spec, partition={"city": "city 1"}))
+    assert name == "PartitionUnknownError" and "city=city 1" in text
+
+
+@pytest.mark.parametrize("transform", ["hour(at)", "month(at)", "year(at)", "at", "id", "truncate(10, id)"])
+def test_every_transforms_partition_is_found(transform: str, at: Places, act: Act) -> None:
+    spec = iceberg(f"found.by_{transform.split('(')[0]}_{len(transform)}", transform)
+    make_table(spec, at)
+    app = lander(spec, at)
+    for copy in range(2):
+        app.land(copy * 10, copy * 10 + 3, [file for start in range(3) for file in _same_partition(app, start, copy)])
+    facts = read_facts(spec, at, 0)
+    assert facts is not None
+    partition = max(facts.partitions, key=lambda found: len(found.files))
+    done = act("compact", spec, compaction(spec, partition=partition.values))
+    assert isinstance(done, Done) and (done.files_before, done.files_after) == (len(partition.files), 1), (partition, done)
+    assert live_files_of(spec, at) == facts.files - len(partition.files) + 1
+
+
+def _same_partition(app: Any, start: int, copy: int) -> Any:
+    from lakebound.tables.datafiles import write_data_files
+
+    batch = rows(start, start + 1)
+    return write_data_files(batch, app.table.data_folder(), app.table.spec, f"c{copy}-{start}")
+
+
+def test_files_are_sorted_where_the_spec_asks(at: Places, act: Act) -> None:
+    spec = iceberg("sorted.orders")
+    make_table(spec, at)
+    app = lander(spec, at)
+    for start in (40, 20, 0):
+        app.land(start, start + 20)
+    before = content(spec, at)
+    assert act("compact", spec, compaction(spec, order_by=("city", "id"))).files_after == 1
+    (path,) = foreign_iceberg(spec, at).inspect.files()["file_path"].to_pylist()
+    found = pq.read_table(local_path(path), columns=["city", "id"]).to_pylist()
+    assert found == sorted(found, key=lambda row: (row["city"], row["id"]))
+    assert content(spec, at) == before
+
+
+def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act: Act) -> None:
+    spec = iceberg("beside.orders")
+    app = small_commits(spec, at, 60)
+    app.attempts = 20
+    ended, stop = threading.Event(), threading.Event()
+    landed = 60
+
+    def stream() -> None:
+        nonlocal landed
+        while not stop.is_set():
+            app.land(landed, landed + 1)
+            landed += 1
+            stop.wait(0.4)
+        ended.set()
+
+    streaming = threading.Thread(target=stream)
+    streaming.start()
+    try:
+        results = [act("compact", spec, compaction(spec)) for _ in range(3)]
+    finally:
+        stop.set()
+        streaming.join()
+    assert ended.is_set(), "the stream failed"
+    assert all(isinstance(done, Done) for done in results), results
+    assert sum(done.commits for done in results) == 3 and results[0].files_before >= 60
+    table = open_table(spec, at)
+    view = table.read_ledger()
+    assert landed_offsets(table) == list(range(landed)) and landed > 62
+    assert view.entry is not None and view.entry.kind == "land" and view.coverage == offsets(0, landed)
+
+
+def test_of_two_compactions_at_once_one_does_it(at: Places, act: Act) -> None:
+    spec = iceberg("twice.orders")
+    small_commits(spec, at, 20)
+    before = content(spec, at)
+    results = act("compact", spec, compaction(spec), times=2)
+    done = [result for result in results if isinstance(result, Done) and result.files_before == 20]
+    others = [result for result in results if result not in done]
+    assert len(done) == 1, results
+    assert all(result == Done() or result[0] == "StepLostError" for result in others), results
+    assert content(spec, at) == before and live_files_of(spec, at) == 1
+
+
+def test_manifests_are_rewritten_and_the_entry_carried(at: Places, act: Act) -> None:
+    spec = iceberg("manifests.orders", "city")
+    small_commits(spec, at, 45)
+    before = content(spec, at)
+    done = act("rewrite_manifests", spec)
+    assert isinstance(done, Done), done
+    assert done.files_before > 5 and (done.files_after, done.commits) == (1, 1)
+    assert content(spec, at) == before
+    assert newest_entry(spec, at).kind == "carry"
+    assert act("rewrite_position_deletes", spec).is_nothing
+    lander(spec, at).land(45, 46)
+    assert content(spec, at).rows == 46
+
+
+def test_a_dropped_table_is_said_to_be_gone(at: Places, act: Act) -> None:
+    spec = iceberg("dropped.orders")
+    small_commits(spec, at, 2)
+    open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).drop_table(("dropped", "orders"))
+    for kind in ("compact", "rewrite_manifests", "rewrite_position_deletes"):
+        name, text = act(kind, spec, compaction(spec))
+        assert name == "TableGoneError" and "iceberg:dropped.orders is gone" in text
+
+
+def test_spark_reads_a_maintained_delta_table(at: Places, pool: ProcessPoolExecutor) -> None:
+    spec = TableSpec(
+        format="delta",
+        name="maintained.orders",
+        partition_by=("city",),
+        properties={"delta.deletedFileRetentionDuration": "interval 0 hours"},
+    )
+    small_commits(spec, at, 30)
+    engine, before = DeltaEngine(at), content(spec, at)
+    for order in ((), ("id", "at")):
+        for city in ("city 0", "city 1", "city 2"):
+            step: Compact = compaction(spec, partition={"city": city}, order_by=order)
+            assert engine.compact(spec, step).is_nothing is bool(order)
+    assert engine.vacuum(spec, Vacuum(table=spec.id, reason="a test", mode="lite", retention_seconds=0)).files_before == 30
+    lander(spec, at).land(30, 31)
+    engine.checkpoint_log(spec, CheckpointLog(table=spec.id, reason="a test"))
+    assert engine.clean_log(spec, CleanLog(table=spec.id, reason="a test", before_version=36)).removed
+    source = f"delta.`{at.delta_path(spec)}`"
+    found = pool.submit(_sql, f"SELECT _kafka.offset AS offset FROM {source}").result(timeout=DEADLINE_SECONDS)
+    assert sorted(row["offset"] for row in found) == list(range(31))
+    filtered = pool.submit(_sql, f"SELECT id FROM {source} WHERE id BETWEEN 4 AND 7 AND city = 'city 1'").result(
+        DEADLINE_SECONDS
+    )
+    assert sorted(row["id"] for row in filtered) == [4, 7]
+    assert before.rows == 30
