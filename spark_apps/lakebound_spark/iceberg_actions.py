@@ -71,6 +71,8 @@ class IcebergActions:
             "partial-progress.max-failed-commits": 0,
             "use-starting-sequence-number": "true",
         }
+        if step.with_deletes:
+            options["delete-file-threshold"] = 1
 
         def rewrite(actions: Any, loaded: Any) -> Done:
             action = actions.rewriteDataFiles(loaded)

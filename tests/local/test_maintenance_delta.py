@@ -254,10 +254,31 @@ def test_log_cleanup_never_takes_the_entry_that_counts(at: Places) -> None:
 
 
 def test_vacuum_below_the_tables_retention_is_refused(at: Places) -> None:
+    spec = PLAIN.model_copy(update={"properties": {"delta.deletedFileRetentionDuration": "interval 2 days"}})
+    small_commits(spec, at, 5)
+    DeltaEngine(at).compact(spec, compaction(spec))
+    with pytest.raises(RetentionTooShortError, match=r"of 24 hours is refused.*promises 48.*removed_files_seconds"):
+        DeltaEngine(at).vacuum(spec, vacuum(spec, 24))
+    assert DeltaEngine(at).vacuum(spec, vacuum(spec, 48)).is_nothing
+    assert len(list(at.delta_path(spec).glob("*.parquet"))) == 6
+
+
+def test_vacuum_of_what_somebody_may_just_be_reading_is_refused(at: Places) -> None:
+    small_commits(PLAIN, at, 2)
+    with pytest.raises(RetentionTooShortError, match="of 0 hours is refused: 1 is the least"):
+        DeltaEngine(at).vacuum(PLAIN, vacuum(PLAIN, 0))
+
+
+def test_a_lite_vacuum_finds_removed_files_through_log_checkpoints(at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delta's default, which is longer than what is promised, has its checkpoints name them until then."""
+    monkeypatch.setattr("lakebound.maintenance.delta_engine._MIN_REMOVED_HOURS", 0)
     small_commits(PLAIN, at, 5)
     DeltaEngine(at).compact(PLAIN, compaction(PLAIN))
-    with pytest.raises(RetentionTooShortError, match=r"retention of 1 h is refused.*168 hours.*removed_files_seconds"):
-        DeltaEngine(at).vacuum(PLAIN, vacuum(PLAIN, 0.5))
+    time.sleep(0.002)
+    DeltaTable(str(at.delta_path(PLAIN))).create_checkpoint()
+    lander(PLAIN, at).land(5, 6)
+    assert DeltaEngine(at).vacuum(PLAIN, vacuum(PLAIN, 0)).files_before == 5
+    assert content(PLAIN, at).rows == 6
 
 
 def test_vacuum_removes_what_compaction_replaced_and_its_commits_carry_the_entry(at: Places) -> None:
@@ -276,7 +297,7 @@ def test_vacuum_removes_what_compaction_replaced_and_its_commits_carry_the_entry
 
 
 def test_a_log_checkpoint_hides_from_a_lite_vacuum_what_a_full_one_finds(at: Places) -> None:
-    """Delta drops a removed file from its checkpoints as soon as it may be deleted: a lite one comes too late for it."""
+    """Delta drops a removed file from its checkpoints once the property's time is over: a lite one comes too late for it."""
     spec = PLAIN.model_copy(update={"properties": {"delta.deletedFileRetentionDuration": "interval 0 hours"}})
     small_commits(spec, at, 5)
     DeltaEngine(at).compact(spec, compaction(spec))

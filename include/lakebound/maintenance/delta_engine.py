@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from lakebound.errors import LakeboundError
 from lakebound.ledger import Entry
@@ -27,6 +27,7 @@ from lakebound.maintenance.engines import Done, StepLostError, TableGoneError, c
 from lakebound.maintenance.steps import CheckpointLog, CleanLog, Compact, Vacuum
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
+from lakebound.tables.delta_durations import DELETED_FILES, explicit_ms
 from lakebound.tables.delta_log import counting_entry, last_checkpoint
 
 _COMMIT_RETRIES = 100
@@ -37,17 +38,17 @@ _MIN_UNREFERENCED_HOURS = 72
 """VACUUM FULL also takes files that no commit ever named, and a running batch writes such."""
 
 _SCRATCH_SECONDS = 6 * 3600.0
+_MIN_REMOVED_HOURS = 1
 _UNSAFE_FEATURES = ("deletionVectors", "columnMapping")
-T = TypeVar("T")
 
 
 class RetentionTooShortError(LakeboundError):
-    """VACUUM was asked to delete what the table promises to keep."""
+    """VACUUM was asked to delete what the table promises to keep, or what somebody may just be reading."""
 
-    def __init__(self, table: str, asked_hours: int, reason: str) -> None:
+    def __init__(self, table: str, asked_hours: int, least_hours: int, *, is_promised: bool) -> None:
+        why = f"its property {DELETED_FILES} promises {least_hours}" if is_promised else f"{least_hours} is the least"
         super().__init__(
-            f"table {table}: VACUUM with a retention of {asked_hours} h is refused, as its property "
-            f"delta.deletedFileRetentionDuration promises more ({reason}); lower the property, or raise "
+            f"table {table}: VACUUM with a retention of {asked_hours} hours is refused: {why}; lower the property, or raise "
             f"maintenance.history.removed_files_seconds"
         )
 
@@ -159,25 +160,30 @@ class DeltaEngine:
     def vacuum(self, table: TableSpec, step: Vacuum) -> Done:
         """Delete removed files beyond the retention; both commits of VACUUM carry the entry on.
 
+        Delta's default of seven days is no promise of the table's: it only lets log checkpoints name a removed file for so
+        long, and a LITE VACUUM that comes later does not find it.
+
         Raises:
             RetentionTooShortError: The table's property promises to keep them longer.
         """
         entry, path = carried_entry(table, self._places), self._places.delta_path(table)
         is_full = step.mode == "full"
         hours = math.ceil(step.retention_seconds / 3600)
-        hours = max(hours, _MIN_UNREFERENCED_HOURS) if is_full else hours
         with _translated(table):
             handle = self._open(table)
-            found = _refused_if_short(table, hours, lambda: handle.vacuum(hours, dry_run=True, full=is_full))
+            _check_retention(table, hours, handle)
+            options: dict[str, Any] = {"full": is_full, "enforce_retention_duration": False}
+            hours = max(hours, _MIN_UNREFERENCED_HOURS) if is_full else hours
+            found = handle.vacuum(hours, dry_run=True, **options)
             if not found:
                 return Done()
             sizes = sum(_size(path / name) for name in found)
             removed = handle.vacuum(
                 hours,
                 dry_run=False,
-                full=is_full,
                 commit_properties=commit_properties(entry, max_commit_retries=_COMMIT_RETRIES),
                 post_commithook_properties=NO_HOOKS,
+                **options,
             )
         return Done(files_before=len(removed), bytes_removed=sizes, commits=2, removed=told(removed))
 
@@ -195,13 +201,11 @@ def _translated(table: TableSpec) -> Iterator[None]:
         raise TableGoneError(table.id) from exc
 
 
-def _refused_if_short(table: TableSpec, hours: int, vacuum: Callable[[], T]) -> T:
-    try:
-        return vacuum()
-    except DeltaError as exc:
-        if "retention" in str(exc):
-            raise RetentionTooShortError(table.id, hours, str(exc)) from exc
-        raise
+def _check_retention(table: TableSpec, hours: int, handle: DeltaTable) -> None:
+    promised_ms = explicit_ms(handle.metadata().configuration, DELETED_FILES)
+    least = _MIN_REMOVED_HOURS if promised_ms is None else math.ceil(promised_ms / 3_600_000)
+    if hours < least:
+        raise RetentionTooShortError(table.id, hours, least, is_promised=promised_ms is not None)
 
 
 def _entry_version(path: Path, newest: int, table: TableSpec) -> int:

@@ -55,7 +55,7 @@ def run_steps(
     run_id: str,
     is_stopping: Callable[[], bool] = lambda: False,
     tell: Callable[[StepReport], None] = lambda report: None,
-    wait: Callable[[float], object] = time.sleep,
+    wait: Callable[[float], None] = time.sleep,
 ) -> RunReport:
     """Carry out the plan's steps in their order, and return what became of each.
 
@@ -107,7 +107,7 @@ def _run(
     engine: Engine,
     tables: Mapping[str, TableSpec],
     control: ControlFolder,
-    wait: Callable[[float], object],
+    wait: Callable[[float], None],
     gone: set[str],
 ) -> StepReport:
     started = time.monotonic()

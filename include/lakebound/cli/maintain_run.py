@@ -1,0 +1,149 @@
+"""The part of ``lakebound maintain`` that runs: the maintenance application in the foreground, line by line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from typing import TYPE_CHECKING, TextIO
+
+import typer
+
+from lakebound.cli.output import duration, number, print_json, print_rows, say
+from lakebound.cli.signals import on_stop_signals
+
+if TYPE_CHECKING:
+    from lakebound.maintenance.steps import RunReport
+    from lakebound.maintenance.submission import MaintenanceOrders
+    from lakebound.settings import Settings
+    from lakebound.spec import PipelineSpec
+    from lakebound.submission import Submission
+
+BY = "lakebound maintain"
+POLL_SECONDS = 0.2
+
+
+def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> int:
+    """Run it to its end, print what it did, and return the exit code: 0, or 1 where a step failed or the run did.
+
+    Ctrl-C ends it after the step in hand, a second one at once: whatever was committed stays, and another run does the rest.
+    """
+    from lakebound.maintenance.past_reading import read_runs
+    from lakebound.maintenance.submission import maintenance_orders
+    from lakebound.submission import app_id_for
+
+    run_id = f"maintain-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
+    orders = maintenance_orders(spec, settings, run_id)
+    process, submission = _start(orders, settings)
+    say(f"maintain: {run_id}; its log: {submission.log}; Ctrl-C ends it after the step in hand")
+    code = _follow(process, submission)
+    report = next((run for run in reversed(read_runs(orders.control)) if run.run_id == run_id), None)
+    if report is None:
+        say(f"maintain: {run_id} ended without a report (exit code {code}); its log: {submission.log}; run it again")
+        return code or 1
+    if json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        _print(report)
+    return code
+
+
+def _start(orders: MaintenanceOrders, settings: Settings) -> tuple[subprocess.Popen[bytes], Submission]:
+    """Start the application in a session of its own, so that Ctrl-C reaches this command only.
+
+    Raises:
+        SubmitFailedError: It cannot be started.
+    """
+    import psutil
+
+    from lakebound.errors import SubmitFailedError
+    from lakebound.maintenance.submission import maintenance_command
+    from lakebound.submission import Submission
+    from lakebound.submit import spark_environment
+
+    log = orders.control.log(orders.app_id)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = maintenance_command(orders, settings)
+    try:
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=log.parent,
+                env=spark_environment(settings),
+                start_new_session=True,
+            )
+    except OSError as exc:
+        raise SubmitFailedError(orders.spec.pipeline, f"{command[0]}: {exc.strerror}") from exc
+    started_at = psutil.Process(process.pid).create_time()
+    return process, Submission(app_id=orders.app_id, pid=process.pid, pid_started_at=started_at, log=log)
+
+
+def _follow(process: subprocess.Popen[bytes], submission: Submission) -> int:
+    """Say what it does until it has ended; return its exit code."""
+    from lakebound.control_plane import kill_leftovers
+
+    asked, done = 0, 0
+
+    def ask(requests: int) -> None:
+        nonlocal asked
+        asked = requests
+
+    assert submission.log is not None
+    with on_stop_signals(ask), submission.log.open(errors="replace") as log:
+        rest = ""
+        while True:
+            code = process.poll()
+            rest = _say_progress(log, rest)
+            if code is not None:
+                return 128 - code if code < 0 else code
+            if asked > done:
+                done += 1
+                if done == 1:
+                    say("maintain: ending after this step; Ctrl-C again kills it (nothing is lost, another run does the rest)")
+                    process.terminate()
+                else:
+                    kill_leftovers(submission)
+            time.sleep(POLL_SECONDS)
+
+
+def _say_progress(log: TextIO, rest: str) -> str:
+    """Say what is new in the log and meant for a person; return a line that has not ended yet."""
+    from lakebound.maintenance.submission import PROGRESS
+
+    *lines, rest = (rest + log.read()).split("\n")
+    for line in lines:
+        _, mark, text = line.partition(PROGRESS)
+        if mark:
+            say(f"{PROGRESS}{text}")
+    return rest
+
+
+def _print(report: RunReport) -> None:
+    rows = [
+        (
+            step.step.table,
+            step.step.kind,
+            step.outcome,
+            f"{number(step.files_before)} → {number(step.files_after)}" if step.files_before else "-",
+            number(step.bytes_rewritten),
+            number(step.bytes_removed),
+            number(step.conflicts),
+            duration(step.seconds),
+        )
+        for step in report.steps
+    ]
+    headers = ("TABLE", "STEP", "OUTCOME", "FILES", "REWRITTEN", "REMOVED", "CONFLICTS", "TIME")
+    if rows:
+        print_rows(headers, rows, right=headers[3:])
+    for step in report.steps:
+        if step.problem:
+            typer.echo(f"{step.step.table}: {step.step.kind}: {step.problem}")
+    for warning in report.warnings:
+        typer.echo(f"warning: {warning}")
+    outcomes = [step.outcome for step in report.steps]
+    counts = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in dict.fromkeys(outcomes))
+    took = duration((report.ended_at_ms - report.started_at_ms) / 1000)
+    typer.echo(f"pipeline {report.pipeline}: {counts or 'nothing was due'}; {took}")

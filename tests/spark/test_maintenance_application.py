@@ -1,0 +1,149 @@
+"""The maintenance application as it is submitted: it plans, does it, reports; beside another one, and killed at any moment."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.class_archive import QUICK_START
+from tests.local_tables import landed_offsets, lander
+from tests.maintained import content, live_files_of, small_commits
+
+from lakebound.control import ControlFolder
+from lakebound.maintenance.past_reading import read_runs
+from lakebound.maintenance.planning import plan_now
+from lakebound.maintenance.run import only_run
+from lakebound.maintenance.steps import RunReport
+from lakebound.maintenance.submission import maintenance_command, maintenance_orders
+from lakebound.run_spec import places_of
+from lakebound.settings import Settings, load_settings
+from lakebound.spec import PipelineSpec
+from lakebound.submit import spark_environment
+from lakebound.tables import open_table
+
+pytestmark = pytest.mark.spark
+
+DEADLINE_SECONDS = 300.0
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return replace(load_settings(), home=tmp_path, warehouse=tmp_path / "lake", jvm_options=QUICK_START)
+
+
+@pytest.fixture
+def spec() -> PipelineSpec:
+    return PipelineSpec.model_validate(
+        {
+            "pipeline": "orders",
+            "topics": ["orders"],
+            "connection": {"bootstrap_servers": "127.0.0.1:1"},
+            "value": {"format": "bytes"},
+            "freshness": "500ms",
+            "tables": [{"format": "delta", "name": "shop.orders"}, {"format": "iceberg", "name": "shop.orders"}],
+            "maintenance": {"compaction": {"hot_seconds": 0, "min_small_files": 5}, "cooldown_seconds": 0},
+        }
+    )
+
+
+@contextmanager
+def started(spec: PipelineSpec, settings: Settings, run_id: str, *, plan_only: bool = False) -> Iterator[subprocess.Popen[str]]:
+    orders = maintenance_orders(spec, settings, run_id, plan_only=plan_only)
+    with (settings.home / f"{run_id}.err").open("w") as errors:
+        process = subprocess.Popen(
+            maintenance_command(orders, settings),
+            env=spark_environment(settings),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            kill_session(process.pid)
+            process.communicate(timeout=30)
+
+
+def kill_session(session: int) -> None:
+    """Kill every process of the session at once, Python and JVM."""
+    for process in psutil.process_iter():
+        try:
+            if psutil.os.getsid(process.pid) == session:  # type: ignore[attr-defined]
+                process.kill()
+        except (psutil.NoSuchProcess, ProcessLookupError):
+            continue
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    return process.returncode, output
+
+
+def last_line(output: str) -> str:
+    """Return the last line of JSON; the JVM may have a word after it."""
+    return [line for line in output.splitlines() if line.startswith("{")][-1]
+
+
+def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings) -> None:
+    at, control = places_of(settings), ControlFolder(settings.home, spec.pipeline)
+    for table in spec.tables:
+        small_commits(table, at, 30)
+    before = {table.id: content(table, at) for table in spec.tables}
+    with started(spec, settings, "run-1") as process:
+        code, output = ended(process)
+    assert code == 0, output
+    report = RunReport.model_validate_json(last_line(output))
+    compactions = {step.step.table: step for step in report.steps if step.step.kind == "compact"}
+    assert {table: (step.outcome, step.files_before, step.files_after) for table, step in compactions.items()} == {
+        table.id: ("done", 30, 1) for table in spec.tables
+    }
+    assert [run.run_id for run in read_runs(control)] == ["run-1"]
+    for table in spec.tables:
+        assert live_files_of(table, at) == 1 and content(table, at) == before[table.id]
+    assert not any(step.kind == "compact" for step in plan_now(spec, at).steps)
+    assert "maintain: iceberg:shop.orders: compact: done in" in output
+
+
+def test_a_second_run_ends_at_once_and_a_plan_changes_nothing(spec: PipelineSpec, settings: Settings) -> None:
+    at, control = places_of(settings), ControlFolder(settings.home, spec.pipeline)
+    small_commits(spec.tables[0], at, 10)
+    with only_run(control), started(spec, settings, "run-2") as process:
+        code, output = ended(process)
+    assert code == 3 and "is being maintained by another run" in output and not read_runs(control)
+    with started(spec, settings, "run-3", plan_only=True) as process:
+        code, output = ended(process)
+    steps = json.loads(last_line(output))["steps"]
+    assert code == 0 and [step["kind"] for step in steps][:1] == ["compact"]
+    assert live_files_of(spec.tables[0], at) == 10 and not read_runs(control)
+
+
+def test_a_run_that_is_killed_costs_nothing_and_the_next_one_completes(spec: PipelineSpec, settings: Settings) -> None:
+    """SIGKILL in the middle of the Iceberg table's rewriting, when Delta's is done; then SIGTERM; then to the end."""
+    at, control = places_of(settings), ControlFolder(settings.home, spec.pipeline)
+    delta, iceberg = spec.tables
+    for table in spec.tables:
+        small_commits(table, at, 30)
+    before = {table.id: content(table, at) for table in spec.tables}
+    with started(spec, settings, "killed") as process:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while live_files_of(delta, at) > 1:
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        kill_session(process.pid)
+        assert ended(process)[0] == -signal.SIGKILL
+    assert {table.id: content(table, at) for table in spec.tables} == before and not read_runs(control)
+    lander(iceberg, at).land(30, 31)
+    with started(spec, settings, "next") as process:
+        code, output = ended(process)
+    assert code == 0, output
+    assert live_files_of(iceberg, at) == 1
+    assert landed_offsets(open_table(iceberg, at)) == list(range(31)) and content(delta, at) == before[delta.id]
