@@ -17,8 +17,8 @@ CHAOS_KILLS ?= 20
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars demo up down status test test-unit test-local test-enumeration test-spark test-real test-integration test-airflow \
-	test-chaos chaos bench-freshness bench-health lint format lock lock-jars clean
+.PHONY: help install jars demo up down status test test-unit test-local test-enumeration test-spark test-integration test-airflow \
+	test-chaos chaos bench-freshness bench-health bench-maintenance lint format lock lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -65,7 +65,7 @@ jars: install ## Fetch the JVM jars and check their SHA-256 sums; right ones are
 	@python -m lakebound.embedded.jars
 
 ##@ Test
-test: lint test-unit test-local test-enumeration test-spark test-real test-chaos ## Everything: real Spark, broker and Airflow included
+test: lint test-unit test-local test-enumeration test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included
 
 test-unit: install ## Tests without a JVM and without Airflow's database
 	@echo "== unit tests"
@@ -83,13 +83,9 @@ test-spark: install jars ## Tests with a local Spark
 	@echo "== tests with a local Spark"
 	@pytest -m spark --durations=5
 
-test-real: install jars
-	@echo "== tests with a real broker, and with a real Airflow"
-	@pytest -m "integration or airflow" -n 2 --dist loadgroup --durations=10
-
 test-integration: install jars ## Tests with a real Kafka broker
 	@echo "== tests with a real broker"
-	@pytest -m integration -n 2 --dist loadgroup --durations=5
+	@pytest -m integration -n 2 --dist loadfile --durations=5
 
 test-airflow: install jars ## Tests with a real Airflow
 	@echo "== tests with a real Airflow"
@@ -108,6 +104,9 @@ bench-freshness: install jars ## Measure freshness as an outside reader sees it 
 
 bench-health: install ## Measure how long the health of a table of 10,000 files takes to read (about 5 minutes)
 	@python bench/health.py
+
+bench-maintenance: install jars ## Measure commits as a table grows, with maintenance and without (about 25 minutes)
+	@python bench/maintenance.py
 
 ##@ Work on it
 lint: install ## Ruff and mypy

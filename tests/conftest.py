@@ -42,8 +42,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)
-        # pytest-xdist gives a module to one process, as its tests have an order; those of Airflow share one.
-        item.add_marker(pytest.mark.xdist_group("airflow" if item.get_closest_marker("airflow") else str(item.path)))
 
 
 @pytest.fixture(params=["delta", "iceberg"])

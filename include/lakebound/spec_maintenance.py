@@ -7,6 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+MAINTENANCE_POOL = "lakebound_maintenance"
+"""The Airflow pool of the DAGs ``maintain__*``. It has to be there; ``lakebound up`` makes it, with one slot."""
+
 MIB = 1024 * 1024
 HOUR_SECONDS = 3600.0
 DAY_SECONDS = 24 * HOUR_SECONDS
@@ -30,6 +33,9 @@ class CompactionSpec(_Frozen):
     min_files_removed: int = Field(default=4, ge=1, description="A rewrite that removes fewer files has no gain: it is left.")
     hot_seconds: float = Field(default=300.0, ge=0, description="A partition that got a file so recently is hot.")
     hot_min_small_files: int = Field(default=200, ge=2, description="A hot partition is left alone below this.")
+    max_delete_files: int = Field(
+        default=20, ge=1, description="Iceberg: a partition with more delete files is rewritten without them."
+    )
     max_bytes_per_run: int = Field(
         default=4 * 1024 * MIB, ge=MIB, description="Budget of one run; closed partitions come first."
     )
@@ -38,7 +44,7 @@ class CompactionSpec(_Frozen):
 
 
 class HistorySpec(_Frozen):
-    """How much of a table's past is kept: so far back can be rewound, read as of a time, and undone.
+    """How much of a table's past is kept: so far back can be rewound and read as of a time.
 
     Delta keeps each version for ``keep_all_seconds``, as its log cannot have gaps. Iceberg keeps each snapshot for as long, and
     beyond it the last one of each minute, then of each hour, so that metadata stays small.
@@ -49,6 +55,7 @@ class HistorySpec(_Frozen):
         default=6 * HOUR_SECONDS, ge=0, description="Iceberg: the last snapshot of each minute."
     )
     keep_hourly_seconds: float = Field(default=7 * DAY_SECONDS, ge=0, description="Iceberg: the last snapshot of each hour.")
+    undo_seconds: float = Field(default=DAY_SECONDS, ge=0, description="What a rewind left, so that it can be undone.")
     removed_files_seconds: float = Field(
         default=DAY_SECONDS,
         ge=HOUR_SECONDS,
@@ -101,3 +108,10 @@ class MaintenanceSpec(_Frozen):
         default=7 * DAY_SECONDS, ge=HOUR_SECONDS, description="Delta: list the folder, too."
     )
     readers: tuple[ReaderSpec, ...] = ()
+
+    @model_validator(mode="after")
+    def _distinct_readers(self) -> MaintenanceSpec:
+        names = [reader.name for reader in self.readers]
+        if len(set(names)) != len(names):
+            raise ValueError(f"readers: two have one name: {', '.join(sorted(names))}")
+        return self

@@ -6,6 +6,8 @@ from airflow.sdk import Asset, AssetWatcher
 
 from lakebound_airflow.triggers.commits import TableCommitsTrigger
 
+_NEVER_SECONDS = 10 * 365 * 86_400.0
+
 
 def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_seconds: float = 60.0) -> Asset:
     """Return the asset of a table, with a watcher that gives an event as its commits come in.
@@ -22,3 +24,13 @@ def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_se
     uri = f"lakebound://{pipeline}/{table.replace(':', '/', 1)}"
     trigger = TableCommitsTrigger(pipeline, table, every_commits, every_seconds)
     return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=f"{pipeline}/{table}", trigger=trigger)])
+
+
+def maintenance_asset(pipeline: str, table: str, *, every_commits: int) -> Asset:
+    """Return the asset that has an event when a table got so many commits; only what maintains the pipeline schedules on it.
+
+    It is not the table's own asset, whose numbers everybody shares.
+    """
+    uri = f"lakebound://{pipeline}/maintenance-due"
+    trigger = TableCommitsTrigger(pipeline, table, every_commits, _NEVER_SECONDS)
+    return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=f"{pipeline}/maintenance", trigger=trigger)])

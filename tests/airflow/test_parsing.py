@@ -80,7 +80,7 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     assert found["errors"] == {}
     assert found["asked"] == []
     assert found["heavy"] == []
-    kinds = ("ingest", "control", "prove")
+    kinds = ("ingest", "control", "prove", "maintain")
     of_pipelines = {f"{kind}__{pipeline}" for kind in kinds for pipeline in ("orders", "nightly")}
     assert {dag_id for dag_id in found["dags"] if "__" in dag_id} == of_pipelines
     assert found["dags"]["checkpoint_health"]["tasks"] == ["examine"]
@@ -92,6 +92,9 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     assert found["dags"]["ingest__nightly"]["schedule"] == "0 3 * * *"
     assert "until_time" in found["dags"]["control__orders"]["params"]
     assert found["dags"]["prove__orders"]["params"] == ["deep"]
+    maintain = found["dags"]["maintain__orders"]
+    assert (maintain["tasks"], maintain["max_active_runs"]) == (["plan", "run"], 1)
+    assert "AssetOrTimeSchedule" in maintain["schedule"]
     assert found["dags"]["recover"]["tasks"] == ["apply", "approve", "doctor", "plan", "prove"]
     assert found["dags"]["recover"]["params"] == ["pipeline", "action", "to", "table", "deep"]
 

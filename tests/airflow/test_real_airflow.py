@@ -95,9 +95,9 @@ def test_the_health_dag_fails_where_a_person_is_needed_and_says_so(stack: Stack)
     finally:
         stack.client.pause("checkpoint_health")
     assert set(indexes) == set(PIPELINES)
-    assert "runbook include/runbooks/crash-loop.md" in logs["crashes"]
+    assert "runbook include/runbooks/crash-loop.md" in logs["crashes"], logs["crashes"]
     # The stand-ins of applications say that they land, and make no table.
-    assert "runbook include/runbooks/table-dropped.md" in logs["orders"]
+    assert "runbook include/runbooks/table-dropped.md" in logs["orders"], logs["orders"]
     assert "crash-loop" not in logs["orders"]
     assert "unwell" in [body["verdict"] for _, body in stack.sink.of("crashes")]
 

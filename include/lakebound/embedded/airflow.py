@@ -29,6 +29,7 @@ from lakebound.embedded.airflow_config import (
 from lakebound.embedded.ports import LOOPBACK, free_port, is_free, is_open
 from lakebound.errors import AirflowAnswerError, DeadlineExceededError, ServiceError
 from lakebound.settings import Settings
+from lakebound.spec_maintenance import MAINTENANCE_POOL
 
 START_DEADLINE_SECONDS = 180.0
 STOP_DEADLINE_SECONDS = 40.0
@@ -181,6 +182,7 @@ class Airflow:
                 client.warm_execution_api(timeout_seconds=deadline_seconds)
             left = deadline - time.monotonic()
             processes.wait_until(lambda: self._is_healthy(client), left, what, poll_seconds=0.25)
+            client.ensure_pool(MAINTENANCE_POOL, 1, "Maintenance of tables: one application at a time")
 
     def stop(self, deadline_seconds: float = STOP_DEADLINE_SECONDS) -> None:
         """Stop it gracefully, by force after the deadline, and leave no process; its database stays.

@@ -103,6 +103,12 @@ class AirflowClient:
         path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}"
         self._send("PATCH", path, json={"new_state": state})
 
+    def ensure_pool(self, name: str, slots: int, description: str) -> None:
+        """Make a pool; one of that name which is there is left as it is."""
+        body = {"name": name, "slots": slots, "description": description, "include_deferred": False}
+        if name not in {pool["name"] for pool in self._get("/pools", limit=100)["pools"]}:
+            self._send("POST", "/api/v2/pools", json=body)
+
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
         """Answer a task that waits for a person, as the UI's *Required Actions* do; a second answer is refused."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"

@@ -1,0 +1,114 @@
+"""The operators of maintenance: what they submit, and what becomes of each way in which the application may end."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from tests.streams import orders, settings_fixture  # noqa: F401
+
+import lakebound.maintenance.planning
+from lakebound.maintenance.past_reading import record_run
+from lakebound.maintenance.steps import CheckpointLog, MaintenancePlan, RunReport, StepReport
+from lakebound.settings import Settings
+from lakebound_airflow.nice_submit import NiceSparkSubmitHook
+from lakebound_airflow.operators.maintain import MaintainOperator, PlanMaintenanceOperator, StepsFailedError
+
+STEP = CheckpointLog(table="delta:lake.orders", reason="300 commits since the last one")
+MAINTAINED = Asset(name="maintained", uri="lakebound://orders/maintained")
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings) -> Callable[..., list[str]]:
+    """Have applications end with an exit code, after they recorded a step's outcome; returns what was submitted."""
+    submitted: list[str] = []
+    resolved = NiceSparkSubmitHook._build_spark_submit_command
+
+    def with_code(code: int, outcome: str | None = None) -> list[str]:
+        script = tmp_path / "spark-submit"
+        script.write_text(f'#!/bin/sh\nenv > "{tmp_path}/environment"\nexit {code}\n')
+        script.chmod(0o755)
+
+        def build(hook: NiceSparkSubmitHook, application: str) -> list[str]:
+            submitted[:] = resolved(hook, application)
+            run_id = json.loads(submitted[-1])["app_id"]
+            if outcome is not None:
+                step = StepReport.model_validate(
+                    {"step": STEP, "outcome": outcome, "problem": "the disk is full", "conflicts": 2}
+                )
+                report = RunReport(pipeline="orders", run_id=run_id, started_at_ms=1, ended_at_ms=2, steps=(step,))
+                record_run(orders(settings).control, report)
+            return [str(script)]
+
+        monkeypatch.setattr(NiceSparkSubmitHook, "_build_spark_submit_command", build)
+        return submitted
+
+    return with_code
+
+
+def context() -> dict[str, Any]:
+    return {"ti": SimpleNamespace(try_number=1), "outlet_events": defaultdict(SimpleNamespace)}
+
+
+def operator() -> MaintainOperator:
+    return MaintainOperator(task_id="run", pipeline="orders", outlets=[MAINTAINED])
+
+
+def test_it_is_submitted_behind_everything_else_with_nothing_of_airflows_environment(
+    ends: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "postgresql://canary")
+    submitted = ends(0, "done")
+    operator().execute(context())
+    assert submitted[0].endswith("nice")
+    assert submitted[1:3] == ["-n", "19"]
+    assert submitted[3].endswith("spark-submit")
+    assert submitted[submitted.index("--master") + 1] == "local[1]"
+    assert submitted[-3].endswith("maintain.py")
+    assert "canary" not in (tmp_path / "environment").read_text()
+
+
+def test_what_was_done_is_its_xcom_and_its_event(ends: Callable[..., list[str]]) -> None:
+    ends(0, "done")
+    given = context()
+    report = operator().execute(given)
+    assert [step["outcome"] for step in report["steps"]] == ["done"]
+    extra = given["outlet_events"][MAINTAINED].extra
+    assert (extra["run_id"], extra["conflicts"]) == (report["run_id"], 2)
+    assert extra["steps"] == ["delta:lake.orders: checkpoint_log: 0 -> 0"]
+
+
+def test_failed_steps_are_named_and_lost_ones_are_none(ends: Callable[..., list[str]]) -> None:
+    ends(1, "failed")
+    with pytest.raises(StepsFailedError, match=r"delta:lake\.orders: checkpoint_log: the disk is full"):
+        operator().execute(context())
+    ends(0, "lost")
+    assert operator().execute(context())["steps"][0]["outcome"] == "lost"
+
+
+def test_another_run_is_no_failure_and_an_end_without_a_report_is_one(ends: Callable[..., list[str]]) -> None:
+    ends(3)
+    with pytest.raises(AirflowSkipException, match="another maintenance run of orders"):
+        operator().execute(context())
+    for code in (0, 137):
+        ends(code)
+        with pytest.raises(AirflowException) as failure:
+            operator().execute(context())
+        assert not isinstance(failure.value, AirflowSkipException)
+
+
+def test_a_plan_without_steps_skips_the_rest(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = MaintenancePlan(pipeline="orders", at_ms=1, left=("delta:lake.orders: 3 small files",))
+    monkeypatch.setattr(lakebound.maintenance.planning, "plan_now", lambda spec, places: planned)
+    task = PlanMaintenanceOperator(task_id="plan", pipeline="orders")
+    with pytest.raises(AirflowSkipException):
+        task.execute({})
+    planned = planned.model_copy(update={"steps": (STEP,)})
+    assert task.execute({})["steps"][0]["reason"] == STEP.reason
