@@ -36,6 +36,7 @@ class TablePast(_Frozen):
         was_current: Of each version that a rewind or rollback left, until when it was the current one (ms).
         pins: Reader's name to the version on which it stands.
         checkpoints: Delta: versions that have a log checkpoint.
+        problems: Why nothing may be taken away: a reader's checkpoint or an entry that cannot be read, and the like.
     """
 
     table: str
@@ -44,6 +45,7 @@ class TablePast(_Frozen):
     was_current: dict[int, int] = {}
     pins: dict[str, int] = {}
     checkpoints: tuple[int, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class PastRun(_Frozen):
@@ -51,11 +53,17 @@ class PastRun(_Frozen):
 
     Attributes:
         compacted_at_ms: Partition name to the time of its last rewrite, successful or lost.
+        fruitless: Partition name to how many rewrites in a row, the last ones, changed nothing: lost, failed or without gain.
+        ordered_at_ms: Partition name to the time at which all of it was last put in order.
+        vacuumed_at_ms: Last VACUUM, of either mode; None: never.
         vacuumed_full_at_ms: Last VACUUM FULL; None: never.
         orphans_at_ms: Last look for orphans; None: never.
     """
 
     table: str
     compacted_at_ms: dict[str, int] = {}
+    fruitless: dict[str, int] = {}
+    ordered_at_ms: dict[str, int] = {}
+    vacuumed_at_ms: int | None = None
     vacuumed_full_at_ms: int | None = None
     orphans_at_ms: int | None = None

@@ -35,6 +35,7 @@ class Compact(_Step):
         below_bytes: Files of this size and above are left alone.
         target_file_bytes: Of the new files.
         order_by: Columns by which rows are ordered: Z-order for Delta, sort for Iceberg; empty: as they come.
+        with_deletes: Iceberg: files that have delete files are rewritten, too, whatever their size.
     """
 
     kind: Literal["compact"] = "compact"
@@ -42,6 +43,7 @@ class Compact(_Step):
     below_bytes: int
     target_file_bytes: int
     order_by: tuple[str, ...] = ()
+    with_deletes: bool = False
 
 
 class CheckpointLog(_Step):
