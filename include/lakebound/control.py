@@ -60,6 +60,11 @@ class ControlFolder:
         """How the tables' health was over time (``lakebound.maintenance.health_history``), one line per reading."""
         return self.folder / "health.jsonl"
 
+    @property
+    def maintenance_history(self) -> Path:
+        """What maintenance runs did (``lakebound.maintenance.past_reading``), one line per run."""
+        return self.folder / "maintenance.jsonl"
+
     def stop_marker(self, app_id: str) -> Path:
         """Its presence asks that one application to stop gracefully."""
         return self.folder / f"stop-{app_id}.json"

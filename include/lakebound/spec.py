@@ -221,6 +221,16 @@ class PipelineSpec(Frozen):
             raise ValueError("quarantine: its partitioning is fixed (none)")
         return self
 
+    @model_validator(mode="after")
+    def _known_readers(self) -> PipelineSpec:
+        # A reader whose table is misspelt would not be protected by anything.
+        tables = (*self.tables, self.quarantine_table)
+        for reader in self.maintenance.readers:
+            if sum(reader.table in (table.id, table.name) for table in tables) != 1:
+                known = ", ".join(table.id for table in tables)
+                raise ValueError(f"maintenance.readers: {reader.table!r} is not one of the tables: {known}")
+        return self
+
     @property
     def quarantine_table(self) -> TableSpec:
         """The table of records that could not be landed."""

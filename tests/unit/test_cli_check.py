@@ -19,7 +19,12 @@ __all__ = ["settings"]
 
 def test_check_static_accepts_a_right_file(settings: Settings) -> None:
     assert lakebound("check", "--static").stdout == "orders: right\n"
-    assert answer("check", str(settings.pipelines / "orders.yaml"), "--static") == {"ok": True, "problems": [], "tables": {}}
+    assert answer("check", str(settings.pipelines / "orders.yaml"), "--static") == {
+        "ok": True,
+        "problems": [],
+        "warnings": [],
+        "tables": {},
+    }
     assert answer("check", "orders", "--static")["ok"]
 
 

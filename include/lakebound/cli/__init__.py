@@ -11,6 +11,7 @@ from lakebound.cli.check import check, schema
 from lakebound.cli.doctor import doctor
 from lakebound.cli.health import health
 from lakebound.cli.incidents import incidents
+from lakebound.cli.maintain import maintain
 from lakebound.cli.output import OneSentence
 from lakebound.cli.produce import produce
 from lakebound.cli.prove import prove
@@ -50,6 +51,7 @@ app.command(rich_help_panel=LANDED)(prove)
 app.command(rich_help_panel=LANDED)(ledger)
 app.command(rich_help_panel=LANDED)(tables)
 app.command(rich_help_panel=LANDED)(health)
+app.command(rich_help_panel=LANDED)(maintain)
 
 
 def _version(wanted: bool) -> None:

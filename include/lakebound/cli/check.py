@@ -22,6 +22,7 @@ PLANS_AT_A_TIME = 2
 class _Report:
     specs: dict[Path, PipelineSpec] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    warnings: dict[str, list[str]] = field(default_factory=dict)
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
@@ -32,13 +33,14 @@ def check(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Say what is wrong with pipeline files, with file, line and field. Exit code 1 if anything is."""
+    """Say what is wrong with pipeline files, with file, line and field. Exit code 1 if anything is; a warning is not wrong."""
     from lakebound.settings import load_settings
 
     settings = load_settings()
     report = _read(file, settings)
     for path, spec in report.specs.items():
         report.problems += _transform_problems(path, spec, settings)
+        report.warnings[spec.pipeline] = _warnings(spec)
     if not static and not report.problems:
         _plan(report, settings)
     _print(report, json)
@@ -93,6 +95,14 @@ def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> l
     return [problem_line(path, Mistake(read_yaml(path).line_of(keys), missing, keys))]
 
 
+def _warnings(spec: PipelineSpec) -> list[str]:
+    """Return what is dangerous about the tables' properties."""
+    from lakebound.maintenance.property_warnings import property_warnings
+
+    tables = (*spec.tables, spec.quarantine_table)
+    return [line for table in tables for line in property_warnings(table.id, table.properties, spec.maintenance)]
+
+
 def _plan(report: _Report, settings: Settings) -> None:
     """Let Spark plan the pipelines, a few at a time."""
     from concurrent.futures import ThreadPoolExecutor
@@ -109,12 +119,15 @@ def _plan(report: _Report, settings: Settings) -> None:
 
 def _print(report: _Report, json: bool) -> None:
     if json:
-        print_json({"ok": not report.problems, "problems": report.problems, "tables": report.tables})
+        warnings = [line for lines in report.warnings.values() for line in lines]
+        print_json({"ok": not report.problems, "problems": report.problems, "warnings": warnings, "tables": report.tables})
         return
     for problem in report.problems:
         typer.echo(problem)
     for spec in report.specs.values() if not report.problems else ():
         typer.echo(f"{spec.pipeline}: right")
+        for line in report.warnings[spec.pipeline]:
+            typer.echo(f"  warning: {line}")
         for table, columns in report.tables.get(spec.pipeline, {}).items():
             # Arrow indents what is nested, and repeats it.
             typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")

@@ -41,7 +41,8 @@ class RewoundTable:
         schema: Its columns at present.
         target: The version that it goes back to.
         past: What it held there.
-        kept_until_ms: Until when maintenance by its own settings keeps what it is at present.
+        kept_until_ms: Until when the pipeline's maintenance, or where that is off the table's own settings, keep what it is at
+            present.
     """
 
     table: str
@@ -244,8 +245,8 @@ def _notes(facts: RewindFacts, replayed: Sequence[tuple[str, int, int, int]]) ->
             yield f"{table.table} had other columns then and gets them back: the pipeline must fit them, or it will not start"
     for table in facts.tables:
         yield (
-            f"{table.table} can be brought back to what it is now (`--undo`) until maintenance removes that: by the table's "
-            f"own settings not before {in_utc(table.kept_until_ms)}, by others whenever it is told so"
+            f"{table.table} can be brought back to what it is now (`--undo`) until maintenance removes that: the pipeline's "
+            f"not before {in_utc(table.kept_until_ms)}, that of others whenever it is told so"
         )
     yield READERS
 

@@ -9,6 +9,7 @@ from itertools import islice
 
 from lakebound.kafka import KafkaFacts
 from lakebound.ledger import check_owner
+from lakebound.maintenance.keep import undo_until_ms
 from lakebound.moments import in_utc
 from lakebound.prove import table_id
 from lakebound.recovery.plan import Plan, PlanRefusedError
@@ -177,7 +178,6 @@ def _rewound(subject: _Subject, table: Table, version: TableVersion) -> RewoundT
     for entry in (now.entry if now else None, past.entry):
         if entry is not None:
             check_owner(entry, subject.spec.pipeline, table.spec.id)
-    newest = next(table.versions())
     return RewoundTable(
         table=table.spec.id,
         role="quarantine" if table.spec == subject.spec.quarantine_table else "target",
@@ -186,8 +186,16 @@ def _rewound(subject: _Subject, table: Table, version: TableVersion) -> RewoundT
         schema=table.schema(),
         target=version,
         past=past,
-        kept_until_ms=table.kept_until_ms(newest, round(time.time() * 1000)),
+        kept_until_ms=_kept_until_ms(subject, table, round(time.time() * 1000)),
     )
+
+
+def _kept_until_ms(subject: _Subject, table: Table, left_at_ms: int) -> int:
+    """Return until when what is left now is there: by the policy of our own maintenance, else by the table's settings."""
+    policy = subject.spec.maintenance
+    if policy.enabled:
+        return undo_until_ms(policy.history, left_at_ms)
+    return table.kept_until_ms(next(table.versions()), left_at_ms)
 
 
 def _rate(targets: Sequence[Table]) -> float | None:

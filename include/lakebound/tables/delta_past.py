@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -13,15 +11,9 @@ from deltalake.exceptions import DeltaError
 
 from lakebound.errors import VersionGoneError
 from lakebound.tables import PastVersion, TableVersion
+from lakebound.tables.delta_durations import DELETED_FILES, LOG, duration_ms
 from lakebound.tables.delta_log import counting_entry
 from lakebound.tables.schemas import normalise_schema
-
-_VACUUM = "delta.deletedFileRetentionDuration"
-_LOG = "delta.logRetentionDuration"
-_DAY_MS = 86_400_000
-_DEFAULTS_MS = {_VACUUM: 7 * _DAY_MS, _LOG: 30 * _DAY_MS}
-_UNITS_MS = {"second": 1000, "minute": 60_000, "hour": 3_600_000, "day": _DAY_MS, "week": 7 * _DAY_MS}
-_INTERVAL = re.compile(r"^\s*(?:interval\s+)?(\d+)\s+(second|minute|hour|day|week)s?\s*$", re.IGNORECASE)
 
 
 def look_back(path: Path, version: str, table: str) -> PastVersion:
@@ -48,14 +40,9 @@ def look_back(path: Path, version: str, table: str) -> PastVersion:
 def kept_until_ms(handle: DeltaTable, version: TableVersion, left_at_ms: int) -> int:
     """Return until when vacuum and log clean-up, by the table's settings, keep a version that is left at a time."""
     settings = handle.metadata().configuration
-    return min(left_at_ms + _duration_ms(settings, _VACUUM), version.committed_at_ms + _duration_ms(settings, _LOG))
+    return min(left_at_ms + duration_ms(settings, DELETED_FILES), version.committed_at_ms + duration_ms(settings, LOG))
 
 
 def _is_there(path: Path, name: str) -> bool:
     """Whether a data file is there; a log holds its name as a URI, which readers decode or leave as it is."""
     return (path / name).exists() or (path / unquote(name)).exists()
-
-
-def _duration_ms(settings: Mapping[str, str | None], name: str) -> int:
-    match = _INTERVAL.match(settings.get(name) or "")
-    return int(match[1]) * _UNITS_MS[match[2].lower()] if match else _DEFAULTS_MS[name]

@@ -1,0 +1,84 @@
+"""``lakebound maintain``: what maintenance would do to a pipeline's tables, and why; or does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.output import Json, number, print_json, print_rows
+from lakebound.maintenance.wording import size_words
+
+if TYPE_CHECKING:
+    from lakebound.maintenance.steps import MaintenancePlan, Step
+    from lakebound.spec import PipelineSpec
+
+OneTable = Annotated[str | None, typer.Option("--table", help="Only this table, by name or by format:name.")]
+
+
+def maintain(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    plan: Annotated[bool, typer.Option("--plan", help="Show what would be done, and why; nothing is changed.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Do it: plan anew, and carry the plan out in one application.")] = False,
+    table: OneTable = None,
+    json: Json = False,
+) -> None:
+    """Plan or do the maintenance of a pipeline's tables: compaction, expiry, clean-up; with the cost and gain of each step.
+
+    A run may stand beside the stream, and may be killed: nothing is lost, another one does the rest.
+    """
+    from lakebound.load import load_pipeline
+    from lakebound.maintenance.planning import plan_now
+    from lakebound.run_spec import places_of
+    from lakebound.settings import load_settings
+
+    if plan == run:
+        raise typer.BadParameter("say which: --plan shows what would be done, --run does it", param_hint="--plan / --run")
+    if run and table is not None:
+        raise typer.BadParameter("a run is for all tables of the pipeline", param_hint="--table")
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    if run:
+        from lakebound.cli.maintain_run import run_maintenance
+
+        raise typer.Exit(run_maintenance(spec, settings, json=json))
+    found = plan_now(spec, places_of(settings), table=_table_id(spec, table))
+    if json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        _print_plan(found)
+
+
+def _table_id(spec: PipelineSpec, wanted: str | None) -> str | None:
+    """Return the id of the one table that is asked for."""
+    from lakebound.prove import table_id
+
+    return None if wanted is None else table_id(spec, wanted)
+
+
+def _print_plan(plan: MaintenancePlan) -> None:
+    if plan.steps:
+        rows = [(step.table, _named(step), step.reason, _cost(step), number(step.files_removed)) for step in plan.steps]
+        print_rows(("TABLE", "STEP", "WHY", "REWRITES", "FEWER"), rows, right=("REWRITES", "FEWER"))
+    else:
+        typer.echo(f"{plan.pipeline}: nothing is due")
+    for line in plan.left:
+        typer.echo(f"left: {line}")
+    for line in plan.warnings:
+        typer.echo(f"warning: {line}")
+
+
+def _named(step: Step) -> str:
+    """Return the step's name, with what it is about."""
+    words = step.kind.replace("_", " ")
+    if step.kind == "compact":
+        return f"{words} {'/'.join(f'{field}={value}' for field, value in step.partition.items())}".rstrip()
+    if step.kind in ("vacuum", "remove_orphans"):
+        return f"{words} ({step.mode.replace('_', ' ')})"
+    if step.kind == "clean_log":
+        return f"{words} before {step.before_version}"
+    return words
+
+
+def _cost(step: Step) -> str:
+    return size_words(step.cost_bytes) if step.cost_bytes else "-"

@@ -1,0 +1,207 @@
+"""Which versions of a table must stay: the heart of what makes maintenance safe. Pure.
+
+Iceberg keeps each snapshot by itself, so its history is thinned. Delta's log has no gaps, so it is cut off at one place. Of
+both stays whatever somebody stands on or was promised, and the way from each kept version back to the entry that counts there:
+a carried entry may lag behind its version's rows, and a version that is gone ends the walk back to a better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from lakebound.maintenance.history import TablePast, Version
+from lakebound.spec_maintenance import HistorySpec, MaintenanceSpec
+from lakebound.tables.delta_durations import DELETED_FILES, LOG, explicit_ms
+
+MIN_SNAPSHOTS = "history.expire.min-snapshots-to-keep"
+COLLECTS = "gc.enabled"
+CLEANS_LOG = "delta.enableExpiredLogCleanup"
+
+_MINUTE_MS = 60_000
+_HOUR_MS = 3_600_000
+
+
+def undo_until_ms(policy: HistorySpec, left_at_ms: int) -> int:
+    """Return until when a version stays that a rewind left at a time: what a rewind promises, and what is kept here."""
+    return left_at_ms + _ms(policy.undo_seconds)
+
+
+def expirable(past: TablePast, policy: HistorySpec, properties: Mapping[str, str], now_ms: int) -> tuple[int, ...]:
+    """Return the snapshots of an Iceberg table that may be expired, oldest first.
+
+    Args:
+        past: All of its snapshots.
+        policy: What is promised.
+        properties: The table's own.
+        now_ms: The time.
+    """
+    if past.problems or properties.get(COLLECTS, "true").strip().lower() == "false":
+        return ()
+    kept = kept_snapshots(past, policy, properties, now_ms)
+    return tuple(version.version for version in past.versions if version.version not in kept)
+
+
+def kept_snapshots(past: TablePast, policy: HistorySpec, properties: Mapping[str, str], now_ms: int) -> frozenset[int]:
+    """Return the snapshots that must stay.
+
+    All of them where no entry that counts can be reached, so that nobody knows what the table holds; and where a reader stands
+    on none of them, until somebody says what becomes of it.
+    """
+    known = {version.version: version for version in past.versions}
+    if past.current not in known or _counting_on(known, past.current) is None:
+        return frozenset(known)
+    if any(pin not in known for pin in past.pins.values()):
+        return frozenset(known)
+    kept = {past.current, *_left_by_rewinds(past, policy, now_ms)}
+    kept |= {version.version for version in past.versions if version.is_referenced}
+    kept |= _recent(past.versions, policy, now_ms)
+    kept |= _thinned(past.versions, policy, now_ms)
+    kept |= _after_pins(past)
+    kept |= _newest(past.versions, properties)
+    return _closed(past.versions, known, kept)
+
+
+def clean_before(past: TablePast, policy: HistorySpec, properties: Mapping[str, str], now_ms: int) -> int | None:
+    """Return the version before which a Delta table's log may be deleted; None where nothing of it may.
+
+    It has a log checkpoint, from which it and everything after it can be read. A carried entry does not count, so the commit
+    with the newest entry that does stays, and so does the one that counts at the oldest version that is kept.
+    """
+    if past.problems or past.current is None or properties.get(CLEANS_LOG, "true").strip().lower() == "false":
+        return None
+    counting = [version.version for version in past.versions if _counts(version)]
+    if not counting:
+        return None
+    promised_ms = max(_ms(policy.keep_all_seconds), explicit_ms(properties, LOG) or 0)
+    needed = {past.current, counting[-1], *past.pins.values(), *_left_by_rewinds(past, policy, now_ms)}
+    needed |= _since(past.versions, now_ms - promised_ms)
+    oldest = min(needed)
+    entry = max((version for version in counting if version <= oldest), default=None)
+    if entry is None:
+        return None
+    base = max((version for version in past.checkpoints if version <= entry), default=None)
+    first = min((past.versions[0].version, *past.checkpoints))
+    return base if base is not None and base > first else None
+
+
+def vacuum_retention_seconds(
+    past: TablePast, policy: MaintenanceSpec, properties: Mapping[str, str], now_ms: int, *, is_full: bool
+) -> float:
+    """Return how long files of a Delta table stay after they were removed from it.
+
+    Long enough for every version that the log keeps to be read, for a rewind to be undone, and for each reader to read on. FULL
+    also deletes files that no commit ever named, and so waits as long as the look for orphans does.
+    """
+    history = policy.history
+    seconds = [history.removed_files_seconds, history.keep_all_seconds, history.undo_seconds]
+    seconds.append((explicit_ms(properties, DELETED_FILES) or 0) / 1000)
+    if is_full:
+        seconds.append(policy.orphans.min_age_seconds)
+    for pin in past.pins.values():
+        # A reader that has read everything stands one version ahead.
+        unread_ms = [version.committed_at_ms for version in past.versions if version.version >= pin]
+        seconds.append((now_ms - min(unread_ms, default=now_ms)) / 1000)
+    return max(seconds)
+
+
+def _left_by_rewinds(past: TablePast, policy: HistorySpec, now_ms: int) -> set[int]:
+    """Return what rewinds and rollbacks left, as long as that can be undone, and the resets for which undoing looks."""
+    known = {version.version for version in past.versions}
+    found = {
+        version
+        for version, until_ms in past.was_current.items()
+        if version in known and undo_until_ms(policy, until_ms) >= now_ms
+    }
+    for before, version in pairwise(past.versions):
+        if version.kind == "reset" and undo_until_ms(policy, version.committed_at_ms) >= now_ms:
+            found |= {version.version, before.version}
+    return found
+
+
+def _recent(versions: Sequence[Version], policy: HistorySpec, now_ms: int) -> set[int]:
+    """Return every version of the time in which all stay, and what the table was when each promised time began."""
+    starts = (policy.keep_all_seconds, policy.keep_minutely_seconds, policy.keep_hourly_seconds)
+    found = _since(versions, now_ms - _ms(policy.keep_all_seconds))
+    return found | {version for start in starts for version in _at(versions, now_ms - _ms(start))}
+
+
+def _since(versions: Sequence[Version], moment_ms: int) -> set[int]:
+    """Return the versions since a time, and what the table was at that time."""
+    return {version.version for version in versions if version.committed_at_ms >= moment_ms} | _at(versions, moment_ms)
+
+
+def _at(versions: Sequence[Version], moment_ms: int) -> set[int]:
+    """Return what a rewind to a time goes back to: the last in the order of commits that is not younger."""
+    return {next((version.version for version in reversed(versions) if version.committed_at_ms <= moment_ms), -1)} - {-1}
+
+
+def _after_pins(past: TablePast) -> set[int]:
+    """Return each version on which a reader stands, and all that follow: these it has still to read."""
+    ids = [version.version for version in past.versions]
+    first = min((ids.index(pin) for pin in past.pins.values()), default=len(ids))
+    return set(ids[first:])
+
+
+def _newest(versions: Sequence[Version], properties: Mapping[str, str]) -> set[int]:
+    text = properties.get(MIN_SNAPSHOTS, "").strip()
+    count = int(text) if text.isdigit() else 0
+    return {version.version for version in versions[len(versions) - min(count, len(versions)) :]}
+
+
+def _thinned(versions: Sequence[Version], policy: HistorySpec, now_ms: int) -> set[int]:
+    """Return the last version of each minute, and beyond that of each hour.
+
+    Also of what a rewind left: a later one goes back to what the table was at its time. Of a minute or an hour it is the last
+    version whose own entry counts, where there is one: another would have to be kept together with the way to its entry.
+    """
+    minutely_ms, hourly_ms = now_ms - _ms(policy.keep_minutely_seconds), now_ms - _ms(policy.keep_hourly_seconds)
+    last: dict[tuple[int, int], Version] = {}
+    for version in versions:
+        at_ms = version.committed_at_ms
+        if at_ms < min(minutely_ms, hourly_ms):
+            continue
+        span_ms = _MINUTE_MS if at_ms >= minutely_ms else _HOUR_MS
+        span = (span_ms, at_ms // span_ms)
+        if span not in last or _counts(version) or not _counts(last[span]):
+            last[span] = version
+    return {version.version for version in last.values()}
+
+
+def _closed(versions: Sequence[Version], known: Mapping[int, Version], kept: Collection[int]) -> frozenset[int]:
+    """Return the kept versions with what they need: the way to their entry, and before a reset what it left.
+
+    Undoing takes the version before the newest reset for the one to bring back: it must be that one, or the reset be gone, too.
+    """
+    before = {version.version: earlier.version for earlier, version in pairwise(versions)}
+    found: set[int] = set()
+    todo = list(kept)
+    while todo:
+        version = known[todo.pop()]
+        if version.version in found:
+            continue
+        found.add(version.version)
+        if not _counts(version) and version.parent is not None and version.parent in known:
+            todo.append(version.parent)
+        if version.kind == "reset" and version.version in before:
+            todo.append(before[version.version])
+    return frozenset(found)
+
+
+def _ancestry(known: Mapping[int, Version], newest: int) -> Iterator[Version]:
+    at: int | None = newest
+    while at is not None and at in known:
+        yield known[at]
+        at = known[at].parent
+
+
+def _counting_on(known: Mapping[int, Version], newest: int) -> Version | None:
+    return next((version for version in _ancestry(known, newest) if _counts(version)), None)
+
+
+def _counts(version: Version) -> bool:
+    return version.kind is not None and version.kind != "carry"
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,46 @@
+"""Reads a pipeline's tables and the record of earlier runs, and plans the next run. Writes nothing."""
+
+from __future__ import annotations
+
+import time
+
+from lakebound.control import ControlFolder
+from lakebound.errors import LakeboundError
+from lakebound.maintenance.history import PastRun
+from lakebound.maintenance.past_reading import past_run, read_past, read_runs
+from lakebound.maintenance.plan import TableSituation, plan
+from lakebound.maintenance.reading import read_table_facts
+from lakebound.maintenance.steps import MaintenancePlan, RunReport
+from lakebound.run_spec import Places
+from lakebound.spec import PipelineSpec, TableSpec
+from lakebound.table_size import may_exist
+
+
+def plan_now(spec: PipelineSpec, places: Places, *, table: str | None = None, now_ms: int | None = None) -> MaintenancePlan:
+    """Return what a maintenance run would do now. A table that cannot be read hides none of the others.
+
+    Args:
+        spec: The pipeline.
+        places: Where its tables and its state are.
+        table: Id of the one table to plan for; None for all, the quarantine included.
+        now_ms: The time; None: that of the clock.
+    """
+    now_ms = round(time.time() * 1000) if now_ms is None else now_ms
+    tables = [one for one in (*spec.tables, spec.quarantine_table) if table in (None, one.id)]
+    runs = read_runs(ControlFolder(places.home, spec.pipeline)) if spec.maintenance.enabled else []
+    looking = places.read_only()
+    situations = [_situation(one, spec, looking, runs, now_ms) for one in tables] if spec.maintenance.enabled else []
+    return plan(spec.pipeline, situations, spec.maintenance, now_ms)
+
+
+def _situation(table: TableSpec, spec: PipelineSpec, places: Places, runs: list[RunReport], now_ms: int) -> TableSituation:
+    earlier: PastRun = past_run(table.id, runs)
+    if not may_exist(table, places):
+        return TableSituation(table.id, None, None, earlier)
+    try:
+        # The past first: what is committed in between is only younger.
+        past = read_past(table, places, spec.maintenance.readers)
+        facts = read_table_facts(table, places, now_ms)
+    except (LakeboundError, OSError, ValueError) as exc:
+        return TableSituation(table.id, None, None, earlier, problem=(str(exc).splitlines() or [type(exc).__name__])[0])
+    return TableSituation(table.id, facts, past, earlier)
