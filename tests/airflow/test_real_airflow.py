@@ -85,6 +85,8 @@ def test_runs_that_land_nothing_pause_the_dag_and_call_the_webhook(stack: Stack)
 
 
 def test_the_health_dag_fails_where_a_person_is_needed_and_says_so(stack: Stack) -> None:
+    # A further start may have been under way when the DAG was paused.
+    wait_until(lambda: living_submission(stack.control("crashes")) is None, 60, "the end of the last start")
     stack.client.unpause("checkpoint_health")
     try:
         run_id = stack.client.trigger("checkpoint_health")
