@@ -101,7 +101,6 @@ class MaintainOperator(SparkSubmitOperator):
             StepsFailedError: Steps failed; those that were only slower than the stream are no failure.
         """
         from lakebound.maintenance.past_reading import read_runs
-
         from lakebound.maintenance.submission import maintenance_orders
 
         settings = load_settings()
