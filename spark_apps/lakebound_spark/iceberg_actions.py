@@ -31,8 +31,9 @@ _COMMIT_RETRIES = {"commit.retry.num-retries": "30", "commit.retry.max-wait-ms":
 _TARGETS_PER_GROUP = 8
 _MAX_COMMITS = 10
 _LARGEST_LONG = 2**63 - 1
-_SETTLED_FILES = 100
-"""The stream's appends merge manifests of fewer files every few seconds: rewriting them is a race that is lost."""
+_SETTLED_FILES = (100, 10, 0)
+"""The stream's appends merge manifests of up to ten files every ten commits, of up to a hundred every hundred, and drop those
+without a live file: rewriting these is a race that is lost. So the larger ones are tried first, and alone if there are some."""
 
 _ICEBERG = "org.apache.iceberg.exceptions."
 _LOST = tuple(f"{_ICEBERG}{name}" for name in ("CommitFailedException", "ValidationException", "CommitStateUnknownException"))
@@ -95,10 +96,12 @@ class IcebergActions:
         """Rewrite manifests as few; those that the stream's appends merge anyway are left to them."""
 
         def rewrite(actions: Any, loaded: Any) -> Done:
-            result = self._execute(actions.rewriteManifests(loaded).rewriteIf(_Settled()), table, {})
-            if not list(result.rewrittenManifests()):
-                result = self._execute(actions.rewriteManifests(loaded), table, {})
-            return Done(files_before=len(list(result.rewrittenManifests())), files_after=len(list(result.addedManifests())))
+            for least in _SETTLED_FILES:
+                result = self._execute(actions.rewriteManifests(loaded).rewriteIf(_Settled(least)), table, {})
+                rewritten = len(list(result.rewrittenManifests()))
+                if rewritten:
+                    return Done(files_before=rewritten, files_after=len(list(result.addedManifests())))
+            return Done()
 
         return self._run(table, rewrite)
 
@@ -240,10 +243,14 @@ class _Reporter:
 class _Settled:
     """Java's Predicate, implemented here: whether appends leave a manifest as it is."""
 
+    def __init__(self, least: int) -> None:
+        self._least = least
+
     def test(self, manifest: Any) -> bool:
         """Say it of one manifest."""
         live = int(manifest.addedFilesCount()) + int(manifest.existingFilesCount())
-        return live >= _SETTLED_FILES or int(manifest.deletedFilesCount()) > 0
+        # One with deleted entries is not merged by appends.
+        return live > 0 and (live >= self._least or int(manifest.deletedFilesCount()) > 0)
 
     class Java:
         """For Py4J."""

@@ -28,6 +28,7 @@ from lakebound.run_spec import Places
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.tables import open_table
+from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg_catalog import open_catalog
 from lakebound.tables.iceberg_health import read_facts
 from lakebound.tables.iceberg_metadata import local_path
@@ -181,20 +182,15 @@ def test_every_transforms_partition_is_found(transform: str, at: Places, act: Ac
     make_table(spec, at)
     app = lander(spec, at)
     for copy in range(2):
-        app.land(copy * 10, copy * 10 + 3, [file for start in range(3) for file in _same_partition(app, start, copy)])
+        folder = app.table.data_folder()
+        files = [write_data_files(rows(start, start + 1), folder, spec, f"c{copy}-{start}") for start in range(3)]
+        app.land(copy * 10, copy * 10 + 3, [file for (file,) in files])
     facts = read_facts(spec, at, 0)
     assert facts is not None
     partition = max(facts.partitions, key=lambda found: len(found.files))
     done = act("compact", spec, compaction(spec, partition=partition.values))
     assert isinstance(done, Done) and (done.files_before, done.files_after) == (len(partition.files), 1), (partition, done)
     assert live_files_of(spec, at) == facts.files - len(partition.files) + 1
-
-
-def _same_partition(app: Any, start: int, copy: int) -> Any:
-    from lakebound.tables.datafiles import write_data_files
-
-    batch = rows(start, start + 1)
-    return write_data_files(batch, app.table.data_folder(), app.table.spec, f"c{copy}-{start}")
 
 
 def test_files_are_sorted_where_the_spec_asks(at: Places, act: Act) -> None:
@@ -260,7 +256,7 @@ def test_manifests_are_rewritten_and_the_entry_carried(at: Places, act: Act) -> 
     before = content(spec, at)
     done = act("rewrite_manifests", spec)
     assert isinstance(done, Done), done
-    assert done.files_before > 5 and (done.files_after, done.commits) == (1, 1)
+    assert (done.files_before, done.files_after, done.commits) == (4, 1, 1), "the small ones are left to the stream"
     assert content(spec, at) == before
     assert newest_entry(spec, at).kind == "carry"
     assert act("rewrite_position_deletes", spec).is_nothing
