@@ -16,8 +16,6 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.class_archive import QUICK_START
-
 RUN_DEADLINE_SECONDS = 120
 
 
@@ -103,7 +101,6 @@ def _session(warehouse: str, jars: str, further: dict[str, str]) -> None:
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": QUICK_START,
         "spark.driver.memory": "1g",
         "spark.jars": ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar"))),
         "spark.sql.session.timeZone": "UTC",

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.class_archive import QUICK_START
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +13,6 @@ def session() -> Iterator[SparkSession]:
     """A small session, without Kafka and without table formats."""
     builder = SparkSession.builder.master("local[2]").appName("tests").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "1")
-    builder = builder.config("spark.driver.extraJavaOptions", QUICK_START)
     started = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
     yield started
     started.stop()

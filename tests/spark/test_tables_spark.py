@@ -15,7 +15,6 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.class_archive import QUICK_START
 from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, make_table, offsets, places, rows
 
 from lakebound.errors import TableRestoredError
@@ -39,7 +38,6 @@ def _session(folder: str, jars: str) -> None:
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": QUICK_START,
         "spark.jars": ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar"))),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
