@@ -34,6 +34,8 @@ class TablePast(_Frozen):
     Attributes:
         current: The current one; None for a table without a commit.
         was_current: Of each version that a rewind or rollback left, until when it was the current one (ms).
+        current_since: Iceberg: (since when, version) of what was current, oldest first, as far as that is logged. A rollback
+            makes another one current than the last commit.
         pins: Reader's name to the version on which it stands.
         checkpoints: Delta: versions that have a log checkpoint.
         problems: Why nothing may be taken away: a reader's checkpoint or an entry that cannot be read, and the like.
@@ -43,9 +45,18 @@ class TablePast(_Frozen):
     versions: tuple[Version, ...] = ()
     current: int | None = None
     was_current: dict[int, int] = {}
+    current_since: tuple[tuple[int, int], ...] = ()
     pins: dict[str, int] = {}
     checkpoints: tuple[int, ...] = ()
     problems: tuple[str, ...] = ()
+
+    def over_time(self) -> tuple[tuple[int, Version], ...]:
+        """Return since when each version was what the table was, oldest first: what ``Table.versions`` yields, and before it
+        what is no longer logged."""
+        known = {version.version: version for version in self.versions}
+        logged = [(at_ms, known[version]) for at_ms, version in self.current_since if version in known]
+        seen = {version.version for _, version in logged}
+        return (*((one.committed_at_ms, one) for one in self.versions if one.version not in seen), *logged)
 
 
 class PastRun(_Frozen):

@@ -44,6 +44,7 @@ def snapshots_of(body: Body, table: str) -> TablePast:
         versions=versions,
         current=current if current in known else None,
         was_current=_left([*_commits(snapshots), *_changes(body, known)]),
+        current_since=tuple((entry["timestamp-ms"], entry["snapshot-id"]) for entry in body.get("snapshot-log") or ()),
         problems=tuple(problems),
     )
 

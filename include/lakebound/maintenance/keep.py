@@ -21,6 +21,9 @@ CLEANS_LOG = "delta.enableExpiredLogCleanup"
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
 
+Timeline = Sequence[tuple[int, Version]]
+"""Since when each version was what the table was, oldest first."""
+
 
 def undo_until_ms(policy: HistorySpec, left_at_ms: int) -> int:
     """Return until when a version stays that a rewind left at a time: what a rewind promises, and what is kept here."""
@@ -55,11 +58,12 @@ def kept_snapshots(past: TablePast, policy: HistorySpec, properties: Mapping[str
         return frozenset(known)
     kept = {past.current, *_left_by_rewinds(past, policy, now_ms)}
     kept |= {version.version for version in past.versions if version.is_referenced}
-    kept |= _recent(past.versions, policy, now_ms)
-    kept |= _thinned(past.versions, policy, now_ms)
+    timeline = past.over_time()
+    kept |= _recent(timeline, policy, now_ms)
+    kept |= _thinned(timeline, policy, now_ms)
     kept |= _after_pins(past)
     kept |= _newest(past.versions, properties)
-    return _closed(past.versions, known, kept)
+    return _closed(past, known, kept)
 
 
 def clean_before(past: TablePast, policy: HistorySpec, properties: Mapping[str, str], now_ms: int) -> int | None:
@@ -75,7 +79,7 @@ def clean_before(past: TablePast, policy: HistorySpec, properties: Mapping[str, 
         return None
     promised_ms = max(_ms(policy.keep_all_seconds), explicit_ms(properties, LOG) or 0)
     needed = {past.current, counting[-1], *past.pins.values(), *_left_by_rewinds(past, policy, now_ms)}
-    needed |= _since(past.versions, now_ms - promised_ms)
+    needed |= _since(past.over_time(), now_ms - promised_ms)
     oldest = min(needed)
     entry = max((version for version in counting if version <= oldest), default=None)
     if entry is None:
@@ -106,34 +110,35 @@ def vacuum_retention_seconds(
 
 
 def _left_by_rewinds(past: TablePast, policy: HistorySpec, now_ms: int) -> set[int]:
-    """Return what rewinds and rollbacks left, as long as that can be undone, and the resets for which undoing looks."""
+    """Return what rewinds and rollbacks left, as long as that can be undone, and the commits after it, which show that.
+
+    Undoing looks for the reset; of a rollback nothing else tells once the log of what was current is cut short.
+    """
     known = {version.version for version in past.versions}
-    found = {
-        version
-        for version, until_ms in past.was_current.items()
-        if version in known and undo_until_ms(policy, until_ms) >= now_ms
-    }
+    held = {one for one, at_ms in past.was_current.items() if one in known and undo_until_ms(policy, at_ms) >= now_ms}
+    found = set(held)
     for before, version in pairwise(past.versions):
-        if version.kind == "reset" and undo_until_ms(policy, version.committed_at_ms) >= now_ms:
-            found |= {version.version, before.version}
+        is_reset = version.kind == "reset" and undo_until_ms(policy, version.committed_at_ms) >= now_ms
+        if is_reset or before.version in held:
+            found |= {before.version, version.version}
     return found
 
 
-def _recent(versions: Sequence[Version], policy: HistorySpec, now_ms: int) -> set[int]:
+def _recent(timeline: Timeline, policy: HistorySpec, now_ms: int) -> set[int]:
     """Return every version of the time in which all stay, and what the table was when each promised time began."""
     starts = (policy.keep_all_seconds, policy.keep_minutely_seconds, policy.keep_hourly_seconds)
-    found = _since(versions, now_ms - _ms(policy.keep_all_seconds))
-    return found | {version for start in starts for version in _at(versions, now_ms - _ms(start))}
+    found = _since(timeline, now_ms - _ms(policy.keep_all_seconds))
+    return found | {version for start in starts for version in _at(timeline, now_ms - _ms(start))}
 
 
-def _since(versions: Sequence[Version], moment_ms: int) -> set[int]:
+def _since(timeline: Timeline, moment_ms: int) -> set[int]:
     """Return the versions since a time, and what the table was at that time."""
-    return {version.version for version in versions if version.committed_at_ms >= moment_ms} | _at(versions, moment_ms)
+    return {one.version for at_ms, one in timeline if max(at_ms, one.committed_at_ms) >= moment_ms} | _at(timeline, moment_ms)
 
 
-def _at(versions: Sequence[Version], moment_ms: int) -> set[int]:
-    """Return what a rewind to a time goes back to: the last in the order of commits that is not younger."""
-    return {next((version.version for version in reversed(versions) if version.committed_at_ms <= moment_ms), -1)} - {-1}
+def _at(timeline: Timeline, moment_ms: int) -> set[int]:
+    """Return what a rewind to a time goes back to: the last that was current and is not younger."""
+    return {next((version.version for at_ms, version in reversed(timeline) if at_ms <= moment_ms), -1)} - {-1}
 
 
 def _after_pins(past: TablePast) -> set[int]:
@@ -149,7 +154,7 @@ def _newest(versions: Sequence[Version], properties: Mapping[str, str]) -> set[i
     return {version.version for version in versions[len(versions) - min(count, len(versions)) :]}
 
 
-def _thinned(versions: Sequence[Version], policy: HistorySpec, now_ms: int) -> set[int]:
+def _thinned(timeline: Timeline, policy: HistorySpec, now_ms: int) -> set[int]:
     """Return the last version of each minute, and beyond that of each hour.
 
     Also of what a rewind left: a later one goes back to what the table was at its time. Of a minute or an hour it is the last
@@ -157,8 +162,7 @@ def _thinned(versions: Sequence[Version], policy: HistorySpec, now_ms: int) -> s
     """
     minutely_ms, hourly_ms = now_ms - _ms(policy.keep_minutely_seconds), now_ms - _ms(policy.keep_hourly_seconds)
     last: dict[tuple[int, int], Version] = {}
-    for version in versions:
-        at_ms = version.committed_at_ms
+    for at_ms, version in timeline:
         if at_ms < min(minutely_ms, hourly_ms):
             continue
         span_ms = _MINUTE_MS if at_ms >= minutely_ms else _HOUR_MS
@@ -168,12 +172,16 @@ def _thinned(versions: Sequence[Version], policy: HistorySpec, now_ms: int) -> s
     return {version.version for version in last.values()}
 
 
-def _closed(versions: Sequence[Version], known: Mapping[int, Version], kept: Collection[int]) -> frozenset[int]:
-    """Return the kept versions with what they need: the way to their entry, and before a reset what it left.
+def _closed(past: TablePast, known: Mapping[int, Version], kept: Collection[int]) -> frozenset[int]:
+    """Return the kept versions with what they need: the way to their entry, and of rewinds what makes undoing right.
 
-    Undoing takes the version before the newest reset for the one to bring back: it must be that one, or the reset be gone, too.
+    Undoing takes the newest reset for the last rewind, and the version before it for what that left: they must be these, or
+    no reset be there at all.
     """
-    before = {version.version: earlier.version for earlier, version in pairwise(versions)}
+    before = {version.version: {earlier.version} for earlier, version in pairwise(past.versions)}
+    for (_, earlier), (_, version) in pairwise(past.over_time()):
+        before.setdefault(version.version, set()).add(earlier.version)
+    newest_reset = next((version.version for version in reversed(past.versions) if version.kind == "reset"), None)
     found: set[int] = set()
     todo = list(kept)
     while todo:
@@ -183,8 +191,8 @@ def _closed(versions: Sequence[Version], known: Mapping[int, Version], kept: Col
         found.add(version.version)
         if not _counts(version) and version.parent is not None and version.parent in known:
             todo.append(version.parent)
-        if version.kind == "reset" and version.version in before:
-            todo.append(before[version.version])
+        if version.kind == "reset":
+            todo += [*before.get(version.version, ()), *([newest_reset] if newest_reset is not None else [])]
     return frozenset(found)
 
 
