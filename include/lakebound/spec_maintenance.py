@@ -82,6 +82,11 @@ class ReaderSpec(_Frozen):
     table: str = Field(description="The table's name, or format:name.")
     checkpoint: Path | None = None
     version: int | None = Field(default=None, ge=0, description="Delta version or Iceberg snapshot id.")
+    available_now: bool = Field(
+        default=False,
+        description="It runs with Trigger.AvailableNow. Of Iceberg it then needs all since its very first snapshot "
+        "(apache/iceberg#18000), and nothing since that is expired.",
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> ReaderSpec:

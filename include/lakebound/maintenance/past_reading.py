@@ -197,4 +197,4 @@ def _with_pins(past: TablePast, positions: Mapping[str, tuple[int, ...]], proble
 def _delta_id(spec: TableSpec, places: Places) -> str:
     from deltalake import DeltaTable
 
-    return str(DeltaTable(str(places.delta_path(spec)), without_files=True).metadata().id)
+    return str(DeltaTable(str(places.delta_path(spec))).metadata().id)

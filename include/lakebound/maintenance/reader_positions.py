@@ -49,12 +49,17 @@ def delta_position(reader: ReaderSpec, table_id: str) -> int:
 def iceberg_positions(reader: ReaderSpec) -> tuple[int, ...]:
     """Return the snapshots that a reader has read last, or is in the middle of: one for each Iceberg table of its query.
 
+    Of one that runs with Trigger.AvailableNow they are the snapshots at which it once began: each start looks for these.
+
     Raises:
         ReaderUnreadableError: It cannot be learned.
     """
     if reader.version is not None or reader.checkpoint is None:
         return (int(reader.version or 0),)
-    found = tuple(int(source[_ICEBERG]) for source in _sources(reader, reader.checkpoint) if _ICEBERG in source)
+    sources = _sources(reader, reader.checkpoint)
+    if reader.available_now:
+        sources = _beginnings(reader, reader.checkpoint)
+    found = tuple(int(source[_ICEBERG]) for source in sources if _ICEBERG in source)
     if not found:
         raise ReaderUnreadableError(reader.name, reader.checkpoint, "its query reads no Iceberg table")
     return found
@@ -65,6 +70,17 @@ def _sources(reader: ReaderSpec, checkpoint: Path) -> Iterator[dict[str, Any]]:
     content = _newest_finished(reader, checkpoint)
     for line in content:
         source = json.loads(line) if line is not None else None
+        if isinstance(source, dict):
+            yield source
+
+
+def _beginnings(reader: ReaderSpec, checkpoint: Path) -> Iterator[dict[str, Any]]:
+    """Yield the offset at which each Iceberg source once began, as Iceberg itself keeps it."""
+    for path in sorted((checkpoint / "sources").glob("*/offsets/0")):
+        try:
+            source = json.loads(path.read_text())
+        except (OSError, ValueError) as exc:
+            raise ReaderUnreadableError(reader.name, checkpoint, f"{path} cannot be read: {exc}") from exc
         if isinstance(source, dict):
             yield source
 

@@ -1,0 +1,149 @@
+"""Where real Spark streams that read our tables stand, from their checkpoints; and that they can read on after maintenance."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from tests.local_tables import Lander, lander, make_table, places
+from tests.spark.test_tables_spark import _session, source_of
+
+from lakebound.maintenance.delta_engine import DeltaEngine
+from lakebound.maintenance.iceberg_expiry import expire
+from lakebound.maintenance.keep import clean_before, expirable
+from lakebound.maintenance.past_reading import read_past
+from lakebound.maintenance.steps import CleanLog, ExpireSnapshots
+from lakebound.run_spec import Places
+from lakebound.spec import TableSpec
+from lakebound.spec_maintenance import HistorySpec, ReaderSpec
+
+pytestmark = pytest.mark.spark
+
+Read = Callable[[TableSpec, ReaderSpec], int]
+DEADLINE_SECONDS = 500
+SHORT = HistorySpec(keep_all_seconds=60, keep_minutely_seconds=0, keep_hourly_seconds=0, undo_seconds=0)
+LATER_MS = 10**13
+
+
+def _read_on(source: str, kind: str, checkpoint: str, available_now: bool) -> int:
+    """Read what a stream has not read yet, and return how many rows it was."""
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    stream = spark.readStream.format(kind).option("maxFilesPerTrigger", 2)
+    if kind == "iceberg":
+        stream = stream.option("streaming-max-files-per-micro-batch", 2).option("streaming-skip-overwrite-snapshots", "true")
+    counted: list[int] = []
+
+    def count(frame: Any, batch: int) -> None:
+        counted.append(frame.count())
+
+    writer = stream.load(source).writeStream.foreachBatch(count).option("checkpointLocation", checkpoint)
+    try:
+        if available_now:
+            writer.trigger(availableNow=True).start().awaitTermination()
+        else:
+            query = writer.start()
+            query.processAllAvailable()
+            query.stop()
+    except PySparkException as exc:  # it cannot be pickled
+        raise RuntimeError(str(exc)) from None
+    return sum(counted)
+
+
+@pytest.fixture(scope="module")
+def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    return places(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture(scope="module")
+def read_on(at: Places, jars: Path) -> Iterator[Read]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=_session, initargs=(str(at.home), str(jars / "spark"))) as workers:
+
+        def read(spec: TableSpec, reader: ReaderSpec) -> int:
+            source = str(at.delta_path(spec)) if spec.format == "delta" else source_of(spec, at)
+            asked = workers.submit(_read_on, source, spec.format, str(reader.checkpoint), reader.available_now)
+            return asked.result(timeout=DEADLINE_SECONDS)
+
+        yield read
+
+
+def remove_all_that_may_go(spec: TableSpec, at: Places, reader: ReaderSpec) -> int:
+    """Do to the table's past what maintenance would do much later, and return how many versions went."""
+    past = read_past(spec, at, [reader])
+    assert past is not None and past.problems == ()
+    if spec.format == "iceberg":
+        ids = expirable(past, SHORT, {}, LATER_MS)
+        if ids:
+            expire(spec, ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids), at)
+        return len(ids)
+    before = clean_before(past, SHORT, {}, LATER_MS)
+    if before is None:
+        return 0
+    DeltaEngine(at).clean_log(spec, CleanLog(table=spec.id, reason="a test", before_version=before))
+    return before - past.versions[0].version
+
+
+def landed(spec: TableSpec, at: Places, count: int) -> Lander:
+    make_table(spec, at)
+    app = lander(spec, at)
+    more(app, 0, count)
+    return app
+
+
+def more(app: Lander, start: int, end: int) -> None:
+    for offset in range(start, end):
+        app.land(offset, offset + 1)
+        app.table.keep_cheap()
+
+
+@pytest.mark.parametrize(("kind", "available_now"), [("delta", False), ("delta", True), ("iceberg", False)])
+def test_a_reader_reads_on_after_all_that_it_has_read_is_gone(
+    kind: str, available_now: bool, at: Places, read_on: Read
+) -> None:
+    properties = {"delta.checkpointInterval": "5"} if kind == "delta" else {}
+    spec = TableSpec(format=kind, name=f"shop.read_{available_now}".lower(), properties=properties)
+    checkpoint = at.home / f"reader-{kind}-{available_now}"
+    reader = ReaderSpec(name="dashboard", table=spec.id, checkpoint=checkpoint, available_now=available_now)
+    app = landed(spec, at, 12)
+    unread = read_past(spec, at, [reader])
+    assert unread is not None and "dashboard" in unread.problems[0], "no checkpoint yet: nothing may go"
+    assert read_on(spec, reader) == 12
+    stands = read_past(spec, at, [reader])
+    assert stands is not None and stands.problems == () and stands.current is not None
+    ids = [version.version for version in stands.versions]
+    assert stands.pins["dashboard"] in (ids[-1], ids[-1] + 1)
+    more(app, 12, 30)
+    assert remove_all_that_may_go(spec, at, reader) >= 9
+    assert remove_all_that_may_go(spec, at, reader) == 0, "the rest is what it has still to read"
+    assert read_on(spec, reader) == 18
+    more(app, 30, 33)
+    remove_all_that_may_go(spec, at, reader)
+    assert read_on(spec, reader) == 3
+    past = read_past(spec, at, [reader])
+    assert past is not None and len(past.versions) <= 14
+
+
+def test_of_iceberg_a_reader_that_comes_and_goes_needs_all_since_it_began(at: Places, read_on: Read) -> None:
+    """The peer's behaviour (apache/iceberg#18000): why a reader may be registered as one with Trigger.AvailableNow."""
+    spec = TableSpec(format="iceberg", name="shop.comes_and_goes")
+    comes = ReaderSpec(name="nightly", table=spec.id, checkpoint=at.home / "reader-nightly", available_now=True)
+    app = landed(spec, at, 6)
+    assert read_on(spec, comes) == 6
+    more(app, 6, 12)
+    assert remove_all_that_may_go(spec, at, comes) == 0
+    assert read_on(spec, comes) == 6
+    stays = comes.model_copy(update={"available_now": False})
+    more(app, 12, 14)
+    assert remove_all_that_may_go(spec, at, stays) > 6
+    with pytest.raises(RuntimeError, match="snapshot was expired or removed"):
+        read_on(spec, comes)
+    lost = read_past(spec, at, [comes])
+    assert lost is not None and "cannot read on" in lost.problems[0]
+    assert read_on(spec, stays) == 2
