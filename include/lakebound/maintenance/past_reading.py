@@ -13,6 +13,7 @@ from lakebound.maintenance.steps import Compact, ExpireSnapshots, RemoveOrphans,
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.spec_maintenance import ReaderSpec
+from lakebound.table_size import may_exist
 
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 """Of the record of runs: half of it stays when it is full, weeks at a run each half hour."""
@@ -37,6 +38,8 @@ def read_past(spec: TableSpec, places: Places, readers: Iterable[ReaderSpec]) ->
     Raises:
         FileNotFoundError: Commits removed the metadata under this, again and again.
     """
+    if not may_exist(spec, places):
+        return None
     own = [reader for reader in readers if reader.table in (spec.id, spec.name)]
     return _read_delta(spec, places, own) if spec.format == "delta" else _read_iceberg(spec, places, own)
 

@@ -13,7 +13,6 @@ from lakebound.maintenance.reading import read_table_facts
 from lakebound.maintenance.steps import MaintenancePlan, RunReport
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.table_size import may_exist
 
 
 def plan_now(spec: PipelineSpec, places: Places, *, table: str | None = None, now_ms: int | None = None) -> MaintenancePlan:
@@ -35,8 +34,6 @@ def plan_now(spec: PipelineSpec, places: Places, *, table: str | None = None, no
 
 def _situation(table: TableSpec, spec: PipelineSpec, places: Places, runs: list[RunReport], now_ms: int) -> TableSituation:
     earlier: PastRun = past_run(table.id, runs)
-    if not may_exist(table, places):
-        return TableSituation(table.id, None, None, earlier)
     try:
         # The past first: what is committed in between is only younger.
         past = read_past(table, places, spec.maintenance.readers)
