@@ -86,7 +86,10 @@ def pipeline(keep_all_seconds: float) -> PipelineSpec:
             "value": {"format": "bytes"},
             "freshness": "500ms",
             "tables": [{"format": "delta", "name": "bench.events"}, {"format": "iceberg", "name": "bench.events"}],
-            "maintenance": {"cooldown_seconds": 0, "history": {"keep_all_seconds": keep_all_seconds}},
+            "maintenance": {
+                "cooldown_seconds": 0,
+                "history": {"keep_delta_seconds": keep_all_seconds, "keep_all_seconds": keep_all_seconds},
+            },
         }
     )
 

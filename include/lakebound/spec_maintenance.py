@@ -46,11 +46,13 @@ class CompactionSpec(_Frozen):
 class HistorySpec(_Frozen):
     """How much of a table's past is kept: so far back can be rewound and read as of a time.
 
-    Delta keeps each version for ``keep_all_seconds``, as its log cannot have gaps. Iceberg keeps each snapshot for as long, and
-    beyond it the last one of each minute, then of each hour, so that metadata stays small.
+    Delta keeps every version for ``keep_delta_seconds``, as its log cannot have gaps. Iceberg keeps every snapshot for
+    ``keep_all_seconds`` only, as each commit writes the list of them anew, and beyond it the last one of each minute, then of
+    each hour.
     """
 
-    keep_all_seconds: float = Field(default=2 * HOUR_SECONDS, ge=60, description="Every commit.")
+    keep_delta_seconds: float = Field(default=6 * HOUR_SECONDS, ge=60, description="Delta: every version.")
+    keep_all_seconds: float = Field(default=900.0, ge=60, description="Iceberg: every snapshot.")
     keep_minutely_seconds: float = Field(
         default=6 * HOUR_SECONDS, ge=0, description="Iceberg: the last snapshot of each minute."
     )

@@ -16,7 +16,7 @@ from lakebound.tables.delta_durations import parse_ms
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 POLICY = MaintenanceSpec(
-    history=HistorySpec(keep_all_seconds=20 * MINUTE, undo_seconds=3 * HOUR, removed_files_seconds=HOUR),
+    history=HistorySpec(keep_delta_seconds=20 * MINUTE, undo_seconds=3 * HOUR, removed_files_seconds=HOUR),
 )
 
 
@@ -55,7 +55,7 @@ def check(history: DeltaHistory, keep_seconds: float, gone_files: set[str]) -> N
 def test_what_is_promised_stays_readable(retention: str | None) -> None:
     """Thousands of commits in random histories, with a run every now and then."""
     properties = {"delta.logRetentionDuration": retention} if retention else {}
-    keep_seconds = max(POLICY.history.keep_all_seconds, (parse_ms(retention) or 0) / 1000 if retention else 0)
+    keep_seconds = max(POLICY.history.keep_delta_seconds, (parse_ms(retention) or 0) / 1000 if retention else 0)
     gone: list[int] = []
 
     @settings(max_examples=25, deadline=None)
@@ -66,7 +66,7 @@ def test_what_is_promised_stays_readable(retention: str | None) -> None:
         history.commit("genesis")
         for _ in range(chance.randint(20, 250)):
             # Nobody goes back to what is promised no longer: its files may be gone.
-            live_one(history, chance, sorted(promised(history, POLICY.history.keep_all_seconds)))
+            live_one(history, chance, sorted(promised(history, POLICY.history.keep_delta_seconds)))
             if chance.random() < 0.2:
                 past = history.past()
                 seconds = vacuum_retention_seconds(past, POLICY, properties, history.now_ms, is_full=False)
@@ -134,7 +134,7 @@ def test_a_reader_and_a_problem_stop_the_cleaning() -> None:
     ("policy", "properties", "is_full", "hours"),
     [
         ({"removed_files_seconds": 5 * HOUR}, {}, False, 5),
-        ({"keep_all_seconds": 7 * HOUR}, {}, False, 7),
+        ({"keep_delta_seconds": 7 * HOUR}, {}, False, 7),
         ({"undo_seconds": 9 * HOUR}, {}, False, 9),
         ({}, {"delta.deletedFileRetentionDuration": "interval 4 days"}, False, 96),
         ({}, {"delta.deletedFileRetentionDuration": "interval 1 hour"}, False, 3),

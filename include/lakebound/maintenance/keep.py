@@ -77,7 +77,7 @@ def clean_before(past: TablePast, policy: HistorySpec, properties: Mapping[str, 
     counting = [version.version for version in past.versions if _counts(version)]
     if not counting:
         return None
-    promised_ms = max(_ms(policy.keep_all_seconds), explicit_ms(properties, LOG) or 0)
+    promised_ms = max(_ms(policy.keep_delta_seconds), explicit_ms(properties, LOG) or 0)
     needed = {past.current, counting[-1], *past.pins.values(), *_left_by_rewinds(past, policy, now_ms)}
     needed |= _since(past.over_time(), now_ms - promised_ms)
     oldest = min(needed)
@@ -98,7 +98,7 @@ def vacuum_retention_seconds(
     also deletes files that no commit ever named, and so waits as long as the look for orphans does.
     """
     history = policy.history
-    seconds = [history.removed_files_seconds, history.keep_all_seconds, history.undo_seconds]
+    seconds = [history.removed_files_seconds, history.keep_delta_seconds, history.undo_seconds]
     seconds.append((explicit_ms(properties, DELETED_FILES) or 0) / 1000)
     if is_full:
         seconds.append(policy.orphans.min_age_seconds)

@@ -48,13 +48,13 @@ def _delta(properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator[s
     yield from _short(
         properties,
         LOG,
-        max(history.keep_all_seconds, history.undo_seconds),
+        max(history.keep_delta_seconds, history.undo_seconds),
         "a write by Spark then cleans the log of versions that maintenance.history promises: raise it, or unset it",
     )
     yield from _short(
         properties,
         DELETED_FILES,
-        max(history.removed_files_seconds, history.keep_all_seconds, history.undo_seconds),
+        max(history.removed_files_seconds, history.keep_delta_seconds, history.undo_seconds),
         "anybody's VACUUM then takes files that maintenance.history promises to keep: raise it, or unset it",
     )
     for name in _AUTO:
