@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-
-_PROVIDERS_DEFAULT_MASTER = "yarn"
+from airflow.sdk.exceptions import AirflowNotFoundException
 
 
 class NiceSparkSubmitHook(SparkSubmitHook):
@@ -38,7 +37,9 @@ class NiceSparkSubmitHook(SparkSubmitHook):
 
     def _resolve_connection(self) -> dict[str, Any]:
         resolved = super()._resolve_connection()
-        if resolved["master"] == _PROVIDERS_DEFAULT_MASTER:
+        try:
+            self.get_connection(self._conn_id)
+        except AirflowNotFoundException:
             resolved["master"] = self._default_master
         return resolved
 

@@ -75,6 +75,13 @@ def test_it_is_submitted_behind_everything_else_with_nothing_of_airflows_environ
     assert "canary" not in (tmp_path / "environment").read_text()
 
 
+def test_a_connection_says_where_it_runs(ends: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LAKEBOUND_MAINTENANCE", '{"conn_type": "spark", "host": "yarn"}')
+    submitted = ends(0, "done")
+    operator().execute(context())
+    assert submitted[submitted.index("--master") + 1] == "yarn"
+
+
 def test_what_was_done_is_its_xcom_and_its_event(ends: Callable[..., list[str]]) -> None:
     ends(0, "done")
     given = context()
