@@ -202,3 +202,11 @@ def test_delete_files_make_an_iceberg_partition_due_once_a_day() -> None:
 
 def test_delta_files_with_deletion_vectors_are_left_to_spark() -> None:
     assert "deletion vectors, which only Spark knows" in str(look(small(50), deletes=1))
+
+
+@pytest.mark.parametrize("properties", [{"delta.enableDeletionVectors": "true"}, {"delta.columnMapping.mode": "name"}])
+def test_delta_tables_that_only_spark_understands_are_left(properties: dict[str, str]) -> None:
+    for table, is_left in ((DELTA, True), (ICEBERG, False)):
+        present = facts(table, {"": small(50)}).model_copy(update={"properties": properties})
+        found, left = candidates(present, PastRun(table=table), POLICY, NOW_MS)
+        assert (not found and "switched on" in left[0]) is is_left

@@ -126,6 +126,15 @@ def test_a_problem_of_the_past_stops_what_takes_away_and_is_said() -> None:
         assert found.left == (f"{table}: nothing is removed from its past: {torn}",)
 
 
+def test_a_reader_that_stands_still_is_said() -> None:
+    for table in (DELTA, ICEBERG):
+        reads = past(table, 5000).model_copy(update={"pins": {"dashboard": 4000, "nightly": 4990}})
+        found = planned(situation(table, 1), reads)
+        assert found.left == (
+            f"{table}: reader 'dashboard' stands on a version of 16.6 hours ago: all since stays until it goes on",
+        )
+
+
 @pytest.mark.parametrize(
     ("runs", "tombstones", "files_small", "mode"),
     [

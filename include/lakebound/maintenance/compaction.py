@@ -55,6 +55,8 @@ def candidates(
 
     Partitions with few small files are not even mentioned.
     """
+    if _is_delta(facts.table) and _is_spark_only(facts):
+        return (), (f"{facts.table}: not compacted, as deletion vectors or column mapping are switched on",)
     found: list[Candidate] = []
     left: dict[str, list[str]] = {}
     for partition in facts.partitions:
@@ -200,6 +202,12 @@ def _newest_age_seconds(partition: PartitionFacts, now_ms: int) -> float:
 def _rested_seconds(partition: PartitionFacts, runs: PastRun, now_ms: int) -> float | None:
     last = runs.compacted_at_ms.get(partition.name)
     return None if last is None else (now_ms - last) / 1000
+
+
+def _is_spark_only(facts: TableFacts) -> bool:
+    """Whether a Delta table's properties let its files hold other rows, or columns, than the table."""
+    vectors = facts.properties.get("delta.enableDeletionVectors", "false").strip().lower()
+    return vectors == "true" or facts.properties.get("delta.columnMapping.mode", "none").strip().lower() != "none"
 
 
 def _is_delta(table: str) -> bool:

@@ -100,6 +100,7 @@ def _finish(one: TableSituation, compactions: Sequence[Compact], policy: Mainten
     steps = [*compactions, *(_delta if _is_delta(facts) else _iceberg)(facts, past, one.runs, policy, now_ms, compactions)]
     steps += _orphans(facts, past, one.runs, policy, now_ms)
     left = [f"{one.table}: nothing is removed from its past: {problem}" for problem in past.problems]
+    left += _slow_readers(past, policy, now_ms)
     if not facts.rows and not compactions:
         left.append(f"{one.table}: it holds no rows, so there are no files to rewrite")
     return TablePlan(tuple(steps), tuple(left), property_warnings(one.table, facts.properties, policy))
@@ -181,6 +182,15 @@ def _orphans(facts: TableFacts, past: TablePast, runs: PastRun, policy: Maintena
         older_than_ms=now_ms - round(orphans.min_age_seconds * 1000),
         delete_quarantined_before_ms=now_ms - round(orphans.keep_quarantined_seconds * 1000),
     )
+
+
+def _slow_readers(past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iterator[str]:
+    """Yield the readers for whose sake more stays than the policy asks for."""
+    since_ms = {version.version: version.committed_at_ms for version in past.versions}
+    for name, pin in sorted(past.pins.items()):
+        behind = _age(since_ms.get(pin, now_ms), now_ms)
+        if behind > policy.history.keep_all_seconds:
+            yield f"{past.table}: reader {name!r} stands on a version of {_ago(behind)} ago: all since stays until it goes on"
 
 
 def _is_delta(facts: TableFacts) -> bool:
