@@ -160,6 +160,7 @@ def test_a_run_takes_no_more_than_its_budget_from_many_partitions() -> None:
     steps, left = take(ranked((DELTA, parts)), 20 * MIB)
     assert 15 * MIB < sum(step.cost_bytes for step in steps) <= 20 * MIB
     assert len({step.partition["day"] for step in steps}) + len(left) >= 28
+    assert len(take(ranked((DELTA, parts)), MIB)[1]) == 21, "a long list is cut short"
 
 
 # Order of rows, and deletes

@@ -18,6 +18,7 @@ _ORDER_WITHIN_SECONDS = 2 * DAY_SECONDS
 
 _DELETES_EVERY_SECONDS = DAY_SECONDS
 _MOST_DOUBLINGS = 6
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,12 @@ class Candidate:
 
     Attributes:
         step: What would be done.
+        why: What makes it due.
         is_closed: It got no file for a while.
     """
 
     step: Compact
+    why: str
     is_closed: bool
     partition: PartitionFacts
     policy: MaintenanceSpec
@@ -45,7 +48,7 @@ class Candidate:
             return self.step
         if self.step.with_deletes or (_is_delta(self.step.table) and self.step.order_by):
             return None
-        return _rewrite(self.step.table, self.partition, self.policy, self.step.reason, max_bytes)
+        return _rewrite(self.step.table, self.partition, self.policy, self.why, max_bytes)
 
 
 def candidates(
@@ -86,6 +89,9 @@ def take(found: Iterable[Candidate], budget_bytes: int) -> tuple[tuple[Compact, 
             left.append(_beyond(candidate.step, budget_bytes, done_bytes=step.cost_bytes))
         steps.append(step)
         free = max(0, free - step.cost_bytes)
+    more = len(left) - _MOST_NAMED
+    if more > 0:
+        left[_MOST_NAMED:] = [f"{count_words(more, 'more partition')} beyond this run's budget"]
     return tuple(steps), tuple(left)
 
 
@@ -95,51 +101,47 @@ def _due(table: str, partition: PartitionFacts, runs: PastRun, policy: Maintenan
     is_closed = _newest_age_seconds(partition, now_ms) >= spec.hot_seconds
     if _is_delta(table) and partition.delete_files:
         return "deletion vectors, which only Spark knows: run its REORG or OPTIMIZE while the pipeline is stopped"
+    why = ""
     step = _ordering(table, partition, runs, policy, now_ms) or _undeleting(table, partition, runs, policy, now_ms)
     if step is None:
-        reason = _trigger(partition, policy, now_ms, is_closed=is_closed)
-        if not reason.startswith(_DUE):
-            return reason
-        step = _rewrite(table, partition, policy, reason.removeprefix(_DUE), None)
+        is_due, why = _trigger(partition, policy, now_ms, is_closed=is_closed)
+        if not is_due:
+            return why
+        step = _rewrite(table, partition, policy, why, None)
         if step is None:
             return f"small files, but no rewrite of them removes {spec.min_files_removed} and is worth its bytes"
     rested = _rested_seconds(partition, runs, now_ms)
     pause = policy.cooldown_seconds * 2 ** min(runs.fruitless.get(partition.name, 0), _MOST_DOUBLINGS)
     if rested is not None and rested < pause:
         return f"rewritten less than {pause:,.0f} s ago"
-    return Candidate(step, is_closed, partition, policy)
+    return Candidate(step, why, is_closed, partition, policy)
 
 
-_DUE = "due: "
-
-
-def _trigger(partition: PartitionFacts, policy: MaintenanceSpec, now_ms: int, *, is_closed: bool) -> str:
-    """Return ``due: `` and the numbers that make it so; or why it is left, empty where it has few small files."""
+def _trigger(partition: PartitionFacts, policy: MaintenanceSpec, now_ms: int, *, is_closed: bool) -> tuple[bool, str]:
+    """Return whether the partition's small files make it due, and the numbers; or why it is left, empty where they are few."""
     spec = policy.compaction
     small = [file for file in partition.files if file.size_bytes < small_below(spec)]
     count = count_words(len(small), "small file")
     if not is_closed:
         if len(small) >= spec.hot_min_small_files:
-            return f"{_DUE}{count}, {spec.hot_min_small_files:,} make it due while files still come"
-        return "hot, files still come" if len(small) >= spec.min_small_files else ""
+            return True, f"{count}, {spec.hot_min_small_files:,} make it due while files still come"
+        return False, "hot, files still come" if len(small) >= spec.min_small_files else ""
     if len(small) >= spec.min_small_files:
-        return f"{_DUE}{count}, {spec.min_small_files:,} make it due"
+        return True, f"{count}, {spec.min_small_files:,} make it due"
     age = max((now_ms - file.added_at_ms for file in small), default=0) / 1000
     if len(small) >= spec.min_aged_small_files and age >= spec.max_age_seconds:
-        return f"{_DUE}{count}, the oldest {age / 3600:,.1f} h old"
-    return ""
+        return True, f"{count}, the oldest {age / 3600:,.1f} h old"
+    return False, ""
 
 
-def _rewrite(
-    table: str, partition: PartitionFacts, policy: MaintenanceSpec, reason: str, max_bytes: int | None
-) -> Compact | None:
+def _rewrite(table: str, partition: PartitionFacts, policy: MaintenanceSpec, why: str, max_bytes: int | None) -> Compact | None:
     spec, is_delta = policy.compaction, _is_delta(table)
     found = pack(partition.files, spec, is_delta=is_delta, max_bytes=max_bytes)
     if found is None:
         return None
     return Compact(
         table=table,
-        reason=f"{reason.split(';')[0]}; {_what(found)}",
+        reason=f"{why}; {_what(found)}",
         cost_bytes=found.cost_bytes,
         files_removed=found.files_removed,
         partition=partition.values,
