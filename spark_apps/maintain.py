@@ -13,7 +13,7 @@ import sys
 
 from lakebound.errors import LakeboundError
 from lakebound.maintenance.run import MaintenanceRunsError
-from lakebound.maintenance.submission import PROGRESS, MaintenanceOrders
+from lakebound.maintenance.submission import ANOTHER_RUN, PROGRESS, MaintenanceOrders
 from lakebound_spark.maintain import Maintenance
 
 
@@ -32,7 +32,7 @@ def main() -> int:
         report = maintenance.run()
     except LakeboundError as exc:
         logging.error("%s%s", PROGRESS, exc)
-        return 3 if isinstance(exc, MaintenanceRunsError) else 1
+        return ANOTHER_RUN if isinstance(exc, MaintenanceRunsError) else 1
     print(report.model_dump_json(), flush=True)
     return 1 if any(step.outcome == "failed" for step in report.steps) else 0
 

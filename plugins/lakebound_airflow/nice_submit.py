@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowNotFoundException
+
+from lakebound.maintenance.submission import behind_everything
 
 
 class NiceSparkSubmitHook(SparkSubmitHook):
@@ -45,6 +46,4 @@ class NiceSparkSubmitHook(SparkSubmitHook):
 
     def _get_spark_binary_path(self) -> list[str]:
         beside = Path(sys.executable).parent / "spark-submit"
-        command = [str(beside) if beside.exists() else self._connection["spark_binary"]]
-        nice = shutil.which("nice")
-        return [nice, "-n", "19", *command] if nice else command
+        return behind_everything([str(beside) if beside.exists() else self._connection["spark_binary"]])

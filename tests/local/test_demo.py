@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from tests.local_tables import TOPIC, Lander, lander, make_table, places
+from tests.local_tables import TOPIC, Lander, lander, make_table
 
 from lakebound.demo import Judgement, judge, last_line
 from lakebound.freshness import Freshness
@@ -48,11 +48,6 @@ def down(*_, **__):
 demo.stack.up, demo.stack.down = up, down
 demo.run_demo(load_settings())
 """
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
 
 
 @pytest.fixture

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from tests.local_tables import FIRST_DAY_US, lander, make_table, places
+from tests.local_tables import FIRST_DAY_US, lander, make_table
 
 from lakebound.embedded.processes import wait_until
 from lakebound.freshness import Freshness, FreshnessObserver, changes_seen
@@ -23,11 +22,6 @@ PARTITIONED = [
     TableSpec(format="delta", name="shop.by_city", partition_by=("city",)),
     TableSpec(format="iceberg", name="shop.by_day", partition_by=("day(at)",)),
 ]
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Places:
-    return places(tmp_path)
 
 
 def seen(observer: FreshnessObserver, spec: TableSpec, condition: Callable[[Freshness], bool]) -> Freshness:

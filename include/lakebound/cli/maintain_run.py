@@ -28,7 +28,7 @@ def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> in
 
     Ctrl-C ends it after the step in hand, a second one at once: whatever was committed stays, and another run does the rest.
     """
-    from lakebound.maintenance.past_reading import read_runs
+    from lakebound.maintenance.past_reading import read_run
     from lakebound.maintenance.submission import maintenance_orders
     from lakebound.submission import app_id_for
 
@@ -37,7 +37,7 @@ def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> in
     process, submission = _start(orders, settings)
     say(f"maintain: {run_id}; its log: {submission.log}; Ctrl-C ends it after the step in hand")
     code = _follow(process, submission)
-    report = next((run for run in reversed(read_runs(orders.control)) if run.run_id == run_id), None)
+    report = read_run(orders.control, run_id)
     if report is None:
         say(f"maintain: {run_id} ended without a report (exit code {code}); its log: {submission.log}; run it again")
         return code or 1

@@ -49,6 +49,11 @@ def read_runs(control: ControlFolder) -> list[RunReport]:
     return [report for report in map(_report, _lines(control)) if report is not None]
 
 
+def read_run(control: ControlFolder, run_id: str) -> RunReport | None:
+    """Return the report of one run; None where it left none."""
+    return next((run for run in reversed(read_runs(control)) if run.run_id == run_id), None)
+
+
 def record_run(control: ControlFolder, report: RunReport, *, max_bytes: int = MAX_RECORD_BYTES) -> None:
     """Add a report to the record. Two writers at once lose nothing.
 

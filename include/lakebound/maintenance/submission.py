@@ -23,6 +23,9 @@ DRIVER_MEMORY = "1g"
 PROGRESS = "maintain: "
 """Starts a line of the log that a person who waits wants to see."""
 
+ANOTHER_RUN = 3
+"""Exit code of a run that ended at once, because another one of the pipeline is under way."""
+
 _CATALOG = "spark.sql.catalog.ice"
 _SQLITE = "sqlite:///"
 
@@ -106,5 +109,10 @@ def maintenance_command(orders: MaintenanceOrders, settings: Settings) -> list[s
     for key, value in sorted(maintenance_conf(orders, settings).items()):
         command += ["--conf", f"{key}={value}"]
     command += [str(settings.apps / APPLICATION), *maintenance_arguments(orders)]
+    return behind_everything(command)
+
+
+def behind_everything(command: list[str]) -> list[str]:
+    """Return the command with the lowest priority, where there is ``nice``."""
     nice = shutil.which("nice")
     return [nice, "-n", "19", *command] if nice else command

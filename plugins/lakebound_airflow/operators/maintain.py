@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from lakebound.maintenance.submission import MaintenanceOrders
 
 MAINTENANCE_CONN_ID = "lakebound_maintenance"
-_ANOTHER_RUN = 3
 
 Context = Mapping[str, Any]
 
@@ -91,7 +90,6 @@ class MaintainOperator(SparkSubmitOperator):
         super().__init__(conn_id=MAINTENANCE_CONN_ID, **kwargs)
         self.pipeline = pipeline
         self.durable = False
-        self._orders: MaintenanceOrders | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         """Run it.
@@ -100,32 +98,27 @@ class MaintainOperator(SparkSubmitOperator):
             AirflowSkipException: Another maintenance run of the pipeline is under way.
             StepsFailedError: Steps failed; those that were only slower than the stream are no failure.
         """
-        from lakebound.maintenance.past_reading import read_runs
-        from lakebound.maintenance.submission import maintenance_orders
+        from lakebound.maintenance.past_reading import read_run
+        from lakebound.maintenance.submission import ANOTHER_RUN, APPLICATION, maintenance_orders
 
         settings = load_settings()
+        control = control_of(self.pipeline, settings)
         spec = spec_of(self.pipeline, settings)
         run_id = f"maintain-{self.pipeline}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{context['ti'].try_number}"
-        self._orders = maintenance_orders(spec, settings, run_id)
-        self._hook = hook = self._get_hook()
+        self._hook = hook = self._nice_hook(maintenance_orders(spec, settings, run_id), settings)
         try:
-            hook.submit(str(settings.apps / "maintain.py"))
+            hook.submit(str(settings.apps / APPLICATION))
         except AirflowException:
-            if hook.exit_code == _ANOTHER_RUN:
+            if hook.exit_code == ANOTHER_RUN:
                 raise AirflowSkipException(f"another maintenance run of {self.pipeline} is under way") from None
-            if not (found := self._report(read_runs, settings)):
+            if not (found := read_run(control, run_id)):
                 raise
             raise StepsFailedError(found) from None
-        report = self._report(read_runs, settings)
+        report = read_run(control, run_id)
         if report is None:
             raise AirflowException(f"maintenance run {run_id} ended without its report; its log is above")
         self._announce(context, report)
         return report.model_dump(mode="json")
-
-    def _report(self, read_runs: Any, settings: Settings) -> RunReport | None:
-        assert self._orders is not None
-        runs = read_runs(control_of(self.pipeline, settings))
-        return next((run for run in reversed(runs) if run.run_id == self._orders.app_id), None)
 
     def _announce(self, context: Context, report: RunReport) -> None:
         """Give the events of the task's outlets what was done."""
@@ -139,17 +132,15 @@ class MaintainOperator(SparkSubmitOperator):
                 "conflicts": sum(step.conflicts for step in report.steps),
             }
 
-    def _get_hook(self) -> NiceSparkSubmitHook:
+    def _nice_hook(self, orders: MaintenanceOrders, settings: Settings) -> NiceSparkSubmitHook:
         from lakebound.maintenance.submission import DRIVER_MEMORY, MASTER, maintenance_arguments, maintenance_conf
 
-        assert self._orders is not None
-        settings = load_settings()
         return NiceSparkSubmitHook(
             environment=spark_environment(settings),
             default_master=MASTER,
-            conf=maintenance_conf(self._orders, settings),
+            conf=maintenance_conf(orders, settings),
             conn_id=self._conn_id,
             driver_memory=DRIVER_MEMORY,
-            name=app_name(self._orders.app_id),
-            application_args=maintenance_arguments(self._orders),
+            name=app_name(orders.app_id),
+            application_args=maintenance_arguments(orders),
         )
