@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
+from lakebound.cli import foreground
 from lakebound.cli.output import duration, number, print_json, print_rows, say
 from lakebound.cli.signals import on_stop_signals
 
@@ -56,27 +57,11 @@ def _start(orders: MaintenanceOrders, settings: Settings) -> tuple[subprocess.Po
     """
     import psutil
 
-    from lakebound.errors import SubmitFailedError
     from lakebound.maintenance.submission import maintenance_command
     from lakebound.submission import Submission
-    from lakebound.submit import spark_environment
 
     log = orders.control.log(orders.app_id)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    command = maintenance_command(orders, settings)
-    try:
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=log.parent,
-                env=spark_environment(settings),
-                start_new_session=True,
-            )
-    except OSError as exc:
-        raise SubmitFailedError(orders.spec.pipeline, f"{command[0]}: {exc.strerror}") from exc
+    process = foreground.start(maintenance_command(orders, settings), log, log.parent, orders.spec.pipeline, settings)
     started_at = psutil.Process(process.pid).create_time()
     return process, Submission(app_id=orders.app_id, pid=process.pid, pid_started_at=started_at, log=log)
 

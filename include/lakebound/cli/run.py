@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from lakebound.cli import foreground
 from lakebound.cli.output import Json, print_json, say
 from lakebound.cli.signals import on_stop_signals
 from lakebound.errors import SubmitFailedError
@@ -97,7 +98,7 @@ def _start(run_spec: RunSpec, settings: Settings) -> tuple[subprocess.Popen[byte
     from lakebound.control_plane import kill_leftovers, living_submission
     from lakebound.embedded.ports import free_port
     from lakebound.submission import Submission, read_submission, write_submission
-    from lakebound.submit import spark_environment, spark_submit_command
+    from lakebound.submit import spark_submit_command
 
     control, app_id = run_spec.control, run_spec.app_id
     # Submitters take turns: Airflow's, too.
@@ -107,21 +108,8 @@ def _start(run_spec: RunSpec, settings: Settings) -> tuple[subprocess.Popen[byte
             raise SubmitFailedError(control.pipeline, f"{living.app_id} is running already; stop it first (lakebound status)")
         kill_leftovers(read_submission(control))
         port, log = free_port(), control.log(app_id)
-        log.parent.mkdir(parents=True, exist_ok=True)
         command = spark_submit_command(run_spec, settings, ui_port=port)
-        try:
-            with log.open("ab") as output:
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    cwd=control.folder,
-                    env=spark_environment(settings),
-                    start_new_session=True,
-                )
-        except OSError as exc:
-            raise SubmitFailedError(control.pipeline, f"{command[0]}: {exc.strerror}") from exc
+        process = foreground.start(command, log, control.folder, control.pipeline, settings)
         submission = Submission(
             app_id=app_id,
             pid=process.pid,
