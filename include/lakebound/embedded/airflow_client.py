@@ -7,6 +7,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
+from tenacity import retry, retry_if_result, stop_after_attempt, wait_random
 
 from lakebound.embedded.processes import wait_until
 from lakebound.errors import AirflowAnswerError
@@ -14,6 +15,17 @@ from lakebound.errors import AirflowAnswerError
 FINAL_STATES = frozenset({"success", "failed"})
 
 Json = dict[str, Any]
+
+_DATABASE_ATTEMPTS = 6
+
+
+def _is_database_error(answer: httpx.Response) -> bool:
+    """Whether Airflow's database refused the statement, which is then rolled back: to ask again is right for any request.
+
+    SQLite refuses at once, without its busy timeout, whoever read before another wrote and now writes himself
+    (https://www.sqlite.org/rescode.html#busy_snapshot). At Airflow's start all of its components write.
+    """
+    return answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and '"Database error"' in answer.text
 
 
 class AirflowClient:
@@ -139,15 +151,24 @@ class AirflowClient:
 
     def _send(self, method: str, path: str, login: bool = True, **request: Any) -> httpx.Response:
         try:
-            answer = self._http.request(method, path, headers=self._headers(login), **request)
+            answer = self._ask(method, path, login, **request)
             if answer.status_code == httpx.codes.UNAUTHORIZED and login:
                 self._token = None
-                answer = self._http.request(method, path, headers=self._headers(login), **request)
+                answer = self._ask(method, path, login, **request)
         except httpx.HTTPError as error:
             raise AirflowAnswerError(method, path, f"{type(error).__name__} {error}") from error
         if answer.is_error:
             raise AirflowAnswerError(method, path, f"{answer.status_code} {answer.text[:500]}")
         return answer
+
+    @retry(
+        retry=retry_if_result(_is_database_error),
+        stop=stop_after_attempt(_DATABASE_ATTEMPTS),
+        wait=wait_random(0.2, 1.0),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    def _ask(self, method: str, path: str, login: bool, **request: Any) -> httpx.Response:
+        return self._http.request(method, path, headers=self._headers(login), **request)
 
     def _headers(self, login: bool) -> dict[str, str]:
         headers = {"Accept": "application/json"}
