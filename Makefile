@@ -63,6 +63,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 jars: install ## Fetch the JVM jars and check their SHA-256 sums; right ones are left alone
 	@python -m lakebound.embedded.jars
+	@python -m lakebound.embedded.training_run
 
 ##@ Test
 test: lint test-unit test-local test-enumeration test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included

@@ -1,4 +1,4 @@
-"""The spark-submit command of one application, and its environment. Pure: starts nothing, opens nothing."""
+"""The spark-submit command of one application, and its environment. Starts nothing, opens nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from lakebound.class_archive import class_archive_option
 from lakebound.run_spec import RunSpec
 from lakebound.settings import Settings
 
@@ -67,6 +68,7 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
                 "-XX:+UseParallelGC",
                 "-XX:+ExitOnOutOfMemoryError",
                 f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
+                *([class_archive_option(settings.jars)] if local else []),
                 settings.jvm_options,
             ]
         ).strip(),

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.class_archive import QUICK_START
+from tests.applications import QUICK_START
 from tests.local_tables import landed_offsets, lander, make_table
 from tests.maintained import content, live_files_of
 

@@ -15,6 +15,7 @@ from tests.journal import Journal
 from tests.pipelines import assert_exactly_once, make_pipeline
 from tests.producing import JournalingProducer, Load, send_events
 
+from lakebound.class_archive import class_archive
 from lakebound.desired import Bound, read_desired
 from lakebound.embedded.broker import Broker
 
@@ -45,6 +46,8 @@ def test_goes_on_without_its_checkpoint_lets_nobody_disturb_it_and_stops_gracefu
     send_events(producer, name, range(1000))
     first = starter.start(pipeline)
     first.wait_landed(journal.ends())
+    mapped = Path(f"/proc/{first.process.pid}/maps").read_text()
+    assert str(class_archive(pipeline.settings.jars)) in mapped, "make jars made none, or the JVM refused it"
     first.kill()
     shutil.rmtree(pipeline.control.folder / "checkpoints")
     send_events(producer, name, range(1000, 2000))

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from deltalake import DeltaTable
-from tests.applications import RunningApplication, applications
-from tests.class_archive import jvm_options
+from tests.applications import QUICK_START, RunningApplication, applications
 from tests.conftest import topic_maker
 from tests.journal import Journal
 from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
@@ -42,7 +41,7 @@ class Backfill:
 
     def replay(self, *arguments: str, faults: str = "") -> subprocess.CompletedProcess[str]:
         """Run the command."""
-        environment = {**os.environ, **self.pipeline.settings.environment(), "SPARK_SUBMIT_OPTS": jvm_options()}
+        environment = {**os.environ, **self.pipeline.settings.environment(), "SPARK_SUBMIT_OPTS": QUICK_START}
         environment |= {"LAKEBOUND_PIPELINES": str(self.pipeline.settings.home)} | (
             {"LAKEBOUND_FAULTS": faults} if faults else {}
         )

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.class_archive import jvm_options
+from tests.applications import QUICK_START
 from tests.foreign_hands import foreign_iceberg
 from tests.local_tables import landed_offsets, lander, make_table, offsets, places, rows
 from tests.maintained import compaction, content, live_files_of, small_commits
@@ -55,7 +55,7 @@ def _start(folder: str, jars: str) -> None:
         jars=Path(jars),
         kafka="none",
         spark_master="local[1]",
-        jvm_options=jvm_options(),
+        jvm_options=QUICK_START,
     )
     spec = PipelineSpec.model_validate(
         {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.class_archive import QUICK_START
+from tests.applications import QUICK_START
 from tests.local_tables import landed_offsets, lander
 from tests.maintained import content, live_files_of, small_commits
 

@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from lakebound.class_archive import class_archive_option
 from lakebound.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.run_spec import RunSpec, make_run_spec
@@ -78,10 +79,9 @@ def maintenance_conf(orders: MaintenanceOrders, settings: Settings) -> dict[str,
             [
                 "-Duser.timezone=UTC",
                 "-XX:+UseSerialGC",
-                # It lives for a minute or two, and competes with a stream for every moment that the second compiler takes.
-                "-XX:TieredStopAtLevel=1",
                 "-XX:+ExitOnOutOfMemoryError",
                 f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
+                class_archive_option(settings.jars),
                 settings.jvm_options,
             ]
         ).strip(),
