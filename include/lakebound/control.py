@@ -51,6 +51,11 @@ class ControlFolder:
         return self.folder / "incidents"
 
     @property
+    def findings(self) -> Path:
+        """What is wrong at this moment (``lakebound.findings``), one file per source."""
+        return self.folder / "findings"
+
+    @property
     def crash_loop(self) -> Path:
         """Which ends in a row landed nothing (``lakebound.crash_loop``)."""
         return self.folder / "crash-loop.json"
