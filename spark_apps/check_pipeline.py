@@ -1,6 +1,7 @@
 """Entry point: check a pipeline's plan (schema, transform) without reading Kafka or touching a table.
 
-Prints one JSON object as its last line: ``{"problems": [...], "tables": {"delta:x": "schema"}}``; exit code 0 or 1.
+Prints one JSON object as its last line: ``{"problems": [...], "tables": {"delta:x": "schema"}, "columns": {"delta:x": ["id"]},
+"conditions": [null, "what is wrong"]}``; exit code 0 or 1.
 """
 
 from __future__ import annotations
@@ -8,6 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType
 
 from lakebound.errors import LakeboundError
 from lakebound.run_spec import RunSpec
@@ -20,20 +26,35 @@ def main() -> int:
     """Check the pipeline in ``--run-spec`` and return the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--run-spec", required=True)
-    run = RunSpec.model_validate_json(parser.parse_args().run_spec)
+    parser.add_argument("--conditions", default="[]", help='[{"sql": "total > 0", "tables": ["delta:x"]}]')
+    arguments = parser.parse_args()
+    run = RunSpec.model_validate_json(arguments.run_spec)
     problems: list[str] = []
     tables: dict[str, str] = {}
+    columns: dict[str, list[str]] = {}
+    conditions: list[str | None] = []
     try:
         session = make_session(f"lakebound-check-{run.spec.pipeline}")
         output = planned_output(session, run.spec, load_transform(run.spec))
         for table in run.spec.tables:
-            tables[table.id] = str(table_schema(output.schema, table))
+            schema = table_schema(output.schema, table)
+            tables[table.id], columns[table.id] = str(schema), list(schema.names)
+        conditions = [_wrong(output, one["sql"]) for one in json.loads(arguments.conditions)]
     except LakeboundError as exc:
         problems.append(str(exc))
     except Exception as exc:  # a DDL mistake arrives as whatever Spark raises
         problems.append(f"pipeline {run.spec.pipeline!r}: {str(exc).splitlines()[0]}")
-    print(json.dumps({"problems": problems, "tables": tables}))
+    print(json.dumps({"problems": problems, "tables": tables, "columns": columns, "conditions": conditions}))
     return 1 if problems else 0
+
+
+def _wrong(rows: DataFrame, condition: str) -> str | None:
+    """Return what Spark finds wrong with a condition on the rows."""
+    try:
+        kind = rows.select(F.expr(condition)).schema[0].dataType
+    except AnalysisException as exc:
+        return f"is not a condition on the columns: {str(exc).splitlines()[0]}"
+    return None if isinstance(kind, BooleanType) else f"is {kind.simpleString()}, not true or false"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from lakebound.run_spec import make_run_spec
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
 from lakebound.submit import spark_environment
+from lakebound.validation.expectation_files import conditions
+from lakebound.yaml_source import Keys
 
 APPLICATION = "check_pipeline.py"
 DEADLINE_SECONDS = 300.0
@@ -32,10 +34,14 @@ class Plan:
     Attributes:
         problems: What is wrong.
         tables: The columns of each table, by the table's id.
+        columns: The names of these columns.
+        conditions: What is wrong with conditions in SQL of the pipeline's expectations, and where in their file each stands.
     """
 
     problems: list[str] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    conditions: list[tuple[Keys, str]] = field(default_factory=list)
 
 
 def check_plan(spec: PipelineSpec, settings: Settings) -> Plan:
@@ -46,7 +52,9 @@ def check_plan(spec: PipelineSpec, settings: Settings) -> Plan:
     """
     run_spec = make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}")
     orders = run_spec.model_dump_json(by_alias=True)
+    asked = conditions(spec, settings)
     command = [sys.executable, str(settings.apps / APPLICATION), "--run-spec", orders]
+    command += ["--conditions", json.dumps([{"sql": text, "tables": tables} for _, text, tables in asked])]
     try:
         done = subprocess.run(
             command,
@@ -60,14 +68,15 @@ def check_plan(spec: PipelineSpec, settings: Settings) -> Plan:
         )
     except subprocess.TimeoutExpired:
         raise CheckFailedError(spec.pipeline, f"no answer within {DEADLINE_SECONDS:.0f} s") from None
-    return _plan_in(done, spec.pipeline)
+    return _plan_in(done, spec.pipeline, [keys for keys, _, _ in asked])
 
 
-def _plan_in(done: subprocess.CompletedProcess[str], pipeline: str) -> Plan:
+def _plan_in(done: subprocess.CompletedProcess[str], pipeline: str, asked: list[Keys]) -> Plan:
     answer = (done.stdout.strip().splitlines() or [""])[-1]
     try:
         body = json.loads(answer)
-        return Plan(list(body["problems"]), dict(body["tables"]))
+        wrong = [(keys, what) for keys, what in zip(asked, body.get("conditions", []), strict=False) if what]
+        return Plan(list(body["problems"]), dict(body["tables"]), dict(body.get("columns", {})), wrong)
     except (ValueError, KeyError, TypeError):
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise CheckFailedError(pipeline, f"exit code {done.returncode}: {last}") from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from lakebound.errors import BadEntryError, LakeboundError, MissingTopicError, NoLedgerError, UnknownTableError
 from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.ledger import Offsets
@@ -12,6 +14,7 @@ from lakebound.offsets import Interval
 from lakebound.proof import Proof, TableFacts, judge
 from lakebound.proof.facts import Readable, Role
 from lakebound.proof.judgement import hull
+from lakebound.quarantine_copies import without_copies
 from lakebound.readable_offsets import read_offsets
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec
@@ -115,13 +118,18 @@ def _with_rows(table: Table, facts: TableFacts) -> TableFacts:
     for _ in range(_READINGS):
         if facts.source == "none":
             # Where the quarantine's ledger cannot be read, its rows still say what is not missing from the targets.
-            return replace(facts, rows=table.scan_kafka()) if facts.error and facts.role == "quarantine" else facts
-        rows = table.scan_kafka()
+            return replace(facts, rows=_rows(table, facts.role)) if facts.error and facts.role == "quarantine" else facts
+        rows = _rows(table, facts.role)
         later = facts.coverage if facts.source != "entry" else _coverage_since(table, facts.entries[0].version)
         if later is not None:
             return replace(facts, rows=rows, later_coverage=later)
         facts = _read_ledger(table, facts.role)
     return replace(facts, source="none", error=f"table {facts.table} is being rewound: prove it again when that is done")
+
+
+def _rows(table: Table, role: Role) -> pa.Table:
+    rows = table.scan_kafka()
+    return without_copies(rows) if role == "quarantine" else rows
 
 
 def _coverage_since(table: Table, version: str) -> Offsets | None:

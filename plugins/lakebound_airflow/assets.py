@@ -7,6 +7,7 @@ from airflow.sdk import Asset, AssetWatcher
 from lakebound_airflow.triggers.commits import TableCommitsTrigger
 
 _NEVER_SECONDS = 10 * 365 * 86_400.0
+_NEVER_COMMITS = 1_000_000_000
 
 
 def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_seconds: float = 60.0) -> Asset:
@@ -34,3 +35,10 @@ def maintenance_asset(pipeline: str, table: str, *, every_commits: int) -> Asset
     uri = f"lakebound://{pipeline}/maintenance-due"
     trigger = TableCommitsTrigger(pipeline, table, every_commits, _NEVER_SECONDS)
     return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=f"{pipeline}/maintenance", trigger=trigger)])
+
+
+def validation_asset(pipeline: str, table: str, *, every_seconds: float) -> Asset:
+    """Return the asset that has an event when a table got new commits, at most so often; only validation schedules on it."""
+    uri = f"lakebound://{pipeline}/validation-due"
+    trigger = TableCommitsTrigger(pipeline, table, _NEVER_COMMITS, every_seconds)
+    return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=f"{pipeline}/validation", trigger=trigger)])

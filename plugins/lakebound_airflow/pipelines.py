@@ -6,6 +6,8 @@ from lakebound.control import ControlFolder
 from lakebound.load import load_pipeline, load_pipelines
 from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec
+from lakebound.validation.expectation_files import InvalidExpectationsError, load_expectations
+from lakebound.validation.expectations import ExpectationFile
 
 
 def valid_specs(settings: Settings | None = None) -> list[PipelineSpec]:
@@ -15,7 +17,15 @@ def valid_specs(settings: Settings | None = None) -> list[PipelineSpec]:
 
 def problems(settings: Settings | None = None) -> list[str]:
     """Return what is wrong with the YAML files, a line per mistake: file, line, field."""
-    return list(load_pipelines(settings or load_settings()).problems)
+    chosen = settings or load_settings()
+    loaded = load_pipelines(chosen)
+    found = list(loaded.problems)
+    for spec in loaded.specs.values():
+        try:
+            load_expectations(spec, chosen)
+        except InvalidExpectationsError as exc:
+            found += exc.problems
+    return found
 
 
 def spec_of(pipeline: str, settings: Settings) -> PipelineSpec:
@@ -31,3 +41,11 @@ def spec_of(pipeline: str, settings: Settings) -> PipelineSpec:
 def control_of(pipeline: str, settings: Settings) -> ControlFolder:
     """Return the pipeline's folder of state."""
     return ControlFolder(settings.home, pipeline)
+
+
+def expectations_of(spec: PipelineSpec, settings: Settings | None = None) -> ExpectationFile | None:
+    """Return what is expected of a pipeline's records; None where nothing is, or its file is wrong: ``problems`` says that."""
+    try:
+        return load_expectations(spec, settings or load_settings())
+    except InvalidExpectationsError:
+        return None

@@ -22,6 +22,7 @@ from lakebound.cli.run import run
 from lakebound.cli.services import demo, down, up
 from lakebound.cli.status import status
 from lakebound.cli.tables import ledger, tables
+from lakebound.cli.validate import validate
 
 app = typer.Typer(
     name="lakebound",
@@ -52,6 +53,7 @@ app.command(rich_help_panel=LANDED)(ledger)
 app.command(rich_help_panel=LANDED)(tables)
 app.command(rich_help_panel=LANDED)(health)
 app.command(rich_help_panel=LANDED)(maintain)
+app.command(rich_help_panel=LANDED)(validate)
 
 
 def _version(wanted: bool) -> None:

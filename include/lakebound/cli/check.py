@@ -11,6 +11,7 @@ import typer
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
+    from lakebound.plan_check import Plan
     from lakebound.settings import Settings
     from lakebound.spec import PipelineSpec
 
@@ -33,13 +34,17 @@ def check(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Say what is wrong with pipeline files, with file, line and field. Exit code 1 if anything is; a warning is not wrong."""
+    """Say what is wrong with files of pipelines and of what is expected of them, with file, line and field.
+
+    Exit code 1 if anything is; a warning is not wrong.
+    """
     from lakebound.settings import load_settings
 
     settings = load_settings()
     report = _read(file, settings)
     for path, spec in report.specs.items():
         report.problems += _transform_problems(path, spec, settings)
+        report.problems += _expectation_problems(spec, settings)
         report.warnings[spec.pipeline] = _warnings(spec)
     if not static and not report.problems:
         _plan(report, settings)
@@ -103,6 +108,25 @@ def _warnings(spec: PipelineSpec) -> list[str]:
     return [line for table in tables for line in property_warnings(table.id, table.properties, spec.maintenance)]
 
 
+def _expectation_problems(spec: PipelineSpec, settings: Settings) -> list[str]:
+    """Return what is wrong with the pipeline's expectations, by the columns that are known without Spark."""
+    from lakebound.run_spec import places_of
+    from lakebound.validation.expectation_files import check_expectations, columns_without_spark, expectations_path
+    from lakebound.validation.table_columns import existing_columns
+
+    if not expectations_path(spec.pipeline, settings).is_file():
+        return []
+    return check_expectations(spec, settings, columns_without_spark(spec, existing_columns(spec, places_of(settings))))
+
+
+def _planned_problems(spec: PipelineSpec, plan: Plan, settings: Settings) -> list[str]:
+    """Return what is wrong with the pipeline's expectations, by the columns and conditions as Spark plans them."""
+    from lakebound.validation.expectation_files import check_expectations, condition_problem
+
+    found = check_expectations(spec, settings, plan.columns)
+    return found + [condition_problem(spec, settings, keys, what) for keys, what in plan.conditions]
+
+
 def _plan(report: _Report, settings: Settings) -> None:
     """Let Spark plan the pipelines, a few at a time."""
     from concurrent.futures import ThreadPoolExecutor
@@ -113,7 +137,7 @@ def _plan(report: _Report, settings: Settings) -> None:
     say(f"check: Spark plans {', '.join(spec.pipeline for spec in specs)} (about 10 s each; --static leaves it out)")
     with ThreadPoolExecutor(max_workers=PLANS_AT_A_TIME) as pool:
         for spec, plan in zip(specs, pool.map(lambda spec: check_plan(spec, settings), specs), strict=True):
-            report.problems += plan.problems
+            report.problems += plan.problems or _planned_problems(spec, plan, settings)
             report.tables[spec.pipeline] = plan.tables
 
 

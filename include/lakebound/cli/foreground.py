@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
+from lakebound.cli.output import say
+from lakebound.cli.signals import on_stop_signals
 from lakebound.errors import SubmitFailedError
 from lakebound.settings import Settings
+
+if TYPE_CHECKING:
+    from lakebound.submission import Submission
+
+POLL_SECONDS = 0.2
 
 
 def start(command: list[str], log: Path, folder: Path, pipeline: str, settings: Settings) -> subprocess.Popen[bytes]:
@@ -31,3 +40,59 @@ def start(command: list[str], log: Path, folder: Path, pipeline: str, settings: 
             )
     except OSError as exc:
         raise SubmitFailedError(pipeline, f"{command[0]}: {exc.strerror}") from exc
+
+
+def submission_of(process: subprocess.Popen[bytes], app_id: str, log: Path) -> Submission:
+    """Return the record by which a started application can be ended by force."""
+    import psutil
+
+    from lakebound.submission import Submission
+
+    return Submission(app_id=app_id, pid=process.pid, pid_started_at=psutil.Process(process.pid).create_time(), log=log)
+
+
+def follow(process: subprocess.Popen[bytes], submission: Submission, progress: str, ending: str) -> int:
+    """Say what an application does until it has ended; return its exit code.
+
+    The first Ctrl-C asks it to end, a second one ends it at once.
+
+    Args:
+        process: The application.
+        submission: Its record, with its log.
+        progress: What lines of the log begin with that are meant for a person.
+        ending: When it will have ended, once it was asked to, and what another Ctrl-C does.
+    """
+    from lakebound.control_plane import kill_leftovers
+
+    asked, done = 0, 0
+
+    def ask(requests: int) -> None:
+        nonlocal asked
+        asked = requests
+
+    assert submission.log is not None
+    with on_stop_signals(ask), submission.log.open(errors="replace") as log:
+        rest = ""
+        while True:
+            code = process.poll()
+            rest = _say_progress(log, rest, progress)
+            if code is not None:
+                return 128 - code if code < 0 else code
+            if asked > done:
+                done += 1
+                if done == 1:
+                    say(f"{progress}ending {ending} (nothing is lost, another run does the rest)")
+                    process.terminate()
+                else:
+                    kill_leftovers(submission)
+            time.sleep(POLL_SECONDS)
+
+
+def _say_progress(log: TextIO, rest: str, progress: str) -> str:
+    """Say what is new in the log and meant for a person; return a line that has not ended yet."""
+    *lines, rest = (rest + log.read()).split("\n")
+    for line in lines:
+        _, mark, text = line.partition(progress)
+        if mark:
+            say(f"{progress}{text}")
+    return rest

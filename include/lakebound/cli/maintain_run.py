@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import typer
 
 from lakebound.cli import foreground
 from lakebound.cli.output import duration, number, print_json, print_rows, say
-from lakebound.cli.signals import on_stop_signals
 
 if TYPE_CHECKING:
     from lakebound.maintenance.steps import RunReport
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from lakebound.submission import Submission
 
 BY = "lakebound maintain"
-POLL_SECONDS = 0.2
 
 
 def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> int:
@@ -30,14 +28,14 @@ def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> in
     Ctrl-C ends it after the step in hand, a second one at once: whatever was committed stays, and another run does the rest.
     """
     from lakebound.maintenance.past_reading import read_run
-    from lakebound.maintenance.submission import maintenance_orders
+    from lakebound.maintenance.submission import PROGRESS, maintenance_orders
     from lakebound.submission import app_id_for
 
     run_id = f"maintain-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = maintenance_orders(spec, settings, run_id)
     process, submission = _start(orders, settings)
     say(f"maintain: {run_id}; its log: {submission.log}; Ctrl-C ends it after the step in hand")
-    code = _follow(process, submission)
+    code = foreground.follow(process, submission, PROGRESS, "after this step; Ctrl-C again kills it")
     report = read_run(orders.control, run_id)
     if report is None:
         say(f"maintain: {run_id} ended without a report (exit code {code}); its log: {submission.log}; run it again")
@@ -55,55 +53,11 @@ def _start(orders: MaintenanceOrders, settings: Settings) -> tuple[subprocess.Po
     Raises:
         SubmitFailedError: It cannot be started.
     """
-    import psutil
-
     from lakebound.maintenance.submission import maintenance_command
-    from lakebound.submission import Submission
 
     log = orders.control.log(orders.app_id)
     process = foreground.start(maintenance_command(orders, settings), log, log.parent, orders.spec.pipeline, settings)
-    started_at = psutil.Process(process.pid).create_time()
-    return process, Submission(app_id=orders.app_id, pid=process.pid, pid_started_at=started_at, log=log)
-
-
-def _follow(process: subprocess.Popen[bytes], submission: Submission) -> int:
-    """Say what it does until it has ended; return its exit code."""
-    from lakebound.control_plane import kill_leftovers
-
-    asked, done = 0, 0
-
-    def ask(requests: int) -> None:
-        nonlocal asked
-        asked = requests
-
-    assert submission.log is not None
-    with on_stop_signals(ask), submission.log.open(errors="replace") as log:
-        rest = ""
-        while True:
-            code = process.poll()
-            rest = _say_progress(log, rest)
-            if code is not None:
-                return 128 - code if code < 0 else code
-            if asked > done:
-                done += 1
-                if done == 1:
-                    say("maintain: ending after this step; Ctrl-C again kills it (nothing is lost, another run does the rest)")
-                    process.terminate()
-                else:
-                    kill_leftovers(submission)
-            time.sleep(POLL_SECONDS)
-
-
-def _say_progress(log: TextIO, rest: str) -> str:
-    """Say what is new in the log and meant for a person; return a line that has not ended yet."""
-    from lakebound.maintenance.submission import PROGRESS
-
-    *lines, rest = (rest + log.read()).split("\n")
-    for line in lines:
-        _, mark, text = line.partition(PROGRESS)
-        if mark:
-            say(f"{PROGRESS}{text}")
-    return rest
+    return process, foreground.submission_of(process, orders.app_id, log)
 
 
 def _print(report: RunReport) -> None:

@@ -29,6 +29,7 @@ RUNBOOKS = (
     "topic-missing",
     "topic-recreated",
     "two-drivers",
+    "validation-failed",
 )
 """Every page that a pipeline's finding, refusal or incident may name."""
 

@@ -13,6 +13,8 @@ from lakebound.maintenance.reading import read_table_facts
 from lakebound.maintenance.steps import MaintenancePlan, RunReport
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
+from lakebound.validation.history import read_history
+from lakebound.validation.still_to_validate import awaiting_validation, last_validated
 
 
 def plan_now(spec: PipelineSpec, places: Places, *, table: str | None = None, now_ms: int | None = None) -> MaintenancePlan:
@@ -26,17 +28,25 @@ def plan_now(spec: PipelineSpec, places: Places, *, table: str | None = None, no
     """
     now_ms = round(time.time() * 1000) if now_ms is None else now_ms
     tables = [one for one in (*spec.tables, spec.quarantine_table) if table in (None, one.id)]
-    runs = read_runs(ControlFolder(places.home, spec.pipeline)) if spec.maintenance.enabled else []
+    control = ControlFolder(places.home, spec.pipeline)
+    runs = read_runs(control) if spec.maintenance.enabled else []
+    validated = last_validated(read_history(control), now_ms) if spec.maintenance.enabled else {}
     looking = places.read_only()
-    situations = [_situation(one, spec, looking, runs, now_ms) for one in tables] if spec.maintenance.enabled else []
+    situations = (
+        [_situation(one, spec, looking, runs, now_ms, validated.get(one.id)) for one in tables]
+        if spec.maintenance.enabled
+        else []
+    )
     return plan(spec.pipeline, situations, spec.maintenance, now_ms)
 
 
-def _situation(table: TableSpec, spec: PipelineSpec, places: Places, runs: list[RunReport], now_ms: int) -> TableSituation:
+def _situation(
+    table: TableSpec, spec: PipelineSpec, places: Places, runs: list[RunReport], now_ms: int, validated: int | None
+) -> TableSituation:
     earlier: PastRun = past_run(table.id, runs)
     try:
         # The past first: what is committed in between is only younger.
-        past = read_past(table, places, spec.maintenance.readers)
+        past = awaiting_validation(read_past(table, places, spec.maintenance.readers), validated)
         facts = read_table_facts(table, places, now_ms)
     except (LakeboundError, OSError, ValueError) as exc:
         return TableSituation(table.id, None, None, earlier, problem=(str(exc).splitlines() or [type(exc).__name__])[0])

@@ -14,6 +14,7 @@ from lakebound.errors import CommitUnknownError
 from lakebound.ledger import Entry, Offsets, TopicOffsets, add, common, count, new_commit_id
 from lakebound.proof.history import difference, spans_of
 from lakebound.proof.offset_arrays import index_rows, spans_from, within
+from lakebound.quarantine_copies import without_copies
 from lakebound.replay.plan import without
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec
@@ -25,7 +26,7 @@ def nothing_stands_for(claimed: Offsets, *tables: Table) -> Offsets:
     spans = spans_of(claimed)
     for table in tables:
         if spans and table.exists():
-            spans = difference(spans, spans_from(within(index_rows(table.scan_kafka()).records, spans)))
+            spans = difference(spans, spans_from(within(index_rows(without_copies(table.scan_kafka())).records, spans)))
     result: Offsets = {}
     for (topic, topic_id, partition), intervals in sorted(spans.items()):
         known = result[topic].partitions if topic in result else {}

@@ -1,0 +1,60 @@
+"""Validates what landed: each range of commits once, soon after, by what `include/expectations/<pipeline>.yaml` expects.
+
+Runs when the pipeline's first table has new commits, at most every `every_seconds`, and by hand. One Spark application on one
+core at the lowest priority reads exactly the files that the commits added, and Great Expectations judges their rows. What fails
+is a finding, from which alerts are made; the task itself fails only when something could not be validated.
+
+By hand without parameters it validates what is due. With a table, a suite or versions it validates that range again, says what
+it finds, and neither records it nor acts on it. The connection `lakebound_validation` says on which Spark it runs (without it:
+on this machine).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, Asset, Param
+
+from lakebound_airflow.assets import validation_asset
+from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
+from lakebound_airflow.operators.validate import ValidateOperator
+from lakebound_airflow.pipelines import expectations_of, valid_specs
+
+for spec in valid_specs():
+    expected = expectations_of(spec)
+    if expected is None:
+        continue
+    tables = [table.id for table in spec.tables]
+    suites = sorted({one.suite for one in expected.expectations})
+    due = validation_asset(spec.pipeline, spec.tables[0].id, every_seconds=expected.every_seconds)
+    with DAG(
+        dag_id=f"validate__{spec.pipeline}",
+        description=f"Validates what landed in the tables of {spec.pipeline}",
+        doc_md=describe(__doc__, spec),
+        schedule=[due],
+        start_date=START_DATE,
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        default_args=TASK_DEFAULTS,
+        tags=tags("validate", spec),
+        params={
+            "table": Param(None, type=["null", "string"], enum=[None, *tables], title="Table", section="Again, by hand"),
+            "suite": Param(None, type=["null", "string"], enum=[None, *suites], title="Suite", section="Again, by hand"),
+            "first": Param(
+                None,
+                type=["null", "string"],
+                title="From version",
+                description_md="Delta version or Iceberg snapshot id; needs a table where there are several.",
+                section="Again, by hand",
+            ),
+            "last": Param(None, type=["null", "string"], title="To version", section="Again, by hand"),
+        },
+    ):
+        ValidateOperator(
+            task_id="validate",
+            pipeline=spec.pipeline,
+            priority_weight=1,
+            execution_timeout=timedelta(hours=2),
+            outlets=[Asset(name=f"lakebound://{spec.pipeline}/validated", uri=f"lakebound://{spec.pipeline}/validated")],
+        )

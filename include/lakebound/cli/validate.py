@@ -1,0 +1,126 @@
+"""``lakebound validate``: whether what landed is as expected."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.output import Json, number, print_json, print_rows, say
+
+if TYPE_CHECKING:
+    from lakebound.settings import Settings
+    from lakebound.spec import PipelineSpec
+    from lakebound.validation.by_hand import ByHand
+    from lakebound.validation.expectations import ExpectationFile
+    from lakebound.validation.verdict import ValidatedRange, ValidationReport
+
+BY = "lakebound validate"
+
+OneTable = Annotated[str | None, typer.Option("--table", help="Only this table, by name or format:name; not recorded.")]
+OneSuite = Annotated[str | None, typer.Option("--suite", help="Only the expectations of this suite; not recorded.")]
+First = Annotated[str | None, typer.Option("--from", help="From this version on, whatever was validated; not recorded.")]
+Last = Annotated[str | None, typer.Option("--to", help="Up to this version.")]
+
+
+def validate(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    plan: Annotated[bool, typer.Option("--plan", help="Show what is due; nothing is read but metadata.")] = False,
+    table: OneTable = None,
+    suite: OneSuite = None,
+    first: First = None,
+    last: Last = None,
+    json: Json = False,
+) -> None:
+    """Validate what landed since the last validation, each commit once, with what include/expectations expects of it.
+
+    Exit code 2: something is not as expected; 1: it could not be validated.
+    """
+    from lakebound.load import load_pipeline
+    from lakebound.run_spec import places_of
+    from lakebound.settings import load_settings
+    from lakebound.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
+    from lakebound.validation.planning import plan_validation
+
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    file = load_expectations(spec, settings)
+    if file is None:
+        raise NoExpectationsError(pipeline, expectations_path(pipeline, settings))
+    if plan:
+        due = plan_validation(spec, places_of(settings), file)
+        if json:
+            print_json([one.model_dump(mode="json") for one in due])
+            return
+        rows = [
+            (one.table, f"{one.first}..{one.last}", number(one.commits), number(one.rows), number(one.expectations))
+            for one in due
+        ]
+        print_rows(("TABLE", "VERSIONS", "COMMITS", "ROWS", "EXPECTATIONS"), rows, right=("COMMITS", "ROWS", "EXPECTATIONS"))
+        return
+    raise typer.Exit(_run(spec, settings, file, _by_hand(spec, table, suite, first, last), json=json))
+
+
+def _by_hand(spec: PipelineSpec, table: str | None, suite: str | None, first: str | None, last: str | None) -> ByHand | None:
+    """Return what is asked for by hand, or None for what is due."""
+    from lakebound.prove import table_id
+    from lakebound.validation.by_hand import ByHand
+
+    if table is None and suite is None and first is None and last is None:
+        return None
+    if table is None and (first is not None or last is not None) and len(spec.tables) > 1:
+        raise typer.BadParameter("say of which table, with --table: each has versions of its own", param_hint="--from / --to")
+    tables = tuple(one.id for one in spec.tables) if table is None else (table_id(spec, table),)
+    return ByHand(tables=tables, suite=suite, first=first, last=last)
+
+
+def _run(spec: PipelineSpec, settings: Settings, file: ExpectationFile, by_hand: ByHand | None, *, json: bool) -> int:
+    """Run the application to its end, print what it found, and return the exit code."""
+    from lakebound.cli import foreground
+    from lakebound.submission import app_id_for
+    from lakebound.validation.report_file import read_report
+    from lakebound.validation.submission import PROGRESS, validation_command, validation_orders
+
+    run_id = f"validate-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
+    orders = validation_orders(spec, settings, file, run_id, by_hand=by_hand)
+    log = orders.control.log(run_id)
+    process = foreground.start(validation_command(orders, settings), log, log.parent, spec.pipeline, settings)
+    say(f"{PROGRESS}{run_id}; its log: {log}; Ctrl-C ends it after the range in hand")
+    submission = foreground.submission_of(process, run_id, log)
+    code = foreground.follow(process, submission, PROGRESS, "after this range; Ctrl-C again kills it")
+    report = read_report(orders.control, run_id)
+    if report is None:
+        say(f"{PROGRESS}{run_id} ended without a report (exit code {code}); its log: {log}; run it again")
+        return code or 1
+    if json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        _print(report)
+    return code or (2 if report.passed < report.evaluated else 0)
+
+
+def _print(report: ValidationReport) -> None:
+    if not report.ranges:
+        typer.echo(f"pipeline {report.pipeline}: nothing is due")
+    for one in report.ranges:
+        typer.echo(f"{one.table} {one.span}: {number(one.rows)} rows, {one.passed} of {one.evaluated} expectations hold")
+        _print_range(one)
+    for problem in report.problems:
+        typer.echo(f"not validated: {problem}")
+    if report.stopped:
+        typer.echo(f"the stream was asked to stop: {report.stopped}")
+
+
+def _print_range(one: ValidatedRange) -> None:
+    for result in one.results:
+        if not result.passed:
+            where = f" ({', '.join(result.samples)})" if result.samples else ""
+            typer.echo(f"  {result.severity.value}: {result.label}: {result.sentence}{where}")
+    for label, why in one.skipped.items():
+        typer.echo(f"  not asked: {label}: {why}")
+    if one.copied:
+        typer.echo(f"  {number(one.copied)} rows were copied to the quarantine")
+    if one.data_docs:
+        typer.echo(f"  Data Docs: {one.data_docs}")

@@ -1,0 +1,158 @@
+"""The operator behind ``validate__<pipeline>``: validates what landed, in one Spark application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from lakebound.errors import LakeboundError
+from lakebound.run_spec import places_of
+from lakebound.settings import Settings, load_settings
+from lakebound.spec import PipelineSpec
+from lakebound.submit import app_name, spark_environment
+from lakebound_airflow.nice_submit import NiceSparkSubmitHook
+from lakebound_airflow.pipelines import control_of, spec_of
+
+if TYPE_CHECKING:
+    from lakebound.validation.by_hand import ByHand
+    from lakebound.validation.submission import ValidationOrders
+    from lakebound.validation.verdict import ValidationReport
+
+VALIDATION_CONN_ID = "lakebound_validation"
+
+Context = Mapping[str, Any]
+
+
+class NotValidatedError(LakeboundError):
+    """Tables could not be validated."""
+
+    def __init__(self, report: ValidationReport) -> None:
+        super().__init__(
+            f"pipeline {report.pipeline!r}: not everything could be validated; the next run takes it up again\n"
+            + "\n".join(report.problems)
+        )
+
+
+class ValidateOperator(SparkSubmitOperator):
+    """Validates one pipeline's tables; XCom and asset events: a summary. It may be killed anywhere, and be run again.
+
+    Args:
+        pipeline: Its name.
+    """
+
+    template_fields: Sequence[str] = ()
+    ui_color = "#fff2cc"
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(conn_id=VALIDATION_CONN_ID, **kwargs)
+        self.pipeline = pipeline
+        self.durable = False
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        """Run it.
+
+        Raises:
+            AirflowSkipException: Nothing is due, or another validation of the pipeline is under way.
+            NotValidatedError: A table could not be validated.
+        """
+        # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
+        from lakebound.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
+        from lakebound.validation.planning import plan_validation
+        from lakebound.validation.submission import validation_orders
+
+        settings = load_settings()
+        spec = spec_of(self.pipeline, settings)
+        file = load_expectations(spec, settings)
+        if file is None:
+            raise NoExpectationsError(self.pipeline, expectations_path(self.pipeline, settings))
+        by_hand = _by_hand(spec, context.get("params") or {})
+        if by_hand is None and not plan_validation(spec, places_of(settings), file):
+            raise AirflowSkipException(f"nothing landed in the tables of {self.pipeline} since the last validation")
+        run_id = f"validate-{self.pipeline}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{context['ti'].try_number}"
+        report = self._submit(validation_orders(spec, settings, file, run_id, by_hand=by_hand), settings)
+        summary = _summary(report)
+        self._announce(context, report, summary)
+        if report.problems:
+            raise NotValidatedError(report)
+        return summary
+
+    def _submit(self, orders: ValidationOrders, settings: Settings) -> ValidationReport:
+        from lakebound.validation.report_file import read_report
+        from lakebound.validation.submission import ANOTHER_RUN, APPLICATION
+
+        self._hook = hook = self._nice_hook(orders, settings)
+        control = control_of(self.pipeline, settings)
+        try:
+            hook.submit(str(settings.apps / APPLICATION))
+        except AirflowException:
+            if hook.exit_code == ANOTHER_RUN:
+                raise AirflowSkipException(f"another validation of {self.pipeline} is under way") from None
+            if (report := read_report(control, orders.app_id)) is None:
+                raise
+            return report
+        report = read_report(control, orders.app_id)
+        if report is None:
+            raise AirflowException(f"validation {orders.app_id} ended without its report; its log is above")
+        return report
+
+    def _announce(self, context: Context, report: ValidationReport, summary: dict[str, Any]) -> None:
+        """Give the events of the task's outlets the summary, and keep there up to where each table was validated.
+
+        What was validated stands in the pipeline's state folder; the asset's own store only shows it in Airflow.
+        """
+        store = context.get("asset_state_store")
+        for outlet in self.outlets:
+            context["outlet_events"][outlet].extra = summary
+            for one in report.ranges if store is not None else ():
+                if one.claim:
+                    store[outlet].set(one.table, one.last)
+
+    def _nice_hook(self, orders: ValidationOrders, settings: Settings) -> NiceSparkSubmitHook:
+        from lakebound.maintenance.submission import DRIVER_MEMORY, MASTER
+        from lakebound.validation.submission import validation_arguments, validation_conf
+
+        return NiceSparkSubmitHook(
+            environment=spark_environment(settings),
+            default_master=MASTER,
+            conf=validation_conf(orders, settings),
+            conn_id=self._conn_id,
+            driver_memory=DRIVER_MEMORY,
+            name=app_name(orders.app_id),
+            application_args=validation_arguments(orders),
+        )
+
+
+def _by_hand(spec: PipelineSpec, params: Mapping[str, Any]) -> ByHand | None:
+    """Return what the form asks for, or None for what is due."""
+    from lakebound.validation.by_hand import ByHand
+
+    table, suite, first, last = (params.get(name) or None for name in ("table", "suite", "first", "last"))
+    if not (table or suite or first or last):
+        return None
+    tables = tuple(one.id for one in spec.tables) if table is None else (table,)
+    if (first or last) and len(tables) > 1:
+        raise AirflowException("say of which table the versions are: each table has versions of its own")
+    return ByHand(tables=tables, suite=suite, first=first, last=last)
+
+
+def _summary(report: ValidationReport) -> dict[str, Any]:
+    return {
+        "pipeline": report.pipeline,
+        "run_id": report.run_id,
+        "evaluated": report.evaluated,
+        "passed": report.passed,
+        "rows": sum(one.rows for one in report.ranges),
+        "tables": {one.table: one.span for one in report.ranges},
+        "failed": [
+            f"{one.table}: {found.label}: {found.sentence}"
+            for one in report.ranges
+            for found in one.results
+            if not found.passed
+        ],
+        "data_docs": [one.data_docs for one in report.ranges if one.data_docs],
+        "stopped": report.stopped,
+    }

@@ -1,0 +1,251 @@
+"""The validation application as it is submitted: two at once, one killed, and the verdict on orders of which 1 % are bad."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from tests.applications import QUICK_START
+from tests.bad_orders import CUSTOMERS, KINDS, BadOrders, land, make
+
+from lakebound.control import ControlFolder
+from lakebound.findings import read_findings
+from lakebound.run_spec import Places, places_of
+from lakebound.settings import Settings, load_settings
+from lakebound.spec import PipelineSpec, TableSpec
+from lakebound.submit import spark_environment
+from lakebound.tables import KAFKA_TYPE, open_table
+from lakebound.validation.by_hand import ByHand
+from lakebound.validation.expectations import ExpectationFile
+from lakebound.validation.history import folder, open_claim, read_history
+from lakebound.validation.submission import validation_command, validation_orders
+from lakebound.validation.verdict import ValidationReport
+from lakebound_spark.schema import QUARANTINE_SCHEMA
+
+pytestmark = pytest.mark.spark
+
+DEADLINE_SECONDS = 300.0
+COMMITS, ROWS = 20, 500
+CRM = TableSpec(format="iceberg", name="crm.customers")
+ONE = ["delta:shop.orders"]
+EXPECTATIONS: list[dict[str, Any]] = [
+    {"name": "no_time", "expect": "expect_column_values_to_not_be_null", "kwargs": {"column": "placed_at"}},
+    {
+        "name": "strange_status",
+        "expect": "expect_column_values_to_be_in_set",
+        "kwargs": {"column": "status", "value_set": ["placed", "paid", "shipped"]},
+        "severity": "critical",
+    },
+    {
+        "name": "negative_total",
+        "expect": "expect_column_values_to_be_between",
+        "kwargs": {"column": "total", "min_value": 0},
+        "where": "status <> 'cancelled'",
+    },
+    {"name": "second_time", "expect": "unique_over_window", "columns": ["order_id"], "over_seconds": 3600},
+    {
+        "name": "lower_currency",
+        "expect": "expect_column_values_to_match_regex",
+        "kwargs": {"column": "currency", "regex": "^[A-Z]{3}$"},
+        "severity": "info",
+    },
+    {"name": "has items", "expect": "rows_to_satisfy", "rule": "size(items) > 0 and _kafka.offset >= 0"},
+    {"name": "tolerant", "expect": "rows_to_satisfy", "rule": "total > 0", "mostly": 0.9},
+    {"name": "known customer", "expect": "values_in_table", "columns": {"customer_id": "id"}, "table": CRM.id, "tables": ONE},
+    {"name": "fresh", "expect": "fresh", "max_seconds": 600},
+    {"name": "usual", "expect": "usual_volume"},
+    {
+        "name": "window of commits",
+        "expect": "unique_over_window",
+        "columns": ["total", "placed_at"],
+        "over_commits": 2,
+        "tables": ONE,
+    },
+    {
+        "name": "mean",
+        "expect": "expect_column_mean_to_be_between",
+        "kwargs": {"column": "total", "min_value": 1},
+        "tables": ONE,
+    },
+    {"name": "columns", "expect": "expect_table_column_count_to_equal", "kwargs": {"value": 8}, "tables": ONE},
+]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return replace(load_settings(), home=tmp_path, warehouse=tmp_path / "lake", jvm_options=QUICK_START)
+
+
+@pytest.fixture
+def spec() -> PipelineSpec:
+    return PipelineSpec.model_validate(
+        {
+            "pipeline": "orders",
+            "topics": ["orders"],
+            "connection": {"bootstrap_servers": "127.0.0.1:1"},
+            "value": {"format": "bytes"},
+            "freshness": "500ms",
+            "tables": [
+                {"format": "delta", "name": "shop.orders", "partition_by": ["status"]},
+                {"format": "iceberg", "name": "shop.orders"},
+            ],
+        }
+    )
+
+
+def expected(on_failure: str = "quarantine") -> ExpectationFile:
+    return ExpectationFile.model_validate({"pipeline": "orders", "on_failure": on_failure, "expectations": EXPECTATIONS})
+
+
+@contextmanager
+def started(
+    spec: PipelineSpec, settings: Settings, run_id: str, by_hand: ByHand | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    orders = validation_orders(spec, settings, expected(), run_id, by_hand=by_hand)
+    with (settings.home / f"{run_id}.err").open("w") as errors:
+        process = subprocess.Popen(
+            validation_command(orders, settings),
+            env=spark_environment(settings),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            kill_session(process.pid)
+            process.communicate(timeout=30)
+
+
+def kill_session(session: int) -> None:
+    """Kill every process of the session at once, Python and JVM."""
+    for process in psutil.process_iter():
+        try:
+            if psutil.os.getsid(process.pid) == session:  # type: ignore[attr-defined]
+                process.kill()
+        except (psutil.NoSuchProcess, ProcessLookupError):
+            continue
+
+
+def report_of(process: subprocess.Popen[str], settings: Settings, run_id: str) -> ValidationReport:
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, output + (settings.home / f"{run_id}.err").read_text()[-6000:]
+    return ValidationReport.model_validate_json([line for line in output.splitlines() if line.startswith("{")][-1])
+
+
+def make_tables(spec: PipelineSpec, at: Places) -> BadOrders:
+    for table in spec.tables:
+        make(table, at)
+    make(spec.quarantine_table, at, QUARANTINE_SCHEMA)
+    make(CRM, at, pa.schema([pa.field("id", pa.int64()), pa.field("_kafka", KAFKA_TYPE)]))
+    place = {"topic": "crm", "topic_id": "t", "partition": 0, "timestamp": 1, "ordinal": 0}
+    customers = [{"id": number, "_kafka": {**place, "offset": number}} for number in range(CUSTOMERS)]
+    land(CRM, at, pa.Table.from_pylist(customers, schema=open_table(CRM, at).schema()), 0)
+    return BadOrders()
+
+
+def land_orders(spec: PipelineSpec, at: Places, orders: BadOrders, first: int, commits: int) -> None:
+    for number in range(first, first + commits):
+        rows = orders.rows(number * ROWS, (number + 1) * ROWS)
+        for table in spec.tables:
+            land(table, at, rows, number * ROWS)
+
+
+def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec, settings: Settings) -> None:
+    at, control = places_of(settings), ControlFolder(settings.home, spec.pipeline)
+    orders = make_tables(spec, at)
+    land_orders(spec, at, orders, 0, COMMITS)
+    _one_is_killed_beside_another(spec, settings, control)
+    with started(spec, settings, "whole") as process:
+        report = report_of(process, settings, "whole")
+    assert not report.problems, report.problems
+    assert [(one.table, one.rows) for one in report.ranges] == [(table.id, COMMITS * ROWS) for table in spec.tables]
+    _assert_counts(report, orders)
+    _assert_docs(report)
+    _assert_findings(control, orders)
+    _assert_copies(spec, at, orders, before=1)
+    summary = json.loads((folder(control) / "summary.json").read_text())
+    assert (summary["evaluated"], summary["passed"]) == (report.evaluated, report.evaluated - 2 * len(KINDS))
+
+    land_orders(spec, at, orders, COMMITS, 1)
+    with started(spec, settings, "again", ByHand(tables=("iceberg:shop.orders",), first=report.ranges[1].last)) as process:
+        (by_hand,) = report_of(process, settings, "again").ranges
+    assert by_hand.rows == 2 * ROWS and len(read_history(control)) == 2
+    assert len(DeltaTable(str(at.delta_path(spec.quarantine_table))).history()) == 2
+
+
+def _one_is_killed_beside_another(spec: PipelineSpec, settings: Settings, control: ControlFolder) -> None:
+    with started(spec, settings, "killed") as victim:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while (claim := open_claim(control, "delta:shop.orders", [])) is None:
+            assert time.monotonic() < deadline and victim.poll() is None, (settings.home / "killed.err").read_text()[-6000:]
+            time.sleep(0.05)
+        # It holds still in the middle of its first range.
+        os.killpg(victim.pid, signal.SIGSTOP)
+        with started(spec, settings, "other") as other:
+            output, _ = other.communicate(timeout=DEADLINE_SECONDS)
+            assert other.returncode == 3, output
+    assert read_history(control) == [] and open_claim(control, "delta:shop.orders", []) == claim
+
+
+def _assert_counts(report: ValidationReport, orders: BadOrders) -> None:
+    for one in report.ranges:
+        found = {result.label: result for result in one.results}
+        failed = {label for label, result in found.items() if not result.passed}
+        assert failed == set(KINDS), {label: found[label].sentence for label in failed}
+        for kind in KINDS:
+            assert found[kind].unexpected == len(orders.bad[kind]) == COMMITS * ROWS // 500, kind
+            offsets = {int(sample.rpartition(":")[2]) for sample in found[kind].samples}
+            assert offsets and offsets <= set(orders.bad[kind]), f"{kind}: {found[kind].samples}"
+        assert list(one.skipped) == ["usual"]
+        assert found["tolerant"].unexpected == len(orders.bad["negative_total"])
+
+
+def _assert_docs(report: ValidationReport) -> None:
+    for one in report.ranges:
+        site = Path(one.data_docs).parent
+        pages = [html.unescape(path.read_text()) for path in site.rglob("*.html")]
+        text = re.sub(r"\s+", " ", " ".join(re.sub(r"<[^>]+>", " ", page) for page in pages))
+        bad = COMMITS * ROWS // 500
+        assert f"{bad} unexpected values found" in text
+        assert "eaten" in text and "negative_total" in text
+        assert json.loads((site.parent / "result.json").read_text())["rows"] == one.rows
+
+
+def _assert_findings(control: ControlFolder, orders: BadOrders) -> None:
+    (found,) = read_findings(control)
+    causes = {finding.cause: finding for finding in found.findings}
+    assert set(causes) == {f"{format_}:shop.orders {kind}" for format_ in ("delta", "iceberg") for kind in KINDS}
+    status = causes["delta:shop.orders strange_status"]
+    assert status.severity == "critical" and status.evidence["rows"] == len(orders.bad["strange_status"])
+
+
+def _assert_copies(spec: PipelineSpec, at: Places, orders: BadOrders, *, before: int) -> None:
+    """Those of the first table, once, though the run that was killed may have come as far; none of severity info."""
+    table = DeltaTable(str(at.delta_path(spec.quarantine_table)))
+    rows = table.to_pyarrow_table().to_pylist()
+    wanted = Counter((kind, offset) for kind in KINDS if kind != "lower_currency" for offset in orders.bad[kind])
+    assert Counter((row["reason"], row["_kafka"]["offset"]) for row in rows) == wanted
+    assert {row["_kafka"]["ordinal"] for row in rows} == {-1}
+    eaten = next(row for row in rows if row["reason"] == "strange_status")
+    landed = json.loads(eaten["value"])
+    assert landed["status"] == "eaten" and landed["order_id"] == f"order-{eaten['_kafka']['offset']:07d}"
+    assert table.version() == before
+    view = open_table(spec.quarantine_table, at).read_ledger()
+    assert view.entry is not None and view.entry.kind == "genesis" and view.coverage == {}
