@@ -18,13 +18,13 @@ CHAOS_KILLS ?= 20
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install jars demo up down status test test-unit test-local test-enumeration test-spark test-integration test-airflow \
-	test-chaos chaos bench-freshness bench-health bench-maintenance lint format lock lock-jars clean
+	test-chaos chaos bench-freshness bench-health bench-maintenance bench-maintained-freshness lint format lock lock-jars clean
 
 ##@ Start here
 help: ## List these commands
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: install jars ## Start Kafka and Airflow, land a stream for a minute, prove it, stop
 	@lakebound demo
@@ -108,6 +108,9 @@ bench-health: install ## Measure how long the health of a table of 10,000 files 
 
 bench-maintenance: install jars ## Measure commits as a table grows, with maintenance and without (about 25 minutes)
 	@python bench/maintenance.py
+
+bench-maintained-freshness: install jars ## Measure freshness beside maintenance and without it (about 25 minutes)
+	@python bench/maintained_freshness.py
 
 ##@ Work on it
 lint: install ## Ruff and mypy
