@@ -82,7 +82,7 @@ test-enumeration: install ## The doctor against every crash prefix and corruptio
 
 test-spark: install jars ## Tests with a local Spark
 	@echo "== tests with a local Spark"
-	@pytest -m spark --durations=5
+	@pytest -m spark -n 2 --dist loadfile --durations=5
 
 test-integration: install jars ## Tests with a real Kafka broker
 	@echo "== tests with a real broker"

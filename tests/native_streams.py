@@ -16,6 +16,8 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tests.spark_conf import session_conf
+
 RUN_DEADLINE_SECONDS = 120
 
 
@@ -72,7 +74,7 @@ class NativeSpark:
 def native_spark(warehouse: Path, jars: Path, further: Mapping[str, str] | None = None) -> Iterator[NativeSpark]:
     """Start a Spark with Kafka and both formats; Iceberg tables lie below ``warehouse``. ``further`` are settings."""
     context = multiprocessing.get_context("spawn")
-    arguments = (str(warehouse), str(jars / "spark"), dict(further or {}))
+    arguments = (str(warehouse), str(jars), dict(further or {}))
     with ProcessPoolExecutor(1, context, initializer=_session, initargs=arguments) as pool:
         yield NativeSpark(pool)
 
@@ -97,19 +99,7 @@ def landed(table: Path) -> Counter[tuple[int, int]]:
 
 def _session(warehouse: str, jars: str, further: dict[str, str]) -> None:
     settings = {
-        "spark.master": "local[2]",
-        "spark.ui.enabled": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.jars": ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar"))),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
-        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **session_conf(Path(jars)),
         "spark.sql.catalog.hadoop": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.hadoop.type": "hadoop",
         "spark.sql.catalog.hadoop.warehouse": f"file://{warehouse}",
