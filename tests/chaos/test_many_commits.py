@@ -10,21 +10,20 @@ import subprocess
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlparse
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.applications import QUICK_START
 from tests.foreign_hands import foreign_iceberg
 from tests.local_tables import SCHEMA, genesis, landed_offsets, lander
-from tests.maintained import content, live_files_of
+from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings
 
 from lakebound.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.run_spec import Places, places_of
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.submit import spark_environment
 from lakebound.tables import open_table
@@ -47,26 +46,9 @@ class Past:
     rows: int
 
 
-@pytest.fixture(scope="module")
-def spec() -> PipelineSpec:
-    return PipelineSpec.model_validate(
-        {
-            "pipeline": "orders",
-            "topics": ["orders"],
-            "connection": {"bootstrap_servers": "127.0.0.1:1"},
-            "value": {"format": "bytes"},
-            "freshness": "500ms",
-            "tables": [
-                {"format": "delta", "name": "shop.orders", "partition_by": ["city"]},
-                {"format": "iceberg", "name": "shop.orders"},
-            ],
-            "maintenance": {"compaction": {"hot_seconds": 0}},
-        }
-    )
-
-
-def test_one_run_after_many_small_commits(spec: PipelineSpec, tmp_path: Path) -> None:
-    settings = replace(load_settings(), home=tmp_path, warehouse=tmp_path / "lake", jvm_options=QUICK_START)
+def test_one_run_after_many_small_commits(tmp_path: Path) -> None:
+    settings = maintained_settings(tmp_path)
+    spec = maintained_pipeline({"compaction": {"hot_seconds": 0}}, delta_partition_by=["city"])
     at = places_of(settings)
     with ThreadPoolExecutor(2) as pool:
         pasts = dict(zip(IDEAL_FILES, pool.map(lambda table: commit_many(table, at), spec.tables), strict=True))

@@ -8,14 +8,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.applications import QUICK_START
 from tests.local_tables import landed_offsets, lander
-from tests.maintained import content, live_files_of, small_commits
+from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings, small_commits
 
 from lakebound.control import ControlFolder
 from lakebound.maintenance.past_reading import read_runs
@@ -24,7 +22,7 @@ from lakebound.maintenance.run import only_run
 from lakebound.maintenance.steps import RunReport
 from lakebound.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.run_spec import places_of
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
 from lakebound.submit import spark_environment
 from lakebound.tables import open_table
@@ -36,22 +34,12 @@ DEADLINE_SECONDS = 300.0
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return replace(load_settings(), home=tmp_path, warehouse=tmp_path / "lake", jvm_options=QUICK_START)
+    return maintained_settings(tmp_path)
 
 
 @pytest.fixture
 def spec() -> PipelineSpec:
-    return PipelineSpec.model_validate(
-        {
-            "pipeline": "orders",
-            "topics": ["orders"],
-            "connection": {"bootstrap_servers": "127.0.0.1:1"},
-            "value": {"format": "bytes"},
-            "freshness": "500ms",
-            "tables": [{"format": "delta", "name": "shop.orders"}, {"format": "iceberg", "name": "shop.orders"}],
-            "maintenance": {"compaction": {"hot_seconds": 0, "min_small_files": 5}, "cooldown_seconds": 0},
-        }
-    )
+    return maintained_pipeline({"compaction": {"hot_seconds": 0, "min_small_files": 5}, "cooldown_seconds": 0})
 
 
 @contextmanager
