@@ -16,6 +16,7 @@ from tests.local_tables import landed_offsets, lander
 from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings, small_commits
 
 from lakebound.control import ControlFolder
+from lakebound.maintenance.health_history import read_health_history
 from lakebound.maintenance.past_reading import read_runs
 from lakebound.maintenance.planning import plan_now
 from lakebound.maintenance.run import only_run
@@ -99,6 +100,7 @@ def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings)
         assert live_files_of(table, at) == 1 and content(table, at) == before[table.id]
     assert not any(step.kind == "compact" for step in plan_now(spec, at).steps)
     assert "maintain: iceberg:shop.orders: compact: done in" in output
+    assert {reading.table: reading.files for reading in read_health_history(control)} == {table.id: 1 for table in spec.tables}
 
 
 def test_a_second_run_ends_at_once_and_a_plan_changes_nothing(spec: PipelineSpec, settings: Settings) -> None:
