@@ -102,7 +102,7 @@ chaos: class-archive ## Crash points, zombies and 20 random kills (CHAOS_KILLS=2
 	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) LAKEBOUND_SOAK_MINUTES=$(MINUTES) \
 	  pytest -m chaos --durations=5 $(if $(MINUTES),-s tests/chaos/test_soak.py,-n 2 --deselect tests/chaos/test_soak.py)
 
-bench-freshness: class-archive ## Measure freshness as an outside reader sees it (about 8 minutes)
+bench-freshness: class-archive ## Measure freshness as an outside reader sees it (about 13 minutes)
 	@python bench/freshness.py
 
 bench-health: install ## Measure how long the health of a table of 10,000 files takes to read (about 5 minutes)

@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--record-bytes", type=int, default=180)
     parser.add_argument("--warm-up-seconds", type=float, default=30)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--page", type=Path, default=Path("docs/benchmarks/freshness.md"))
     args = vars(parser.parse_args())
     page: Path = args.pop("page")
