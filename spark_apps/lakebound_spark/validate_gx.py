@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import great_expectations as gx
-from great_expectations.checkpoint import UpdateDataDocsAction
+from great_expectations.checkpoint.actions import UpdateDataDocsAction
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
-from great_expectations.expectations.conditions import PassThroughCondition
+from great_expectations.expectations.metadata_types import FailureSeverity
 from great_expectations.expectations.registry import get_expectation_impl, get_metric_kwargs
+from great_expectations.expectations.row_conditions import PassThroughCondition
 from great_expectations.validator.metric_configuration import MetricConfiguration
 from great_expectations.validator.metrics_calculator import MetricsCalculator
 from pyspark.sql import DataFrame
@@ -67,7 +68,8 @@ class Question:
         if self.where is not None:
             given["row_condition"] = PassThroughCondition(pass_through_filter=self.where)
         notes = f"{self.label}. {self.notes}" if self.notes else self.label
-        return get_expectation_impl(self.name)(**given, severity=self.severity.value, meta={"label": self.label}, notes=notes)
+        severity = FailureSeverity(self.severity.value)
+        return get_expectation_impl(self.name)(**given, severity=severity, meta={"label": self.label}, notes=notes)
 
 
 @dataclass
@@ -108,7 +110,7 @@ class Suite:
             metric_value_kwargs=kwargs.get("metric_value_kwargs"),
         )
         condition, compute_domain, accessor = MetricsCalculator(engine).get_metric(metric)
-        rows = engine.get_domain_records({**compute_domain, **accessor})
+        rows: DataFrame = engine.get_domain_records({**compute_domain, **accessor})
         return rows.withColumn("__unexpected", condition).where(F.col("__unexpected")).drop("__unexpected")
 
     def _prepare(self) -> tuple[Any, Any]:

@@ -32,7 +32,7 @@ from lakebound_spark.validate_frames import (
 )
 from lakebound_spark.validate_gx import Question
 
-_ABOUT_COLUMNS = tuple(name for name in CATALOG if name.startswith("expect_table_column")) + ("expect_column_to_exist",)
+_ABOUT_COLUMNS = (*(name for name in CATALOG if name.startswith("expect_table_column")), "expect_column_to_exist")
 _MS_PER_SECOND = 1000.0
 
 

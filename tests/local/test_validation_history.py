@@ -18,7 +18,6 @@ from lakebound.findings import read_findings
 from lakebound.run_spec import Places
 from lakebound.validation.history import (
     Claim,
-
     done_of,
     folded,
     history_file,
@@ -147,7 +146,7 @@ def test_what_was_copied_before_the_kill_is_known_by_the_claim(apps: list[Lander
     land(apps, 20, 30)
     evaluator = ArrowEvaluator()
     validate(at, evaluator, on_failure="quarantine")
-    assert claim is not None and list(evaluator.copied)[0] == claim.id
+    assert claim is not None and next(iter(evaluator.copied)) == claim.id
     assert list(evaluator.copied.values()) == [3, 2], "of the first table only: the other holds the same records"
     assert_each_once(control, at)
 

@@ -82,7 +82,10 @@ def test_a_wrong_column_names_file_line_field_and_the_columns_that_exist(spec: P
         ("{expect: rows_to_satisfy}", "expectations[0].rule: is missing"),
         ("{expect: fresh, max_seconds: -1}", "greater than 0"),
         ("{expect: fresh, max_seconds: 1, severity: fatal}", "must be info, warning or critical, not 'fatal'"),
-        ("{expect: fresh, max_seconds: 1, tables: [delta:a]}", "'delta:a' is not one of the tables: delta:sales.orders, iceberg"),
+        (
+            "{expect: fresh, max_seconds: 1, tables: [delta:a]}",
+            "'delta:a' is not one of the tables: delta:sales.orders",
+        ),
         ("{expect: unique_over_window, columns: [a], over_seconds: 1, over_commits: 2}", "either over_seconds or over_"),
         ("{expect: unique_over_window, columns: [status]}", "'status' is not a column of iceberg:sales.orders"),
         ("{kwargs: {column: total}}", "expectations[0].expect: is missing"),
@@ -99,9 +102,10 @@ def test_mistakes_of_the_file_itself(spec: PipelineSpec, settings: Settings) -> 
         "max_rows_per_range, on_failure, pipeline, resolve_after_seconds",
         "3: expectations: must not be empty",
     ]
-    assert "is 'others', but the file is that of 'orders'" in wrong(
-        spec, settings, "pipeline: others\nexpectations: [{expect: fresh, max_seconds: 1}]\n"
-    )[0]
+    assert (
+        "is 'others', but the file is that of 'orders'"
+        in wrong(spec, settings, "pipeline: others\nexpectations: [{expect: fresh, max_seconds: 1}]\n")[0]
+    )
     two = HEAD + "  - {expect: fresh, max_seconds: 1}\n  - {expect: fresh, max_seconds: 2}\n"
     assert wrong(spec, settings, two) == ["4: expectations[1]: is called 'fresh()' as the one in line 3; give it a name"]
     assert "cannot be read here" in wrong(spec, settings, "pipeline: [orders\n")[0]

@@ -122,8 +122,9 @@ def _argument_mistakes(one: GxExpectation, place: Keys, source: YamlSource) -> I
         if key not in kind.arguments:
             what = f"unknown argument of {one.expect}{_meant(key, kind.arguments)}; it takes: {', '.join(kind.arguments)}"
             yield Mistake(source.line_of((*place, key)), what, (*place, key))
+    misspelt = {_closest(key, kind.arguments) for key in one.kwargs if key not in kind.arguments}
     for key in (*kind.columns, *kind.required):
-        if one.kwargs.get(key) is None:
+        if one.kwargs.get(key) is None and key not in misspelt:
             yield Mistake(source.line_of(place), f"{one.expect} needs {key}", (*place, key))
     if one.where is not None and not kind.takes_where:
         keys = (*place[:-1], "where")
@@ -132,7 +133,12 @@ def _argument_mistakes(one: GxExpectation, place: Keys, source: YamlSource) -> I
 
 def _described(error: ValidationError, source: YamlSource, model: type[BaseModel], place: Keys) -> list[Mistake]:
     found = []
-    for detail in error.errors(include_url=False, include_context=True):
+    details = error.errors(include_url=False, include_context=True)
+    unknown = [str(detail["loc"][-1]) for detail in details if detail["type"] == "extra_forbidden"]
+    misspelt = {_closest(name, tuple(model.model_fields)) for name in unknown}
+    for detail in details:
+        if detail["type"] == "missing" and detail["loc"][-1] in misspelt:
+            continue
         keys: Keys = (*place, *detail["loc"])
         context = detail.get("ctx") or {}
         if detail["type"] == "extra_forbidden":
@@ -175,5 +181,10 @@ def _is_column(name: str, columns: Sequence[str]) -> bool:
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    close = _closest(name, known)
+    return f"; did you mean {close!r}?" if close else ""
+
+
+def _closest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that was probably meant."""
+    return next(iter(difflib.get_close_matches(name, known, n=1)), None)

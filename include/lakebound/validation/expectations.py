@@ -153,7 +153,5 @@ class ExpectationFile(ExpectationHead):
         """Return what is expected of a table (by its id), of one suite or of all."""
         names = {table, table.partition(":")[2]}
         return tuple(
-            one
-            for one in self.expectations
-            if (not one.tables or names & set(one.tables)) and suite in (None, one.suite)
+            one for one in self.expectations if (not one.tables or names & set(one.tables)) and suite in (None, one.suite)
         )

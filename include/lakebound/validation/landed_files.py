@@ -59,9 +59,7 @@ def line_reader(spec: TableSpec, places: Places) -> LineReader | None:
     return reader
 
 
-def step_of(
-    entry: Entry | None, *, position: int, version: str, committed_at_ms: int, parent: int | None
-) -> Step:
+def step_of(entry: Entry | None, *, position: int, version: str, committed_at_ms: int, parent: int | None) -> Step:
     """Return a commit as a step of the line."""
     return Step(
         position=position,

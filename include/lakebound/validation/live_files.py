@@ -59,7 +59,7 @@ def _delta(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[La
 
 
 def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[LandedFile]:
-    from pyiceberg.expressions import AlwaysTrue, BooleanExpression, GreaterThanOrEqual
+    from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
     from lakebound.tables.iceberg_catalog import open_catalog
     from lakebound.tables.iceberg_metadata import local_path
@@ -68,9 +68,9 @@ def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[
     if not catalog.table_exists((spec.namespace, spec.short_name)):
         return
     table = catalog.load_table((spec.namespace, spec.short_name))
-    wanted: BooleanExpression = AlwaysTrue()
+    wanted: str | BooleanExpression = AlwaysTrue()
     if since_ms is not None:
-        wanted = GreaterThanOrEqual(_TIMESTAMP, datetime.fromtimestamp(since_ms / 1000, UTC).isoformat())
+        wanted = f"{_TIMESTAMP} >= '{datetime.fromtimestamp(since_ms / 1000, UTC).isoformat()}'"
     for task in table.scan(row_filter=wanted).plan_files():
         if task.delete_files:
             raise DeletesInTableError(spec.id)

@@ -14,9 +14,7 @@ from lakebound.validation.verdict import ExpectationResult, ValidatedRange
 RUNBOOK = "validation-failed"
 
 
-def open_findings(
-    history: Sequence[ValidatedRange], file: ExpectationFile, *, now: float, new_from: int = 0
-) -> list[Finding]:
+def open_findings(history: Sequence[ValidatedRange], file: ExpectationFile, *, now: float, new_from: int = 0) -> list[Finding]:
     """Return the findings that stand.
 
     Args:
@@ -30,11 +28,11 @@ def open_findings(
     for one in history:
         for result in one.results:
             if result.label in labels:
-                streaks.setdefault((one.table, result.label), _Streak()).add(one, result)
+                streaks.setdefault((one.table, result.label), _Streak(file.resolve_after_seconds)).add(one, result)
     found = [
         finding
         for (table, label), streak in sorted(streaks.items())
-        if (finding := streak.finding(table, label, file, now)) is not None
+        if (finding := streak.finding(table, label, now)) is not None
     ]
     return [*found, *_lost(history[new_from:])]
 
@@ -51,33 +49,37 @@ def failed_run(problem: str, *, now: float) -> Finding:
 
 
 class _Streak:
-    """An expectation's failures in a row, apart by no more than the time after which a finding is over."""
+    """An expectation's failures in a row: apart by less than the time after which a finding is over.
 
-    def __init__(self) -> None:
+    Args:
+        resolve_after_seconds: That time.
+    """
+
+    def __init__(self, resolve_after_seconds: float) -> None:
         self.since = 0.0
         self.failed: tuple[ValidatedRange, ExpectationResult] | None = None
         self.rows = 0
         self.ranges = 0
         self.held_at = 0.0
-        self._apart = 0.0
+        self._resolve_after_seconds = resolve_after_seconds
 
     def add(self, one: ValidatedRange, result: ExpectationResult) -> None:
         if result.passed:
             self.held_at = one.at
             return
-        if self.failed is None or self.held_at > self.failed[0].at + self._apart:
+        if self.failed is None or self._is_over(self.failed[0], one.at):
             self.since, self.rows, self.ranges = one.at, 0, 0
         self.failed = (one, result)
         self.rows += result.unexpected or 0
         self.ranges += 1
 
-    def finding(self, table: str, label: str, file: ExpectationFile, now: float) -> Finding | None:
+    def finding(self, table: str, label: str, now: float) -> Finding | None:
         if self.failed is None:
             return None
         one, result = self.failed
-        held = self.held_at > one.at
-        if held and now - one.at >= file.resolve_after_seconds:
+        if self._is_over(one, now):
             return None
+        held = self.held_at > one.at
         evidence: dict[str, Fact] = {"versions": one.span, "ranges_in_a_row": self.ranges, "held_since": held}
         if result.unexpected is not None:
             evidence |= {"rows": result.unexpected, "of_rows": result.checked, "rows_in_all": self.rows}
@@ -94,6 +96,10 @@ class _Streak:
             runbook=RUNBOOK,
             done=f"{one.copied} rows of the range were copied to the quarantine" if one.copied else "",
         )
+
+    def _is_over(self, failed: ValidatedRange, now: float) -> bool:
+        """Whether it has held since the failure, and that is long ago."""
+        return self.held_at > failed.at and now - failed.at >= self._resolve_after_seconds
 
 
 def _lost(ranges: Sequence[ValidatedRange]) -> Iterator[Finding]:

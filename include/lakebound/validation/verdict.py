@@ -142,9 +142,7 @@ class ValidatedRange(_Frozen):
         return self.last if self.first in ("", self.last) else f"{self.first}..{self.last}"
 
     @classmethod
-    def of(
-        cls, due: Due, verdict: RangeVerdict, *, claim: str, run_id: str, at: float, copied: int = 0
-    ) -> ValidatedRange:
+    def of(cls, due: Due, verdict: RangeVerdict, *, claim: str, run_id: str, at: float, copied: int = 0) -> ValidatedRange:
         """Return the record of a range that was evaluated."""
         start = due.since_ms if due.since_ms is not None else due.landings[0].committed_at_ms if due.landings else 0
         return cls(

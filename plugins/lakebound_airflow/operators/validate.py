@@ -107,8 +107,8 @@ class ValidateOperator(SparkSubmitOperator):
         store = context.get("asset_state_store")
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = summary
-            for one in report.ranges if store is not None else ():
-                if one.claim:
+            for one in report.ranges:
+                if store is not None and one.claim:
                     store[outlet].set(one.table, one.last)
 
     def _nice_hook(self, orders: ValidationOrders, settings: Settings) -> NiceSparkSubmitHook:
