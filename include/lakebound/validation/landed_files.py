@@ -69,5 +69,6 @@ def step_of(entry: Entry | None, *, position: int, version: str, committed_at_ms
         kind=entry.kind if entry is not None else None,
         rows=entry.rows if entry is not None else 0,
         offsets=count(entry.coverage) if entry is not None else None,
-        own_offsets=count(entry.range) if entry is not None else 0,
+        # A carried entry may still name the range of the one that it carries on.
+        own_offsets=count(entry.range) if entry is not None and entry.kind != "carry" else 0,
     )
