@@ -22,7 +22,7 @@ expectations:
   - {expect: expect_column_values_to_not_be_null, kwargs: {column: item_cont}, where: item_count > 0}
   - {expect: rows_to_satisfy, rule: totl > 0}
   - {expect: rows_to_satisfy, rule: total + 1}
-  - {expect: rows_to_satisfy, rule: exists(items, i -> i.quantity > 0)}
+  - {expect: rows_to_satisfy, rule: "exists(items, i -> i.quantity > 0)"}
 """
 
 

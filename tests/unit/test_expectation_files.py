@@ -18,7 +18,7 @@ from lakebound.validation.expectation_files import (
     ddl_columns,
     load_expectations,
 )
-from lakebound.validation.expectations import ExpectationFile, GxExpectation, UniqueOverWindow
+from lakebound.validation.expectations import OWN_KINDS, ExpectationFile, GxExpectation, UniqueOverWindow
 
 REPOSITORY = Path(__file__).parents[2]
 COLUMNS = {"delta:sales.orders": ("order_id", "status", "total", "_kafka"), "iceberg:sales.orders": ("order_id", "_kafka")}
@@ -160,3 +160,18 @@ def test_the_example_fits_the_shipped_pipeline() -> None:
     assert check_expectations(spec, settings, {table.id: columns for table in spec.tables}) == []
     file = load_expectations(spec, settings)
     assert file is not None and all(file.of(table.id) for table in spec.tables)
+
+
+def test_each_kind_comes_back_from_json_as_itself() -> None:
+    kinds: list[dict[str, object]] = [
+        {"expect": "expect_column_values_to_not_be_null", "kwargs": {"column": "total"}},
+        {"expect": "rows_to_satisfy", "rule": "total > 0"},
+        {"expect": "unique_over_window", "columns": ["order_id"]},
+        {"expect": "fresh", "max_seconds": 1},
+        {"expect": "usual_volume"},
+        {"expect": "values_in_table", "columns": {"order_id": "id"}, "table": "delta:crm.orders"},
+    ]
+    file = ExpectationFile.model_validate({"pipeline": "orders", "expectations": kinds})
+    back = ExpectationFile.model_validate_json(file.model_dump_json())
+    assert back == file
+    assert [type(one) for one in back.expectations] == [GxExpectation, *OWN_KINDS.values()]

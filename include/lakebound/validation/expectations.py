@@ -37,6 +37,8 @@ class _Expectation(Frozen):
 class GxExpectation(_Expectation):
     """An expectation of Great Expectations, by its name and its own arguments."""
 
+    # By the prefix none of Lakebound's own kinds is taken for one of these when a file comes back from JSON.
+    expect: str = Field(pattern="^expect_")
     kwargs: dict[str, Any] = Field(default_factory=dict)
     where: str | None = Field(default=None, min_length=1, description="Only rows for which this SQL condition is true.")
 

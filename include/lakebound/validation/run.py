@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
-
-import structlog
 
 from lakebound.control import ControlFolder, write_json
 from lakebound.control_plane import app_is_alive
@@ -37,7 +36,7 @@ from lakebound.validation.open_findings import failed_run, open_findings
 from lakebound.validation.verdict import ExpectationResult, RangeVerdict, ValidatedRange, ValidationReport
 
 BY = "lakebound validate"
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def run_validation(
             except LakeboundError as exc:
                 problems.append(f"{table.id}: {exc}")
             except Exception as exc:
-                _log.exception("validation_failed", table=table.id)
+                _log.exception("validation of %s failed", table.id)
                 problems.append(f"{table.id}: {type(exc).__name__}: {(str(exc).splitlines() or ['?'])[0]}")
         report = ValidationReport(
             pipeline=spec.pipeline,
@@ -275,5 +274,6 @@ def _stop(run: _Run, batch: Batch, critical: Sequence[ExpectationResult]) -> str
     if desired.state != "running":
         return ""
     change_desired(run.control, "stopped", freshness=desired.freshness, until=desired.until, reason=reason, by=BY)
-    _log.warning("stream_stopped", pipeline=run.spec.pipeline, reason=reason, lives=app_is_alive(run.control))
+    lives = "lives" if app_is_alive(run.control) else "does not live"
+    _log.warning("pipeline %s is stopped: %s; its application %s", run.spec.pipeline, reason, lives)
     return reason
