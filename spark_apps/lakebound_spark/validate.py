@@ -29,7 +29,7 @@ from lakebound_spark.lanes import write_by_cluster
 from lakebound_spark.priority import lower_priority
 from lakebound_spark.session import make_session
 from lakebound_spark.validate_gx import Suite
-from lakebound_spark.validate_questions import Prepared, prepare, used_columns
+from lakebound_spark.validate_questions import Prepared, names_only, prepare, used_columns
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class SparkEvaluator:
         results: list[ExpectationResult] = []
         bodies: list[dict[str, Any]] = []
         name = batch.table.id.replace(":", "_").replace(".", "_")
-        asked = [(name, frame, prepared.questions), (f"{name}_columns", prepared.plain, prepared.column_questions)]
+        asked = [(name, frame, prepared.questions), (f"{name}_columns", names_only(prepared.plain), prepared.column_questions)]
         for suite_name, rows, questions in asked:
             if not questions:
                 continue

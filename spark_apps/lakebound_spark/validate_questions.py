@@ -44,7 +44,7 @@ class Prepared:
         plain: The table's own columns.
         frame: With the columns of Lakebound's own kinds.
         questions: About rows and values, asked of ``frame``.
-        column_questions: About which columns there are, asked of ``plain``.
+        column_questions: About which columns there are, asked of ``names_only`` of ``plain``.
         skipped: Expectations that cannot be asked yet, and why.
     """
 
@@ -66,6 +66,11 @@ def prepare(session: SparkSession, batch: Batch, places: Places, schema: pa.Sche
     return prepared
 
 
+def names_only(rows: DataFrame) -> DataFrame:
+    """Return a frame with the names of the columns alone: GX counts each field of a struct as a column, too."""
+    return rows.limit(0).select(*(F.lit(None).cast("string").alias(name) for name in rows.columns))
+
+
 def used_columns(prepared: Prepared) -> list[str]:
     """Return the columns of the frame that the questions need; conditions in SQL may need any."""
     if any(question.where for question in prepared.questions):
@@ -81,7 +86,9 @@ def used_columns(prepared: Prepared) -> list[str]:
 def _add(prepared: Prepared, session: SparkSession, batch: Batch, places: Places, one: Expectation, name: str) -> None:
     if isinstance(one, GxExpectation):
         question = _gx(one)
-        (prepared.column_questions if one.expect in _ABOUT_COLUMNS else prepared.questions).append(question)
+        is_nested = "." in str(one.kwargs.get("column", ""))
+        about_names = one.expect in _ABOUT_COLUMNS and not is_nested
+        (prepared.column_questions if about_names else prepared.questions).append(question)
     elif isinstance(one, RowsToSatisfy):
         prepared.frame = prepared.frame.withColumn(name, F.expr(one.rule).cast("boolean"))
         prepared.questions.append(_true(one, name, one.mostly, f"Rows must satisfy: {one.rule}", where=one.where))
