@@ -111,7 +111,9 @@ class SparkEvaluator:
         for suite_name, rows, questions in asked:
             if not questions:
                 continue
-            suite = Suite(suite_name, rows, questions, folder / "data_docs")
+            # A site is made anew by who writes it: that of the columns stands inside that of the rows, where there is one.
+            docs = folder / "data_docs" / "columns" if bodies else folder / "data_docs"
+            suite = Suite(suite_name, rows, questions, docs)
             found, body = suite.run()
             results += found
             bodies.append(body)
