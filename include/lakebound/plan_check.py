@@ -1,4 +1,4 @@
-"""The plan phase of ``lakebound check``: Spark plans a pipeline's schema and transform, without Kafka and without tables."""
+"""The plan phase of ``lakebound check``: Spark plans a pipeline's schema and transform, without Kafka."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ class Plan:
     Attributes:
         problems: What is wrong.
         tables: The columns of each table, by the table's id.
+        changes: What the next start does with the columns of each table that exists, by its id.
     """
 
     problems: list[str] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, list[str]] = field(default_factory=dict)
 
 
 def check_plan(spec: PipelineSpec, settings: Settings) -> Plan:
@@ -67,7 +69,7 @@ def _plan_in(done: subprocess.CompletedProcess[str], pipeline: str) -> Plan:
     answer = (done.stdout.strip().splitlines() or [""])[-1]
     try:
         body = json.loads(answer)
-        return Plan(list(body["problems"]), dict(body["tables"]))
+        return Plan(list(body["problems"]), dict(body["tables"]), dict(body.get("changes", {})))
     except (ValueError, KeyError, TypeError):
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise CheckFailedError(pipeline, f"exit code {done.returncode}: {last}") from None

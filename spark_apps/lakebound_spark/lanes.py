@@ -13,11 +13,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StringType
 
 from lakebound.spec import DriverLaneSpec, TableSpec
 from lakebound.tables import KAFKA_COLUMN, DataFile, Table
 from lakebound.tables.datafiles import list_data_files, write_data_files
+from lakebound.tables.schemas import normalise_type
 
 Lane = Literal["driver", "cluster"]
 _KEY_FIELDS = ("topic", "partition", "offset")
@@ -145,7 +147,7 @@ def _count_records(rows: pa.Table) -> int:
 def _write_spark(frame: DataFrame, table: Table, tag: str) -> list[DataFile]:
     folder = table.data_folder() / f"lb-{tag}"
     schema = table.schema()
-    columns = [frame[field.name] for field in schema if field.name in frame.columns]
+    columns = [_as_in_table(frame, field) for field in schema if field.name in frame.columns]
     folders = _partition_folders(frame, table.spec)
     if table.spec.format == "delta":
         rows, names = frame.select(*columns), [column for _, _, column in table.spec.partition_fields()]
@@ -155,6 +157,15 @@ def _write_spark(frame: DataFrame, table: Table, tag: str) -> list[DataFile]:
     (writer.partitionBy(*names) if names else writer).parquet(str(folder))
     shutil.rmtree(folder / "_temporary", ignore_errors=True)
     return list_data_files(table.data_folder(), table.spec, folder)
+
+
+def _as_in_table(frame: DataFrame, field: pa.Field) -> Column:
+    """Return a column in the table's type, which may be a wider one."""
+    column = frame[field.name]
+    kind = normalise_type(to_arrow_type(frame.schema[field.name].dataType))
+    if kind == field.type or pa.types.is_nested(kind):
+        return column
+    return column.cast(from_arrow_type(field.type)).alias(field.name)
 
 
 def _partition_folders(frame: DataFrame, spec: TableSpec) -> list[Column]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from lakebound.quarantine.reasons import DECODER_REASONS
 from lakebound.spec import PipelineSpec
 from lakebound_spark.decode import PROBLEM, good_columns, make_decoder
 from lakebound_spark.quarantine import collected_rows, quarantine_columns, rows_of
@@ -90,6 +91,11 @@ def test_a_value_that_fits_is_landed(rows: list[Row], index: int) -> None:
     row = rows[len(BAD) + index]
     assert row[PROBLEM] is None
     assert row["_parsed"]["order_id"] == GOOD[index][1]
+
+
+def test_the_reasons_that_a_release_tries_are_those_of_the_decoder(rows: list[Row]) -> None:
+    given = {row[PROBLEM].partition("\t")[0] for row in rows if row[PROBLEM] is not None}
+    assert given | {"unknown_field"} == set(DECODER_REASONS)
 
 
 def test_every_row_says_where_it_came_from(session: SparkSession) -> None:

@@ -15,6 +15,7 @@ from lakebound.cli.maintain import maintain
 from lakebound.cli.output import OneSentence
 from lakebound.cli.produce import produce
 from lakebound.cli.prove import prove
+from lakebound.cli.quarantine import quarantine
 from lakebound.cli.recover import recover
 from lakebound.cli.replay import replay
 from lakebound.cli.rewind import rewind
@@ -48,6 +49,7 @@ app.command(rich_help_panel=PIPELINES)(recover)
 app.command(rich_help_panel=PIPELINES)(rewind)
 app.command(rich_help_panel=PIPELINES)(incidents)
 app.command(rich_help_panel=LANDED)(prove)
+app.command(rich_help_panel=LANDED)(quarantine)
 app.command(rich_help_panel=LANDED)(ledger)
 app.command(rich_help_panel=LANDED)(tables)
 app.command(rich_help_panel=LANDED)(health)

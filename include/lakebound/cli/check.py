@@ -24,6 +24,7 @@ class _Report:
     problems: list[str] = field(default_factory=list)
     warnings: dict[str, list[str]] = field(default_factory=dict)
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
+    changes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
 
 def check(
@@ -115,12 +116,14 @@ def _plan(report: _Report, settings: Settings) -> None:
         for spec, plan in zip(specs, pool.map(lambda spec: check_plan(spec, settings), specs), strict=True):
             report.problems += plan.problems
             report.tables[spec.pipeline] = plan.tables
+            report.changes[spec.pipeline] = plan.changes
 
 
 def _print(report: _Report, json: bool) -> None:
     if json:
         warnings = [line for lines in report.warnings.values() for line in lines]
-        print_json({"ok": not report.problems, "problems": report.problems, "warnings": warnings, "tables": report.tables})
+        found = {"problems": report.problems, "warnings": warnings, "tables": report.tables, "changes": report.changes}
+        print_json({"ok": not report.problems, **found})
         return
     for problem in report.problems:
         typer.echo(problem)
@@ -131,3 +134,5 @@ def _print(report: _Report, json: bool) -> None:
         for table, columns in report.tables.get(spec.pipeline, {}).items():
             # Arrow indents what is nested, and repeats it.
             typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")
+            for change in report.changes.get(spec.pipeline, {}).get(table, ()):
+                typer.echo(f"    {change}")

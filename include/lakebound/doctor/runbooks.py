@@ -20,6 +20,7 @@ RUNBOOKS = (
     "offsets-beyond-end",
     "refused",
     "retention-passed",
+    "schema-changed",
     "stall",
     "state-folder",
     "table-dropped",
@@ -44,6 +45,7 @@ _OF_ERRORS = {
     "NoLedgerError": "no-ledger",
     "OffsetBeyondEndError": "offsets-beyond-end",
     "RetentionPassedError": "retention-passed",
+    "SchemaChangedError": "schema-changed",
     "TableRestoredError": "table-restored",
     "TopicRecreatedError": "topic-recreated",
 }
