@@ -1,7 +1,8 @@
 """A JSON Schema of records as the columns that they become, in Spark's DDL. Pure; imports no Spark.
 
 Taken over is what says something about types (https://json-schema.org/draft/2020-12/json-schema-validation). Constraints
-on values (``minimum``, ``pattern``, ``enum``, …) and ``required`` inside of a column are no types: they are left to expectations.
+on values (``minimum``, ``pattern``, ``enum``, …) and ``required`` inside of a column are no types: they are left to
+expectations.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def _read_ledger(table: Table, role: Role) -> TableFacts:
         if view.entry is None:
             return facts
         entries = _readable_entries(table)
-        said = {"coverage": view.coverage, "former": view.entry.former, "released": view.released}
-        return replace(facts, source="entry", entries=entries, **said)
+        former, released = view.entry.former, view.released
+        return replace(facts, source="entry", coverage=view.coverage, former=former, released=released, entries=entries)
     except NoLedgerError as exc:
         return _reconstructed(table, facts, exc)
     except LakeboundError as exc:

@@ -59,9 +59,7 @@ def compare_schemas(
     chosen = [one for one in (*spec.tables, spec.quarantine_table) if one.id in wanted]
     found = {one.id: table for one in chosen if (table := open_table(one, places)).exists()}
     plans = {
-        one.id: plan_schema(
-            found[one.id].schema(), wanted[one.id], _policy(spec, one), one.format, value_fields
-        )
+        one.id: plan_schema(found[one.id].schema(), wanted[one.id], _policy(spec, one), one.format, value_fields)
         for one in chosen
         if one.id in found
     }

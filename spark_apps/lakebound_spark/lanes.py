@@ -156,7 +156,7 @@ def _write_spark(frame: DataFrame, table: Table, tag: str) -> list[DataFile]:
 
 def _as_in_table(frame: DataFrame, field: pa.Field) -> Column:
     """Return a column in the table's type, which may be a wider one."""
-    column = frame[field.name]
+    column: Column = frame[field.name]
     kind = normalise_type(to_arrow_type(frame.schema[field.name].dataType))
     if kind == field.type or pa.types.is_nested(kind):
         return column

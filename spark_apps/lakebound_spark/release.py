@@ -123,9 +123,7 @@ class Release:
         target = Target(table, held.view)
         records = found.written.records
         counts = Counts(read=size(fits), filtered=size(fits) - records, landed=records, rows=found.written.rows)
-        writer = Writer(
-            self._spec.pipeline, held.view.epoch, lambda: None, self._spec.limits.commit_attempts, kind="release"
-        )
+        writer = Writer(self._spec.pipeline, held.view.epoch, lambda: None, self._spec.limits.commit_attempts, kind="release")
         files = found.written.files.get(table.spec.id, [])
         target.commit(writer, {}, counts, files, lane=found.lane, releases=as_offsets(fits))
         known = self._landed.get(table.spec.id, TableLanded())

@@ -110,7 +110,9 @@ def _fitting(decoded: DataFrame, records: pa.Table) -> pa.Table:
     fits = F.col(PROBLEM).isNull() | (F.col(PROBLEM) == SKIPPED)
     places = decoded.where(fits).select(*(F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in _PLACE)).toArrow()
     found = pa.table({name: places[name].cast(records.schema.field(name).type) for name in _PLACE})
-    return records.select(["topic", "topic_id", "partition", "offset", "reason"]).join(found, list(_PLACE), join_type="left semi")
+    return records.select(["topic", "topic_id", "partition", "offset", "reason"]).join(
+        found, list(_PLACE), join_type="left semi"
+    )
 
 
 def _first_of_each(records: pa.Table) -> pa.Table:

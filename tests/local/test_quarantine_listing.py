@@ -50,7 +50,9 @@ def test_it_is_counted_by_reason_with_the_newest_to_look_at(world: Quarantined) 
 
 def test_one_reason_alone(world: Quarantined) -> None:
     found = list_quarantine(world.spec, world.at, reason="null_value")
-    assert [(one.reason, one.records, [s.offset for s in one.samples]) for one in found.reasons] == [("null_value", 2, [51, 40])]
+    assert [(one.reason, one.records, [s.offset for s in one.samples]) for one in found.reasons] == [
+        ("null_value", 2, [51, 40])
+    ]
     assert list_quarantine(world.spec, world.at, reason="nothing").reasons == ()
 
 

@@ -70,7 +70,9 @@ class TestOneTable:
     def test_a_commit_of_the_stream_meanwhile_does_no_harm(self, world: Quarantined, name: str) -> None:
         table, other = target(world, name), target(world, name)
         view = table.read_ledger()
-        entry = commit(table, view, draft(3, 5), lambda: world.commit(other, None, range=span((100, 120)), read=20, filtered=20))
+        entry = commit(
+            table, view, draft(3, 5), lambda: world.commit(other, None, range=span((100, 120)), read=20, filtered=20)
+        )
         assert entry.coverage == span((0, 120)) and entry.released == 2 and entry.range == {}
 
     def test_another_release_meanwhile_is_noticed(self, world: Quarantined, name: str) -> None:

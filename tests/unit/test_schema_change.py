@@ -33,7 +33,9 @@ def plan(found: pa.Schema, wanted: pa.Schema, policy: SchemaEvolution = "add_col
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("format_", FORMATS)
 def test_columns_that_only_the_table_has_stay_and_get_nulls(policy: SchemaEvolution, format_: str) -> None:
-    found = plan(schema(a=pa.int32(), b=pa.string(), more=pa.int64()), schema(b=pa.large_string(), a=pa.int8()), policy, format_)
+    found = plan(
+        schema(a=pa.int32(), b=pa.string(), more=pa.int64()), schema(b=pa.large_string(), a=pa.int8()), policy, format_
+    )
     assert found == SchemaPlan(unfilled=("more",)) and not found.is_change
 
 
@@ -126,7 +128,7 @@ def test_a_wider_column_takes_the_narrower_type(narrow: pa.DataType, wide: pa.Da
 @pytest.mark.parametrize("format_", FORMATS)
 def test_another_type_is_never_taken(found: pa.DataType, wanted: pa.DataType, policy: SchemaEvolution, format_: str) -> None:
     done = plan(schema(a=found, ok=pa.int64()), schema(a=wanted, ok=pa.int64(), new=pa.int64()), policy, format_)
-    assert [one.path[0] for one in done.differences][0] == "a" and not done.is_change
+    assert done.differences[0].path[0] == "a" and not done.is_change
     assert "in the table" in str(done.differences[0])
 
 
@@ -148,8 +150,22 @@ def test_every_difference_is_named() -> None:
 
 
 primitives = st.sampled_from(
-    [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.bool_(), pa.date32()]
-    + [UTC, pa.decimal128(5, 2), pa.decimal128(9, 2), pa.decimal128(9, 3)]
+    [
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.string(),
+        pa.binary(),
+        pa.bool_(),
+        pa.date32(),
+        UTC,
+        pa.decimal128(5, 2),
+        pa.decimal128(9, 2),
+        pa.decimal128(9, 3),
+    ]
 )
 kinds = st.recursive(
     primitives,
@@ -175,7 +191,9 @@ def applied(found: pa.Schema, done: SchemaPlan) -> pa.Schema:
         if path in changes:
             return changes[path]
         if pa.types.is_struct(kind):
-            new = [pa.field(at[-1], added) for at, added in changes.items() if at[:-1] == path and kind.get_field_index(at[-1]) < 0]
+            new = [
+                pa.field(at[-1], added) for at, added in changes.items() if at[:-1] == path and kind.get_field_index(at[-1]) < 0
+            ]
             return pa.struct([*(field(one, (*path, one.name)) for one in kind), *new])
         if pa.types.is_list(kind):
             return pa.list_(pa.field("element", within(kind.value_type, (*path, "element"))))
@@ -196,7 +214,9 @@ def test_a_plan_leads_to_a_table_that_takes_the_columns(
         assert not done.is_change and not done.left_out
         return
     after = applied(found, done)
-    again = plan(after, pa.schema([one for one in wanted if (one.name,) not in [out.path for out in done.left_out]]), "refuse", format_)
+    again = plan(
+        after, pa.schema([one for one in wanted if (one.name,) not in [out.path for out in done.left_out]]), "refuse", format_
+    )
     assert again.differences == () and not again.is_change
     assert policy == "add_columns" or after == found
     assert set(found.names) <= set(after.names), "nothing is ever dropped"

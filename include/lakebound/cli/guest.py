@@ -36,9 +36,7 @@ def start_guest(orders: RunSpec, settings: Settings, application: str) -> tuple[
     return process, Submission(app_id=orders.app_id, pid=process.pid, pid_started_at=started_at, log=log)
 
 
-def follow_guest(
-    process: subprocess.Popen[bytes], orders: RunSpec, submission: Submission, what: str, *, by: str
-) -> int:
+def follow_guest(process: subprocess.Popen[bytes], orders: RunSpec, submission: Submission, what: str, *, by: str) -> int:
     """Say how far it is until it has ended; return its exit code.
 
     Args:

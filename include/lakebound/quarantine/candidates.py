@@ -55,7 +55,7 @@ def look_at(table: Table, quarantined: Arrays) -> Held:
     )
 
 
-def chunks(lacking: Mapping[str, Held], most: int) -> Iterator[Arrays]:
+def chunks(held: Mapping[str, Held], most: int) -> Iterator[Arrays]:
     """Yield what any of the tables lacks, in pieces of at most so many offsets, partition after partition."""
     every: Arrays = {}
     for one in held.values():

@@ -34,7 +34,7 @@ class Verdicts(BaseModel):
 
 
 class ReleaseResult(ReplayResult):
-    """How far a release has got; a trial lands nothing. It lies among those of replays, so that maintenance leaves its files."""
+    """How far a release has got; a trial lands nothing. It lies among those of replays: maintenance leaves its files."""
 
     is_trial: bool = False
     verdicts: dict[str, Verdicts] = Field(default_factory=dict)
@@ -45,9 +45,7 @@ def release_orders(
 ) -> ReleaseOrders:
     """Return the orders of a release that is about to be submitted."""
     run = make_run_spec(spec, settings, Desired(freshness=AVAILABLE_NOW), app_id)
-    return ReleaseOrders(
-        **{name: getattr(run, name) for name in RunSpec.model_fields}, reasons=reasons, is_trial=is_trial
-    )
+    return ReleaseOrders(**{name: getattr(run, name) for name in RunSpec.model_fields}, reasons=reasons, is_trial=is_trial)
 
 
 def read_release(control: ControlFolder, app_id: str) -> ReleaseResult | None:

@@ -38,9 +38,7 @@ class Chosen:
     copies: bool = True
 
 
-def read_index(
-    spec: TableSpec, places: Places, reasons: Sequence[str] | None = None, *, copies: bool = True
-) -> pa.Table:
+def read_index(spec: TableSpec, places: Places, reasons: Sequence[str] | None = None, *, copies: bool = True) -> pa.Table:
     """Return where each record is, when it was written and its reason.
 
     Args:
@@ -140,17 +138,18 @@ def _delta_batches(
 def _iceberg_batches(
     spec: TableSpec, places: Places, kafka: Sequence[str], columns: Sequence[str], chosen: Chosen
 ) -> Iterator[pa.RecordBatch]:
-    from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, In, LessThanOrEqual
+    from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, In, LessThanOrEqual, Reference
+    from pyiceberg.expressions.literals import literal
 
     from lakebound.tables.iceberg_catalog import open_catalog
 
     where: BooleanExpression = AlwaysTrue()
     if chosen.reasons is not None:
-        where = And(where, In("reason", list(chosen.reasons)))
+        where = And(where, In(term=Reference("reason"), values={literal(reason) for reason in chosen.reasons}))
     if chosen.offsets is not None:
-        first, last = chosen.offsets
-        offset = f"{KAFKA_COLUMN}.offset"
-        where = And(where, And(GreaterThanOrEqual(offset, first), LessThanOrEqual(offset, last)))
+        first, last = (literal(offset) for offset in chosen.offsets)
+        offset = Reference(f"{KAFKA_COLUMN}.offset")
+        where = And(where, And(GreaterThanOrEqual(term=offset, value=first), LessThanOrEqual(term=offset, value=last)))
     catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
     scan = catalog.load_table((spec.namespace, spec.short_name)).scan(
         row_filter=where, selected_fields=(*(f"{KAFKA_COLUMN}.{name}" for name in kafka), *columns)
