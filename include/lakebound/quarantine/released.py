@@ -16,13 +16,14 @@ def released_offsets(entries: Iterable[CommittedEntry], released: int) -> tuple[
         entries: Of a table, newest first; none older than needed is asked for.
         released: How many were ever released, as the entry that counts says it.
     """
-    left, named = released, []
+    left, told, named = released, 0, []
     for committed in entries if released else ():
         entry = committed.entry
         # A release that a restore by hand has undone stands in the log still, and counts beyond what is left.
         if entry.kind == "release" and entry.released <= left:
+            own = count(entry.releases)
             named.append(spans_of(entry.releases))
-            left = entry.released - count(entry.releases)
+            told, left = told + own, entry.released - own
         if left <= 0:
             break
-    return union(named), max(0, left)
+    return union(named), max(0, released - told)
