@@ -1,4 +1,4 @@
-"""Intervals of offsets as short text: 10,000 scattered offsets are 180 kB as JSON, and some 14 kB packed. Pure.
+"""Intervals of offsets as short text: 10,000 scattered offsets are 178 kB as JSON, and 19 kB packed. Pure.
 
 Each interval is its distance from the one before and its length, as variable-length integers of seven bits per byte
 (https://protobuf.dev/programming-guides/encoding/#varints), deflated, in base64.
