@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -31,10 +32,10 @@ def pipeline(**changes: Any) -> PipelineSpec:
     return PipelineSpec.model_validate(body | changes)
 
 
-def decoded(session: SparkSession, spec: PipelineSpec, *values: bytes | None) -> list[Row]:
+def decoded(session: SparkSession, spec: PipelineSpec, *values: bytes | None, unhoused: Collection[str] = ()) -> list[Row]:
     stamp = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     rows = [(b"key", value, "orders", 0, offset, stamp, 0) for offset, value in enumerate(values)]
-    frame = make_decoder(spec, {"orders": "topic-id"}).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
+    frame = make_decoder(spec, {"orders": "topic-id"}, unhoused).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
     return sorted(frame.collect(), key=lambda row: row["_kafka"]["offset"])
 
 
@@ -115,6 +116,14 @@ def test_unknown_fields_go_to_quarantine_when_the_spec_says_so(session: SparkSes
     good, bad = decoded(session, spec, b'{"order_id":"a"}', b'{"order_id":"a","zzz":1,"yyy":2}')
     assert good[PROBLEM] is None
     assert bad[PROBLEM] == "unknown_field\tnot in the schema: zzz, yyy"
+
+
+def test_a_field_that_a_table_has_no_column_for_goes_to_quarantine(session: SparkSession) -> None:
+    values = (b'{"order_id":"a","n":1}', b'{"order_id":"a","n":1,"d":2.5,"extra":1}', b'{"order_id":"a","d":"x"}')
+    good, bad, worse = decoded(session, pipeline(), *values, unhoused=["d", "placed_at"])
+    assert good[PROBLEM] is None
+    assert bad[PROBLEM] == "unknown_field\ta table has no column for it: d"
+    assert worse[PROBLEM].startswith("does_not_fit\t")
 
 
 def test_tombstones_are_filtered_when_the_spec_says_so(session: SparkSession) -> None:
