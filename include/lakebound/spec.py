@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from lakebound.spec_maintenance import MaintenanceSpec
+from lakebound.spec_objectives import ObjectivesSpec
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _TOPIC = re.compile(r"^[a-zA-Z0-9._-]{1,249}$")
@@ -188,6 +189,7 @@ class PipelineSpec(Frozen):
     driver_lane: DriverLaneSpec = DriverLaneSpec()
     thresholds: ThresholdsSpec = ThresholdsSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
+    objectives: ObjectivesSpec = ObjectivesSpec()
 
     @field_validator("topics")
     @classmethod

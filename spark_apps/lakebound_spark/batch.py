@@ -61,6 +61,7 @@ class BatchReport:
     lane: Lane | None = None
     counts: Counts = field(default_factory=Counts)
     newest_record_ms: int | None = None
+    oldest_record_ms: int | None = None
     durations_ms: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -165,7 +166,9 @@ class BatchLander:
         report.lane = lane
         report.counts = report.counts.plus(counts)
         if observed.timestamps_ms:
-            report.newest_record_ms = max(report.newest_record_ms or 0, observed.timestamps_ms[1])
+            oldest, newest = observed.timestamps_ms
+            report.newest_record_ms = max(report.newest_record_ms or 0, newest)
+            report.oldest_record_ms = min(report.oldest_record_ms or oldest, oldest)
 
     def _write(
         self, source: DataFrame, targets: list[Target], tag: str, lane: Lane, report: BatchReport
