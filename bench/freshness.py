@@ -87,14 +87,14 @@ def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -
     command = spark_submit_command(run, settings)
     if arm == "bare loop":
         command[command.index(str(settings.apps / APPLICATION))] = str(Path(__file__).with_name("bare_loop.py"))
-    with _application(command, settings) as app, _generator(plan, topic, broker) as generator:
-        wait_until(lambda: _has_rows(run), START_DEADLINE_SECONDS, f"the first rows of the {arm}")
+    with running_application(command, settings) as app, producing(plan, topic, broker) as generator:
+        wait_until(lambda: has_rows(run), START_DEADLINE_SECONDS, f"the first rows of the {arm}")
         time.sleep(plan.warm_up_seconds)
         with FreshnessObserver(run.places, spec.tables) as observer:
             started_ms = time.time() * 1000
-            before = _cpu_seconds(app)
+            before = cpu_seconds_of(app)
             time.sleep(plan.seconds)
-            cpu_seconds, rss = _cpu_seconds(app) - before, _rss_megabytes(app)
+            cpu_seconds, rss = cpu_seconds_of(app) - before, rss_megabytes_of(app)
             time.sleep(2.0)  # what was produced in the measured time becomes visible
         tables = observer.measure(produced_after_ms=started_ms)
         generator.send_signal(signal.SIGTERM)
@@ -103,7 +103,7 @@ def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -
 
 
 @contextmanager
-def _application(command: list[str], settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
+def running_application(command: list[str], settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
     settings.home.mkdir(parents=True)
     with (settings.home / "app.log").open("wb") as log:
         app = subprocess.Popen(command, env=spark_environment(settings), stdout=log, stderr=log, start_new_session=True)
@@ -115,7 +115,7 @@ def _application(command: list[str], settings: Settings) -> Iterator[subprocess.
 
 
 @contextmanager
-def _generator(plan: Plan, topic: str, broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
+def producing(plan: Plan, topic: str, broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
     options = {"--bootstrap-servers": broker.bootstrap_servers, "--topic": topic, "--rate": plan.rate, "--seconds": 3600}
     options["--record-bytes"] = plan.record_bytes
     words = [str(word) for pair in options.items() for word in pair]
@@ -130,7 +130,7 @@ def _generator(plan: Plan, topic: str, broker: Broker) -> Iterator[subprocess.Po
             generator.wait(timeout=30)
 
 
-def _has_rows(run: RunSpec) -> bool:
+def has_rows(run: RunSpec) -> bool:
     table = open_table(run.spec.tables[0], run.places)
     return table.exists() and table.scan_kafka().num_rows > 0
 
@@ -140,11 +140,11 @@ def _processes(app: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return [root, *root.children(recursive=True)]
 
 
-def _cpu_seconds(app: subprocess.Popen[bytes]) -> float:
+def cpu_seconds_of(app: subprocess.Popen[bytes]) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in _processes(app))
 
 
-def _rss_megabytes(app: subprocess.Popen[bytes]) -> int:
+def rss_megabytes_of(app: subprocess.Popen[bytes]) -> int:
     return sum(process.memory_info().rss for process in _processes(app)) // 1_000_000
 
 
@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--record-bytes", type=int, default=180)
     parser.add_argument("--warm-up-seconds", type=float, default=30)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--page", type=Path, default=Path("docs/benchmarks/freshness.md"))
     args = vars(parser.parse_args())
     page: Path = args.pop("page")

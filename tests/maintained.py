@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,11 +14,13 @@ from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.maintenance.engines import carried_entry
 from lakebound.maintenance.steps import Compact
 from lakebound.run_spec import Places
-from lakebound.spec import TableSpec
+from lakebound.settings import Settings, load_settings
+from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.spec_maintenance import MIB
 from lakebound.tables import open_table
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg_files import describe
+from tests.applications import QUICK_START
 from tests.foreign_hands import foreign_iceberg
 from tests.local_tables import Lander, lander, make_table
 
@@ -42,6 +47,29 @@ def content(spec: TableSpec, at: Places) -> Content:
     ]
     digest = hashlib.sha256(repr(sorted(rows, key=lambda row: row[:2])).encode()).hexdigest()
     return Content(len(rows), digest, open_table(spec, at).read_ledger().entry)
+
+
+def maintained_pipeline(policy: Mapping[str, Any], delta_partition_by: Sequence[str] = ()) -> PipelineSpec:
+    """Return a pipeline of one table of each format with such a policy; its broker is never asked."""
+    return PipelineSpec.model_validate(
+        {
+            "pipeline": "orders",
+            "topics": ["orders"],
+            "connection": {"bootstrap_servers": "127.0.0.1:1"},
+            "value": {"format": "bytes"},
+            "freshness": "500ms",
+            "tables": [
+                {"format": "delta", "name": "shop.orders", "partition_by": delta_partition_by},
+                {"format": "iceberg", "name": "shop.orders"},
+            ],
+            "maintenance": policy,
+        }
+    )
+
+
+def maintained_settings(home: Path) -> Settings:
+    """Return settings under which the maintenance application starts fast."""
+    return replace(load_settings(), home=home, warehouse=home / "lake", jvm_options=QUICK_START)
 
 
 def small_commits(spec: TableSpec, at: Places, count: int, *, start: int = 0) -> Lander:

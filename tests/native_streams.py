@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from tests.spark_conf import session_conf
 
 RUN_DEADLINE_SECONDS = 120
 
@@ -63,16 +65,12 @@ class NativeSpark:
         """Run a statement and return its rows."""
         return self._pool.submit(_sql, statement).result(timeout=RUN_DEADLINE_SECONDS)
 
-    def rewrite(self, table: str, properties: Mapping[str, str]) -> None:
-        """Rewrite all data files of an Iceberg table in one commit that carries snapshot properties."""
-        self._pool.submit(_rewrite, table, dict(properties)).result(timeout=RUN_DEADLINE_SECONDS)
-
 
 @contextmanager
-def native_spark(warehouse: Path, jars: Path, further: Mapping[str, str] | None = None) -> Iterator[NativeSpark]:
-    """Start a Spark with Kafka and both formats; Iceberg tables lie below ``warehouse``. ``further`` are settings."""
+def native_spark(warehouse: Path, jars: Path) -> Iterator[NativeSpark]:
+    """Start a Spark with Kafka and both formats; Iceberg tables lie below ``warehouse``."""
     context = multiprocessing.get_context("spawn")
-    arguments = (str(warehouse), str(jars / "spark"), dict(further or {}))
+    arguments = (str(warehouse), str(jars))
     with ProcessPoolExecutor(1, context, initializer=_session, initargs=arguments) as pool:
         yield NativeSpark(pool)
 
@@ -95,26 +93,13 @@ def landed(table: Path) -> Counter[tuple[int, int]]:
     return Counter(zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True))
 
 
-def _session(warehouse: str, jars: str, further: dict[str, str]) -> None:
+def _session(warehouse: str, jars: str) -> None:
     settings = {
-        "spark.master": "local[2]",
-        "spark.ui.enabled": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.jars": ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar"))),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
-        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **session_conf(Path(jars)),
         "spark.sql.catalog.hadoop": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.hadoop.type": "hadoop",
         "spark.sql.catalog.hadoop.warehouse": f"file://{warehouse}",
         "spark.sql.catalog.hadoop.cache-enabled": "false",
-        **further,
     }
     builder = SparkSession.builder
     for name, value in settings.items():
@@ -149,15 +134,3 @@ def _sql(statement: str) -> list[tuple[Any, ...]]:
     spark = SparkSession.getActiveSession()
     assert spark is not None
     return [tuple(row) for row in spark.sql(statement).collect()]
-
-
-def _rewrite(table: str, properties: dict[str, str]) -> None:
-    spark: Any = SparkSession.getActiveSession()
-    iceberg = spark._jvm.org.apache.iceberg.spark
-    action = iceberg.actions.SparkActions.get().rewriteDataFiles(
-        iceberg.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
-    )
-    action = action.option("rewrite-all", "true")
-    for name, value in properties.items():
-        action = action.snapshotProperty(name, value)
-    action.execute()

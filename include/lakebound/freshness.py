@@ -18,7 +18,9 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow.parquet as pq
+from pyiceberg.io import FileIO
 from pyiceberg.table import StaticTable
+from pyiceberg.table.snapshots import Operation, Snapshot
 
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
@@ -144,24 +146,28 @@ class FreshnessObserver:
     def _iceberg_commits(self, spec: TableSpec) -> Iterator[_Commit]:
         """A snapshot became visible at the first change that was seen after it was made: one writer commits one by one."""
         location = self._metadata_location(spec)
-        if location is None:
+        changes = self._iceberg_seen[spec.id].copy()
+        if location is None or not changes:
             return
         table = StaticTable.from_metadata(location)
-        changes = self._iceberg_seen[spec.id].copy()
-        current = table.current_snapshot()
-        if current is None or not changes:
-            return
-        made_at_ms = {snapshot.snapshot_id: float(snapshot.timestamp_ms) for snapshot in table.snapshots()}
-        files: dict[int, list[Path]] = {}
-        # By entry, not by manifest: commits merge small manifests now and then.
-        for manifest in current.manifests(table.io):
-            for entry in manifest.fetch_manifest_entry(table.io):
-                files.setdefault(entry.snapshot_id or 0, []).append(Path(urlparse(entry.data_file.file_path).path))
-        for snapshot_id, added in files.items():
-            made = made_at_ms.get(snapshot_id)
-            index = bisect_left(changes, made) if made is not None else len(changes)
-            if made is not None and index < len(changes) and made >= self._started_at_ms:
-                yield _Commit(changes[index], tuple(added))
+        for snapshot in table.snapshots():
+            index = bisect_left(changes, snapshot.timestamp_ms)
+            if snapshot.timestamp_ms >= self._started_at_ms and index < len(changes) and _brings_rows(snapshot):
+                yield _Commit(changes[index], tuple(_added_files(snapshot, table.io)))
+
+
+def _brings_rows(snapshot: Snapshot) -> bool:
+    # A compaction's files hold rows that were visible before.
+    return snapshot.summary is not None and snapshot.summary.operation == Operation.APPEND
+
+
+def _added_files(snapshot: Snapshot, io: FileIO) -> Iterator[Path]:
+    for manifest in snapshot.manifests(io):
+        if manifest.added_snapshot_id == snapshot.snapshot_id:
+            # By entry, not by manifest: commits merge small manifests now and then.
+            for entry in manifest.fetch_manifest_entry(io):
+                if entry.snapshot_id == snapshot.snapshot_id:
+                    yield Path(urlparse(entry.data_file.file_path).path)
 
 
 def changes_seen(known: str | None, looks: Iterable[tuple[float, str | None]]) -> Iterator[float]:

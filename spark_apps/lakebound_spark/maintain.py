@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
+from lakebound.maintenance.health_look import record_health_now
 from lakebound.maintenance.past_reading import record_run
 from lakebound.maintenance.planning import plan_now
 from lakebound.maintenance.run import only_run, run_steps
@@ -67,6 +68,7 @@ class Maintenance:
                     with suppress(Exception):  # a JVM that died has no context to stop
                         self._session.stop()
             record_run(orders.control, report)
+            record_health_now(orders.spec, orders.places)
         return report
 
     def _start_spark(self) -> IcebergActions:

@@ -11,13 +11,11 @@ import signal
 import subprocess
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.applications import QUICK_START
 from tests.local_tables import landed_offsets, lander, make_table
-from tests.maintained import content, live_files_of
+from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings
 
 from lakebound.control import ControlFolder
 from lakebound.maintenance.orphan_files import remove_orphans
@@ -25,7 +23,7 @@ from lakebound.maintenance.past_reading import read_runs
 from lakebound.maintenance.steps import RemoveOrphans
 from lakebound.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.run_spec import Places, places_of
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.submit import spark_environment
 from lakebound.tables import open_table
@@ -37,6 +35,13 @@ LONGEST_SECONDS = 30.0
 """A run takes about so long on two busy cores; kills are spread over all of it."""
 
 RUN_SECONDS = 300.0
+ALWAYS_DUE = {
+    "compaction": {"hot_seconds": 0, "min_small_files": 5, "min_files_removed": 1},
+    "cooldown_seconds": 0,
+    "max_manifests": 2,
+    "max_log_tail_commits": 5,
+    "history": {"keep_delta_seconds": 60, "keep_all_seconds": 60, "keep_minutely_seconds": 0, "keep_hourly_seconds": 0},
+}
 
 
 class Writer:
@@ -72,8 +77,8 @@ def test_maintenance_that_is_killed_anywhere_loses_nothing(tmp_path: Path) -> No
     seed = int(os.environ.get("LAKEBOUND_CHAOS_SEED", time.time_ns() % 1_000_000))
     print(f"LAKEBOUND_CHAOS_SEED={seed}", flush=True)
     dice = random.Random(seed)
-    settings = replace(load_settings(), home=tmp_path, warehouse=tmp_path / "lake", jvm_options=QUICK_START)
-    spec, at = pipeline(), places_of(settings)
+    settings = maintained_settings(tmp_path)
+    spec, at = maintained_pipeline(ALWAYS_DUE), places_of(settings)
     for table in spec.tables:
         make_table(table, at)
     with Writer(spec.tables, at) as writer:
@@ -104,32 +109,6 @@ def orphans_moved(table: TableSpec, at: Places, run_id: str) -> int:
         table=table.id, reason="a test", mode="quarantine", older_than_ms=now_ms, delete_quarantined_before_ms=0
     )
     return remove_orphans(table, step, at, run_id, now_ms).files_before
-
-
-def pipeline() -> PipelineSpec:
-    """Return a pipeline whose maintenance is always due."""
-    return PipelineSpec.model_validate(
-        {
-            "pipeline": "orders",
-            "topics": ["orders"],
-            "connection": {"bootstrap_servers": "127.0.0.1:1"},
-            "value": {"format": "bytes"},
-            "freshness": "500ms",
-            "tables": [{"format": "delta", "name": "shop.orders"}, {"format": "iceberg", "name": "shop.orders"}],
-            "maintenance": {
-                "compaction": {"hot_seconds": 0, "min_small_files": 5, "min_files_removed": 1},
-                "cooldown_seconds": 0,
-                "max_manifests": 2,
-                "max_log_tail_commits": 5,
-                "history": {
-                    "keep_delta_seconds": 60,
-                    "keep_all_seconds": 60,
-                    "keep_minutely_seconds": 0,
-                    "keep_hourly_seconds": 0,
-                },
-            },
-        }
-    )
 
 
 def run(spec: PipelineSpec, settings: Settings, run_id: str, *, kill_after_seconds: float | None = None) -> int:

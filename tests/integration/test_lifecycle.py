@@ -47,7 +47,7 @@ def test_goes_on_without_its_checkpoint_lets_nobody_disturb_it_and_stops_gracefu
     first = starter.start(pipeline)
     first.wait_landed(journal.ends())
     mapped = Path(f"/proc/{first.process.pid}/maps").read_text()
-    assert str(class_archive(pipeline.settings.jars)) in mapped, "make jars made none, or the JVM refused it"
+    assert str(class_archive(pipeline.settings.jars)) in mapped, "make class-archive made none, or the JVM refused it"
     first.kill()
     shutil.rmtree(pipeline.control.folder / "checkpoints")
     send_events(producer, name, range(1000, 2000))

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 
 import pytest
+from deltalake import DeltaTable
 from tests.local_tables import FIRST_DAY_US, lander, make_table
+from tests.maintained import rewrite_iceberg
 
 from lakebound.embedded.processes import wait_until
 from lakebound.freshness import Freshness, FreshnessObserver, changes_seen
@@ -126,3 +128,20 @@ def test_a_busy_catalog_is_no_commit() -> None:
 
 def test_the_first_location_of_a_new_table_is_a_change() -> None:
     assert list(changes_seen(None, [(1.0, None), (2.0, "a"), (3.0, "a")])) == [2.0]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_a_compaction_neither_counts_nor_hides_what_it_rewrote(spec: TableSpec, at: Places) -> None:
+    make_table(spec, at)
+    app = lander(spec, at)
+    with FreshnessObserver(at, [spec]) as observer:
+        app.land(0, 10)
+        app.land(10, 20)
+        landed = seen(observer, spec, lambda found: found.commits == 2)
+        if spec.format == "delta":
+            DeltaTable(str(at.delta_path(spec))).optimize.compact()
+        else:
+            rewrite_iceberg(spec, at)
+        lander(spec, at).land(20, 25)
+        after = seen(observer, spec, lambda found: found.commits >= 3)
+    assert (landed.rows, after.rows, after.commits) == (20, 25, 3)

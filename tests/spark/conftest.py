@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark_conf import session_conf
 
 
 @pytest.fixture(scope="session")
-def session() -> Iterator[SparkSession]:
-    """A small session, without Kafka and without table formats."""
-    builder = SparkSession.builder.master("local[2]").appName("tests").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "1")
-    started = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
+def session(jars: Path) -> Iterator[SparkSession]:
+    """A small session, in which no table format is at work."""
+    builder = SparkSession.builder.appName("tests")
+    for name, value in session_conf(jars).items():
+        if name not in ("spark.sql.extensions", "spark.sql.catalog.spark_catalog"):
+            builder = builder.config(name, value)
+    started = builder.getOrCreate()
     yield started
     started.stop()

@@ -8,23 +8,22 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.applications import QUICK_START
 from tests.local_tables import landed_offsets, lander
-from tests.maintained import content, live_files_of, small_commits
+from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings, small_commits
 
 from lakebound.control import ControlFolder
+from lakebound.maintenance.health_history import read_health_history
 from lakebound.maintenance.past_reading import read_runs
 from lakebound.maintenance.planning import plan_now
 from lakebound.maintenance.run import only_run
 from lakebound.maintenance.steps import RunReport
 from lakebound.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.run_spec import places_of
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
 from lakebound.submit import spark_environment
 from lakebound.tables import open_table
@@ -36,22 +35,12 @@ DEADLINE_SECONDS = 300.0
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return replace(load_settings(), home=tmp_path, warehouse=tmp_path / "lake", jvm_options=QUICK_START)
+    return maintained_settings(tmp_path)
 
 
 @pytest.fixture
 def spec() -> PipelineSpec:
-    return PipelineSpec.model_validate(
-        {
-            "pipeline": "orders",
-            "topics": ["orders"],
-            "connection": {"bootstrap_servers": "127.0.0.1:1"},
-            "value": {"format": "bytes"},
-            "freshness": "500ms",
-            "tables": [{"format": "delta", "name": "shop.orders"}, {"format": "iceberg", "name": "shop.orders"}],
-            "maintenance": {"compaction": {"hot_seconds": 0, "min_small_files": 5}, "cooldown_seconds": 0},
-        }
-    )
+    return maintained_pipeline({"compaction": {"hot_seconds": 0, "min_small_files": 5}, "cooldown_seconds": 0})
 
 
 @contextmanager
@@ -111,6 +100,7 @@ def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings)
         assert live_files_of(table, at) == 1 and content(table, at) == before[table.id]
     assert not any(step.kind == "compact" for step in plan_now(spec, at).steps)
     assert "maintain: iceberg:shop.orders: compact: done in" in output
+    assert {reading.table: reading.files for reading in read_health_history(control)} == {table.id: 1 for table in spec.tables}
 
 
 def test_a_second_run_ends_at_once_and_a_plan_changes_nothing(spec: PipelineSpec, settings: Settings) -> None:

@@ -64,7 +64,7 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
 @pytest.fixture(scope="module")
 def read_on(at: Places, jars: Path) -> Iterator[Read]:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=_session, initargs=(str(at.home), str(jars / "spark"))) as workers:
+    with ProcessPoolExecutor(1, context, initializer=_session, initargs=(str(at.home), str(jars))) as workers:
 
         def read(spec: TableSpec, reader: ReaderSpec) -> int:
             source = str(at.delta_path(spec)) if spec.format == "delta" else source_of(spec, at)

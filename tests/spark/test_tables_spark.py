@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, make_table, offsets, places, rows
+from tests.spark_conf import session_conf
 
 from lakebound.errors import TableRestoredError
 from lakebound.ledger import Entry, decode
@@ -34,19 +35,8 @@ def _session(folder: str, jars: str) -> None:
     """Start a Spark with both formats in this process."""
     at = places(Path(folder))
     settings = {
-        "spark.master": "local[2]",
-        "spark.ui.enabled": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.jars": ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar"))),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
+        **session_conf(Path(jars)),
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
-        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.ice.type": "jdbc",
         "spark.sql.catalog.ice.uri": f"jdbc:{at.iceberg_catalog_uri.replace('sqlite:///', 'sqlite:')}",
@@ -87,7 +77,7 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
 def pool(at: Places, jars: Path) -> Iterator[ProcessPoolExecutor]:
     """One process with a Spark of its own: jars cannot be added to the JVM of the other tests' session."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=_session, initargs=(str(at.home), str(jars / "spark"))) as workers:
+    with ProcessPoolExecutor(1, context, initializer=_session, initargs=(str(at.home), str(jars))) as workers:
         yield workers
 
 

@@ -13,6 +13,7 @@ from lakebound.lease import Lease
 from lakebound.ledger import Offsets, TopicOffsets
 from lakebound.recovery.actions import PLANNERS, make_plan
 from lakebound.recovery.facts import Control, HeldTable, Kafka, RecoveryFacts
+from lakebound.recovery.landing_rate import START_SECONDS
 from lakebound.recovery.plan import Action, Plan, PlanChangedError, PlanRefusedError, check_hash
 from lakebound.recovery.rebuild import Rebuilt
 from lakebound.recovery.suggestion import ACTION_OF_RUNBOOK, action_for
@@ -260,3 +261,27 @@ def test_the_decisive_finding_names_the_action() -> None:
     assert action_for(Diagnosis(subject="orders", findings=(stopped,))) == "resume"
     with pytest.raises(PlanRefusedError, match="nothing wrong"):
         action_for(Diagnosis(subject="orders"))
+
+
+class TestEstimate:
+    """How long it takes until the stream has caught up again."""
+
+    HELD_BACK = replace(HEALTHY, control=replace(HEALTHY.control, desired=Desired(state="held")))
+
+    def test_it_counts_from_the_table_that_is_furthest_behind(self) -> None:
+        plan = make_plan("resume", replace(self.HELD_BACK, records_per_second=10.0))
+        assert plan.estimate_seconds == START_SECONDS + (200 - 80) / 10
+        assert "caught up again after about 32 s" in text(plan)
+
+    def test_a_recreated_topic_is_read_from_its_beginning(self) -> None:
+        recreated = replace(HEALTHY, kafka=kafka({0: 5, 1: 0}, {0: 25, 1: 10}, NEW), records_per_second=10.0)
+        assert make_plan("new_incarnation", recreated).estimate_seconds == START_SECONDS + (20 + 10) / 10
+
+    def test_a_table_that_is_rebased_counts_with_what_it_does_hold(self) -> None:
+        restored = replace(HEALTHY, tables=(RESTORED, ICEBERG, BAD), records_per_second=10.0)
+        assert make_plan("rebase", restored).estimate_seconds == START_SECONDS + (200 - 60 + 50) / 10
+
+    def test_without_a_rate_there_is_none_and_it_is_no_part_of_what_is_approved(self) -> None:
+        plan = make_plan("resume", self.HELD_BACK)
+        assert plan.estimate_seconds is None
+        assert plan.hash == make_plan("resume", replace(self.HELD_BACK, records_per_second=10.0)).hash

@@ -11,10 +11,10 @@ from tests.local_tables import PIPELINE, SCHEMA, TOPIC, TOPIC_ID, offsets
 from lakebound.kafka import TopicFacts
 from lakebound.ledger import Entry, Kind, Offsets, TopicOffsets
 from lakebound.moments import BadMomentError, in_utc, parse_past
+from lakebound.recovery.landing_rate import START_SECONDS, landing_rate
 from lakebound.recovery.plan import Plan, PlanRefusedError
-from lakebound.recovery.rewind import START_SECONDS, RewindFacts, RewoundTable, plan_rewind
+from lakebound.recovery.rewind import RewindFacts, RewoundTable, plan_rewind
 from lakebound.recovery.rewind_choice import last_rewind, left_by_earlier_epochs, split_at
-from lakebound.recovery.rewind_rate import landing_rate
 from lakebound.tables import CommittedEntry, PastVersion, TableVersion
 
 NOW_MS = 1_795_183_500_000  # 2026-11-20T14:05:00Z

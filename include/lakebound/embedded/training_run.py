@@ -1,6 +1,6 @@
 """Makes the class archive: an application lands a few records, and its JVM writes down at its end what it loaded.
 
-``python -m lakebound.embedded.training_run`` takes about half a minute, once per environment; with the archive every
+``python -m lakebound.embedded.training_run`` takes about a minute, once per environment; with the archive every
 application starts some ten seconds earlier.
 """
 
@@ -97,13 +97,13 @@ def main() -> int:
     archive = class_archive(settings.jars)
     if archive.exists():
         return 0
-    print("jars: making the class archive, by which applications start faster (about 30 s, once)", flush=True)
+    print("class archive: made once, by an application that lands a few records (about a minute)", flush=True)
     try:
         seconds = make_class_archive(settings)
     except (LakeboundError, OSError, subprocess.TimeoutExpired) as error:
-        print(f"jars: no class archive, so applications start about ten seconds later: {error}", file=sys.stderr)
+        print(f"class archive: there is none, so applications start about ten seconds later: {error}", file=sys.stderr)
         return 0
-    print(f"jars: the class archive was made in {seconds:.0f} s")
+    print(f"class archive: made in {seconds:.0f} s")
     return 0
 
 

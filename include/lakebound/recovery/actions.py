@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from lakebound.errors import LakeboundError
 from lakebound.recovery.conditions import afterwards, check_readable, refused, topics_of, want_running
 from lakebound.recovery.facts import RecoveryFacts
+from lakebound.recovery.landing_rate import catch_up_seconds
 from lakebound.recovery.mending import plan_accept_loss, plan_new_incarnation, plan_rebase
 from lakebound.recovery.plan import Action, Plan, PlanRefusedError, Step
 from lakebound.starting import plan_start
@@ -33,7 +34,9 @@ def make_plan(action: Action, facts: RecoveryFacts) -> Plan:
     planner = PLANNERS.get(action)
     if planner is None:
         raise PlanRefusedError(facts.pipeline, action, f"this is none of {', '.join(PLANNERS)}; a rewind has its own command")
-    return planner(facts)
+    plan = planner(facts)
+    seconds = catch_up_seconds(facts.records_behind, facts.records_per_second)
+    return plan.model_copy(update={"estimate_seconds": seconds})
 
 
 def plan_resume(facts: RecoveryFacts) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -18,6 +19,7 @@ from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.lease import Lease, readable_lease
 from lakebound.ledger import Offsets, check_owner, high_water_marks
 from lakebound.progress import Progress, read_progress
+from lakebound.recovery.landing_rate import slowest_rate
 from lakebound.recovery.rebuild import Former, Rebuilt, rebuild, rebuild_behind
 from lakebound.run_spec import Places, places_of
 from lakebound.settings import Settings
@@ -115,24 +117,49 @@ class Control:
 
 @dataclass(frozen=True)
 class RecoveryFacts:
-    """Everything that a repair is planned on."""
+    """Everything that a repair is planned on; the rate is that of landing, None where no entry tells."""
 
     pipeline: str
     tables: tuple[HeldTable, ...] = ()
     kafka: Kafka = field(default_factory=Kafka)
     control: Control = field(default_factory=Control)
+    records_per_second: float | None = None
 
     @property
     def targets(self) -> tuple[HeldTable, ...]:
         """The tables that decide where landing goes on."""
         return tuple(table for table in self.tables if table.role == "target" and table.exists)
 
+    @property
+    def records_behind(self) -> int:
+        """How many offsets Kafka has that the table furthest behind does not hold."""
+        return sum(
+            max(0, end - max(known.earliest.get(p, 0), self._lowest_mark(topic, known.topic_id, p)))
+            for topic, known in self.kafka.topics.items()
+            if known is not None
+            for p, end in known.latest.items()
+        )
+
+    def _lowest_mark(self, topic: str, topic_id: str, partition: int) -> int:
+        held = [(table.rebuilt.coverage if table.rebuilt else table.coverage).get(topic) for table in self.targets]
+        marks = [high_water_marks({topic: one})[topic] if one and one.topic_id == topic_id else {} for one in held]
+        return min((mark.get(partition, 0) for mark in marks), default=0)
+
 
 def collect(spec: PipelineSpec, settings: Settings) -> RecoveryFacts:
     """Return the facts as they are now; writes nothing."""
     kafka = collect_kafka(spec)
     tables = collect_tables(spec, places_of(settings), kafka)
-    return RecoveryFacts(spec.pipeline, tables, kafka, collect_control(spec, settings.home, kafka))
+    control = collect_control(spec, settings.home, kafka)
+    return RecoveryFacts(spec.pipeline, tables, kafka, control, _rate(spec, places_of(settings)))
+
+
+def _rate(spec: PipelineSpec, places: Places) -> float | None:
+    tables = [open_table(table, places) for table in spec.tables]
+    # A ledger that cannot be read is what is to be repaired: it only gives no estimate.
+    with suppress(LakeboundError):
+        return slowest_rate([table for table in tables if table.exists()])
+    return None
 
 
 def collect_kafka(spec: PipelineSpec) -> Kafka:

@@ -16,13 +16,11 @@ from lakebound.offsets import Interval, merge
 from lakebound.proof.entries import named
 from lakebound.proof.facts import Role
 from lakebound.proof.result import describe
+from lakebound.recovery.landing_rate import catch_up_seconds
 from lakebound.recovery.plan import Plan, PlanRefusedError, Step
 from lakebound.tables import PastVersion, TableVersion
 
 RewindAction = Literal["rewind", "undo_rewind"]
-START_SECONDS = 20.0
-"""From the reset to the first batch after it, measured on two busy cores: 19.6 s."""
-
 READERS = (
     "who has read the rows that go cannot be known, neither format records it: streaming readers of these tables that stand "
     "past the target stop with an error, or skip what is landed again, and must start again from it"
@@ -122,7 +120,6 @@ def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undo
         raise PlanRefusedError(pipeline, action, reason)
     replayed = _replayed(facts)
     records = sum(end - start for _, _, start, end in replayed)
-    seconds = None if facts.records_per_second is None else START_SECONDS + records / facts.records_per_second
     return Plan(
         pipeline=pipeline,
         action=action,
@@ -134,7 +131,7 @@ def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undo
         },
         replays_records=records,
         removes_rows={table.table: max(table.rows - table.past.rows, 0) for table in facts.tables},
-        estimate_seconds=seconds,
+        estimate_seconds=catch_up_seconds(records, facts.records_per_second),
         notes=tuple(_notes(facts, replayed)),
     )
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from lakebound.kafka import KafkaFacts
 from lakebound.ledger import check_owner
 from lakebound.maintenance.keep import undo_until_ms
 from lakebound.moments import in_utc
 from lakebound.prove import table_id
+from lakebound.recovery.landing_rate import slowest_rate
 from lakebound.recovery.plan import Plan, PlanRefusedError
 from lakebound.recovery.rewind import RewindAction, RewindFacts, RewoundTable, plan_rewind
 from lakebound.recovery.rewind_choice import LastRewind, last_rewind, left_by_earlier_epochs, split_at
-from lakebound.recovery.rewind_rate import landing_rate
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.table_size import may_exist, table_size
 from lakebound.tables import Table, TableVersion, open_table
 from lakebound.tables.entries import counting
-
-_ENTRIES_FOR_RATE = 500
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ def make_plan(spec: PipelineSpec, places: Places, request: RewindRequest, *, kaf
             if table.spec.id not in {target.table for target in targets} and (found := counting(table.entries()))
         },
         topics=(kafka or KafkaFacts(spec.connection)).topics(spec.topics),
-        records_per_second=_rate(subject.targets),
+        records_per_second=slowest_rate(subject.targets),
     )
     return Rewinding(plan_rewind(spec.pipeline, request.action, facts, undoes=undoes), facts)
 
@@ -196,9 +192,3 @@ def _kept_until_ms(subject: _Subject, table: Table, left_at_ms: int) -> int:
     if policy.enabled:
         return undo_until_ms(policy.history, left_at_ms)
     return table.kept_until_ms(next(table.versions()), left_at_ms)
-
-
-def _rate(targets: Sequence[Table]) -> float | None:
-    rates = [landing_rate(list(islice(table.entries(), _ENTRIES_FOR_RATE))) for table in targets]
-    known = [rate for rate in rates if rate is not None]
-    return min(known) if known else None

@@ -52,16 +52,19 @@ class PlanMaintenanceOperator(BaseOperator):
         self.pipeline = pipeline
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Plan it from the tables' metadata.
+        """Plan it from the tables' metadata, and keep how healthy they are.
 
         Raises:
             AirflowSkipException: Nothing is due.
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
+        from lakebound.maintenance.health_look import record_health_now
         from lakebound.maintenance.planning import plan_now
 
         settings = load_settings()
-        plan: MaintenancePlan = plan_now(spec_of(self.pipeline, settings), places_of(settings))
+        spec, places = spec_of(self.pipeline, settings), places_of(settings)
+        plan: MaintenancePlan = plan_now(spec, places)
+        record_health_now(spec, places)
         for warning in plan.warnings:
             self.log.warning(warning)
         for line in plan.left:

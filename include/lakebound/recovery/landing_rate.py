@@ -1,12 +1,33 @@
-"""How fast a stream lands when it has much to land, as its own entries tell. Pure."""
+"""How fast a stream lands when it has much to land, as its own entries tell; and how long catching up takes at that rate."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
-from lakebound.tables import CommittedEntry
+from lakebound.tables import CommittedEntry, Table
+
+START_SECONDS = 20.0
+"""From the reset to the first batch after it, measured on two busy cores: 19.6 s."""
 
 _WINDOW_MS = 1000
+_ENTRIES = 500
+
+
+def catch_up_seconds(records: int, records_per_second: float | None) -> float | None:
+    """Return how long a start and the reading of so many records take, None where no rate is known."""
+    return None if records_per_second is None else START_SECONDS + records / records_per_second
+
+
+def slowest_rate(tables: Sequence[Table]) -> float | None:
+    """Return the landing rate of the slowest of the tables, from their last entries; None where no table tells.
+
+    Raises:
+        LakeboundError: The entries of a table cannot be read.
+    """
+    rates = [landing_rate(list(islice(table.entries(), _ENTRIES))) for table in tables]
+    known = [rate for rate in rates if rate is not None]
+    return min(known) if known else None
 
 
 def landing_rate(entries: Sequence[CommittedEntry]) -> float | None:
