@@ -68,7 +68,7 @@ class Mailbox:
         self._controller.start()
         self.port: int = self._controller.port
 
-    async def handle_DATA(self, _: SMTP, __: Session, envelope: Envelope) -> str:  # noqa: N802
+    async def handle_DATA(self, _: SMTP, __: Session, envelope: Envelope) -> str:
         """Take a mail."""
         content = envelope.content
         assert isinstance(content, bytes)

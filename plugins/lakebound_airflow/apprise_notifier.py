@@ -32,7 +32,7 @@ class CheckedAppriseNotifier(AppriseNotifier):
         if self.url is not None:
             services.add(self.url)
         else:
-            self.hook.set_config_from_conn(services)
+            self.hook.set_config_from_conn(self.hook.get_connection(self.apprise_conn_id), services)
         if not len(services):
             raise NotDeliveredError("it names no service that Apprise knows")
         taken = services.notify(body=self.body, title=self.title or "", body_format=self.body_format, tag=self.tag)

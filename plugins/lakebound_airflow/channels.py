@@ -105,7 +105,7 @@ def _notify(notifier: BaseNotifier, where: str) -> None:
     try:
         with _silenced(notifier):
             # notify() and not the notifier itself, which would take a text with braces for a template.
-            notifier.notify({})  # type: ignore[arg-type]
+            notifier.notify({})
         return
     except AirflowNotFoundException:
         problem = NoConnectionError(f"{where}: there is no such Airflow connection")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -50,9 +51,8 @@ def test_a_stall_is_told_at_once_and_once_whoever_sees_it(
         )
         write_progress(control, progress)
         assert look_at(spec_of("orders", settings), settings) == []
-        later = iter([now + 10, now + 131])
-        for _ in range(2):
-            run_round(settings, channels.sender(None), lambda at=next(later): at)
+        for later in (now + 10, now + 131):
+            run_round(settings, channels.sender(None), partial(float, later))
         assert [body["kind"] for body in endpoint.bodies] == ["opened", "resolved"]
     finally:
         endpoint.close()

@@ -28,7 +28,7 @@ class Outage:
     """The stream, its doctor and its objectives through the outage, a minute at a time."""
 
     doctor_phase_seconds: int = 0
-    memory: Memory = Memory()
+    memory: Memory = field(default_factory=Memory)
     files: dict[str, Findings] = field(default_factory=dict)
     said: list[Message] = field(default_factory=list)
     app: int = 1
@@ -114,6 +114,8 @@ def test_a_broker_that_is_away_for_half_an_hour_is_two_messages(phase: int) -> N
 def test_a_lag_without_an_outage_is_told() -> None:
     outage = Outage()
     for now in range(0, 600, 60):
-        outage.write("objectives", float(now), (Finding(cause="lag", severity="warning", what="late", since=0.0, runbook="lag"),))
+        outage.write(
+            "objectives", float(now), (Finding(cause="lag", severity="warning", what="late", since=0.0, runbook="lag"),)
+        )
         outage.round(float(now))
     assert [message.kind for message in outage.said] == [Kind.OPENED]

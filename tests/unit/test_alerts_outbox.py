@@ -76,7 +76,9 @@ def test_the_longest_wait_between_two_tries_is_bounded() -> None:
     assert [retry_seconds(tries) for tries in (1, 2, 3, 50)] == [15, 30, 60, 300]
 
 
-def test_a_crash_between_sending_and_writing_sends_the_same_id_again(store: AlertStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_between_sending_and_writing_sends_the_same_id_again(
+    store: AlertStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     endpoints = Endpoints()
     queue(store, ("a", 1), ("a", 2))
     with monkeypatch.context() as patch:

@@ -17,9 +17,7 @@ POLICY = Policy()
 MINUTE = 60.0
 
 
-def finding(
-    cause: str, severity: Severity = Severity.WARNING, runbook: str | None = None, what: str | None = None
-) -> Finding:
+def finding(cause: str, severity: Severity = Severity.WARNING, runbook: str | None = None, what: str | None = None) -> Finding:
     return Finding(cause=cause, severity=severity, what=what or f"{cause} is wrong", since=0.0, runbook=runbook)
 
 
@@ -120,11 +118,7 @@ def test_what_follows_from_an_open_alert_is_not_told_but_named_in_it_and_told_wh
     for minute in range(30):
         rounds.at(minute * MINUTE, look(minute * MINUTE, outage, lag))
     assert [(one.kind, one.alerts[0].also) for one in rounds.said] == [(Kind.OPENED, ("far behind",))]
-    said = {
-        minute: said
-        for minute in range(30, 60)
-        if (said := rounds.at(minute * MINUTE, look(minute * MINUTE, lag)))
-    }
+    said = {minute: said for minute in range(30, 60) if (said := rounds.at(minute * MINUTE, look(minute * MINUTE, lag)))}
     assert said == {32: ["resolved orders broker-unavailable"], 47: ["opened orders lag"]}, "after its grace"
 
 
@@ -137,7 +131,11 @@ def test_a_crash_loop_that_an_outage_left_is_told_as_soon_as_the_outage_is_over(
         for minute in range(10)
         for line in rounds.at(minute * MINUTE, look(minute * MINUTE, *[outage] * (minute < 5)), loop)
     ]
-    assert said == [(1, "opened orders broker-unavailable"), (7, "resolved orders broker-unavailable"), (8, "opened orders crash_loop")]
+    assert said == [
+        (1, "opened orders broker-unavailable"),
+        (7, "resolved orders broker-unavailable"),
+        (8, "opened orders crash_loop"),
+    ]
 
 
 def test_the_causes_of_other_sources_and_other_pipelines_are_not_mixed_up() -> None:
@@ -223,9 +221,7 @@ def test_nothing_is_said_twice_nothing_is_lost_and_everything_ends(steps: list[S
     for _ in range(150):
         world.step(60.0, dict.fromkeys(PIPELINES, frozenset()))
     ends = Counter(told.id for one in world.rounds.said if one.kind is Kind.RESOLVED for told in one.alerts)
-    assert ends == opened | Counter(
-        told.id for one in world.rounds.said if one.kind is Kind.OPENED for told in one.alerts
-    )
+    assert ends == opened | Counter(told.id for one in world.rounds.said if one.kind is Kind.OPENED for told in one.alerts)
     assert world.rounds.memory.alerts == ()
 
 
@@ -238,7 +234,7 @@ def test_what_stands_for_long_is_open_or_follows_from_what_is_open(steps: list[S
     # Longer than what an alert that came back again and again stays open after its end, and the grace after it.
     for _ in range(110):
         world.step(60.0, {"orders": frozenset({name}), "readings": frozenset()})
-    source, found = CAUSES[name]
+    source, _ = CAUSES[name]
     looks = [alert for alert in world.rounds.memory.open if alert.pipeline == "orders"]
     assert any(source in alert.named_by for alert in looks), looks
 

@@ -69,18 +69,33 @@ def test_without_a_file_one_webhook_is_told_what_is_worth_it(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("channels: [a", "alerts.yaml:2: YAML cannot be read here"),
+        ("channels: [a", "alerts.yaml:1: YAML cannot be read here"),
         ("- a", "alerts.yaml:1: must be keys and values: channels, routes, policy, runbooks"),
         (RIGHT.replace("routes:", "rotues:"), "alerts.yaml:5: rotues: unknown key; did you mean 'routes'?"),
-        (RIGHT.replace("connection: ops_hook", "conection: ops_hook"), "alerts.yaml:2: channels.ops.webhook.conection: unknown"),
+        (
+            RIGHT.replace("connection: ops_hook", "conection: ops_hook"),
+            "alerts.yaml:2: channels.ops.webhook.conection: unknown",
+        ),
         (RIGHT.replace("endpoint: alerts", "connection: x"), "alerts.yaml:2: channels.ops.webhook.connection: is given twice"),
-        (RIGHT.replace("to: [pager, ops]", "to: [pagr]"), "routes[0].to: there is no channel 'pagr'; there are: mail, ops, pager"),
-        (RIGHT.replace("severity: critical", "severity: loud"), "alerts.yaml:6: routes[0].severity: must be info, warning or critical"),
+        (
+            RIGHT.replace("to: [pager, ops]", "to: [pagr]"),
+            "routes[0].to: there is no channel 'pagr'; there are: mail, ops, pager",
+        ),
+        (
+            RIGHT.replace("severity: critical", "severity: loud"),
+            "alerts.yaml:6: routes[0].severity: must be 'info', 'warning' or 'critical'",
+        ),
         (RIGHT.replace("ada@example.org", "ada"), "alerts.yaml:3: channels.mail.email.to: 'ada' is not an address"),
         (RIGHT.replace("{env: PAGER_URL}", "{}"), "alerts.yaml:4: channels.pager.apprise: give either connection or env"),
-        (RIGHT.replace("{apprise: {env: PAGER_URL}}", "{}"), "alerts.yaml:4: channels.pager: give one of webhook, email and apprise"),
+        (
+            RIGHT.replace("{apprise: {env: PAGER_URL}}", "{}"),
+            "alerts.yaml:4: channels.pager: give one of webhook, email and apprise",
+        ),
         (RIGHT.replace("/{runbook}", "/"), "alerts.yaml:10: runbooks: must hold {runbook}"),
-        (RIGHT.replace("open_after_seconds: 30", "open_after_seconds: -1"), "alerts.yaml:9: policy.open_after_seconds: must be"),
+        (
+            RIGHT.replace("open_after_seconds: 30", "open_after_seconds: -1"),
+            "alerts.yaml:9: policy.open_after_seconds: must be",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_file_line_and_field(settings: Settings, text: str, problem: str) -> None:
@@ -137,7 +152,13 @@ def test_a_message_says_all_that_a_person_needs_and_escapes_what_comes_from_outs
     assert body_of(message.model_copy(update={"kind": Kind.RESOLVED}), links)["verdict"] == "resolved"
     assert title_of(message) == "[lakebound] critical: orders: still: <b>app-1</b> has been silent for 61 s (and 1 more)"
     text, page = text_of(message, Links()), html_of(message, links)
-    for part in ("2023-11-14 22:13:20 UTC", "app_id=app-1", "far behind", "include/runbooks/stall.md", "the next run starts another"):
+    for part in (
+        "2023-11-14 22:13:20 UTC",
+        "app_id=app-1",
+        "far behind",
+        "include/runbooks/stall.md",
+        "the next run starts another",
+    ):
         assert part in text
     assert "&lt;b&gt;app-1&lt;/b&gt;" in page
     assert "<b>app-1" not in page

@@ -103,7 +103,9 @@ def test_an_application_that_waits_is_an_outage_while_it_says_so() -> None:
 
 def test_each_incident_is_named_by_at_least_one_look_and_not_for_long() -> None:
     def incident(at: float, **changes: object) -> Incident:
-        return Incident.model_validate({"id": str(at), "pipeline": "orders", "kind": "unclean_end", "at": at, "what": "w", **changes})
+        return Incident.model_validate(
+            {"id": str(at), "pipeline": "orders", "kind": "unclean_end", "at": at, "what": "w", **changes}
+        )
 
     incidents = [incident(NOW - 5000), incident(NOW - 10)]
     assert [one.cause for one in incident_findings(incidents, None, NOW)] == [str(NOW - 10)]
@@ -142,7 +144,9 @@ def judged(spec: ObjectivesSpec, **facts: object) -> list[tuple[str, str]]:
 
 
 def test_what_is_not_promised_is_not_judged_and_a_failed_proof_always_is() -> None:
-    late = PROGRESS.model_copy(update={"freshness_p99_seconds": 900.0, "last_commit_at": NOW, "lag_records": 5, "newest_record_ms": 1})
+    late = PROGRESS.model_copy(
+        update={"freshness_p99_seconds": 900.0, "last_commit_at": NOW, "lag_records": 5, "newest_record_ms": 1}
+    )
     assert judged(ObjectivesSpec(), progress=late, validation=ValidationSummary(evaluated=10, passed=1, at=NOW)) == []
     proof = ProofSummary(ok=False, sentence="3 offsets are missing", missing=3, at=NOW)
     assert judged(ObjectivesSpec(), proof=proof) == [("completeness", "critical")]
@@ -152,7 +156,12 @@ def test_what_is_not_promised_is_not_judged_and_a_failed_proof_always_is() -> No
 def test_freshness_and_lag_are_judged_by_the_applications_own_figures_while_it_is_wanted() -> None:
     spec = ObjectivesSpec(freshness_p99_seconds=5, lag_seconds=60)
     late = PROGRESS.model_copy(
-        update={"freshness_p99_seconds": 5.1, "last_commit_at": NOW - 1, "lag_records": 5, "newest_record_ms": (NOW - 61) * 1000}
+        update={
+            "freshness_p99_seconds": 5.1,
+            "last_commit_at": NOW - 1,
+            "lag_records": 5,
+            "newest_record_ms": (NOW - 61) * 1000,
+        }
     )
     assert judged(spec, progress=late) == [("freshness", "warning"), ("lag", "warning")]
     assert judged(spec, progress=late, is_wanted=False) == []

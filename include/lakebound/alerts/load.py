@@ -46,7 +46,9 @@ def load_alerts(path: Path) -> AlertsSpec:
     except UnreadableYamlError as exc:
         raise InvalidAlertsError([problem_line(path, exc.mistake)]) from None
     if not isinstance(source.root, dict):
-        raise InvalidAlertsError([problem_line(path, Mistake(1, "must be keys and values: channels, routes, policy, runbooks"))])
+        raise InvalidAlertsError(
+            [problem_line(path, Mistake(1, "must be keys and values: channels, routes, policy, runbooks"))]
+        )
     mistakes = [*source.mistakes]
     found: AlertsSpec | None = None
     try:

@@ -48,7 +48,9 @@ class Policy(_Frozen):
     )
     flap_seconds: float = Field(default=1800.0, ge=0, description="What comes back sooner than so is the same trouble again.")
     grace_seconds: float = Field(
-        default=900.0, ge=0, description="What followed from a cause may last so long after it, as a stream that catches up does."
+        default=900.0,
+        ge=0,
+        description="What followed from a cause may last so long after it, as a stream that catches up does.",
     )
     stale_after_seconds: float = Field(
         default=900.0, gt=0, description="A source that has not looked for so long resolves nothing."

@@ -64,7 +64,8 @@ def _lag(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> Iterator[Fi
         yield Finding(
             cause="lag",
             severity=Severity.WARNING,
-            what=f"{behind} records wait, and the newest that landed is {seconds_in_words(age)} old; {allowed:g} s are promised",
+            what=f"{behind} records wait, and the newest that landed is {seconds_in_words(age)} old; "
+            f"{allowed:g} s are promised",
             since=now,
             evidence={"lag_records": behind, "age_seconds": round(age, 1), "objective_seconds": allowed},
             runbook="lag",

@@ -122,9 +122,7 @@ def _not_looked_again(
     return tuple(source for source in known.named_by if source not in fresh and source not in naming)
 
 
-def _judged(
-    alert: Alert, others: Iterable[Alert], policy: Policy, now: float, *, may_open: bool
-) -> tuple[Alert, Kind | None]:
+def _judged(alert: Alert, others: Iterable[Alert], policy: Policy, now: float, *, may_open: bool) -> tuple[Alert, Kind | None]:
     """Return the alert after this round, and what is said of it."""
     if not alert.is_live:
         return alert, None

@@ -1,4 +1,4 @@
-"""One round of alerts: what every source says now becomes messages, and messages are sent. Safe to run from anywhere, at once."""
+"""One round of alerts: what every source says now becomes messages, and these are sent. Safe to run from anywhere, at once."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _routes(settings: Settings) -> tuple[AlertsSpec, list[str]]:
 
 def _of_this_file(problems: Iterable[str], memory: Memory, now: float) -> Findings:
     lines = list(problems)
-    found = ()
+    found: tuple[Finding, ...] = ()
     if lines:
         since = next((alert.since for alert in memory.alerts if alert.key == (EVERYTHING, f"{ALERTS}:routes")), now)
         what = f"alerts.yaml is wrong, so alerts go to the default webhook alone: {lines[0]}"

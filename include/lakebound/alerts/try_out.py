@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import subprocess
 import sys
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from lakebound.alerts.load import alerts_file, load_alerts
 from lakebound.errors import LakeboundError
@@ -38,8 +38,8 @@ class CannotTestError(LakeboundError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the test could not be sent from here: {reason}. It needs Airflow's packages and connections: run it where Airflow "
-            f"runs, with its AIRFLOW_HOME and AIRFLOW_CONN_… in the environment"
+            f"the test could not be sent from here: {reason}. It needs Airflow's packages and connections: run it where "
+            f"Airflow runs, with its AIRFLOW_HOME and AIRFLOW_CONN_… in the environment"
         )
 
 
@@ -61,12 +61,20 @@ def send_test(settings: Settings, pipeline: str, channel: str | None) -> TryOut:
         )
     except subprocess.TimeoutExpired:
         raise CannotTestError(f"no answer within {_TIMEOUT_SECONDS:.0f} s") from None
-    try:
-        return TryOut.model_validate(json.loads(answer.stdout.splitlines()[-1]))
-    except (IndexError, ValueError, ValidationError):
+    found = _answer_in(answer.stdout)
+    if found is None:
         # The class of the error alone: its text may hold an address.
         last = next((line for line in reversed(answer.stderr.splitlines()) if line.strip()), "it said nothing")
-        raise CannotTestError(last.partition(":")[0]) from None
+        raise CannotTestError(last.partition(":")[0])
+    return found
+
+
+def _answer_in(text: str) -> TryOut | None:
+    """Return the answer among what Airflow may log around it, to its standard output, too."""
+    for line in reversed(text.splitlines()):
+        with contextlib.suppress(ValueError):
+            return TryOut.model_validate_json(line)
+    return None
 
 
 def _environment(settings: Settings) -> dict[str, str]:

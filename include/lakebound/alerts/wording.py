@@ -105,7 +105,8 @@ def html_of(message: Message, links: Links) -> str:
     tables = []
     for told in message.alerts:
         rows = "".join(
-            f"<tr><td><b>{html.escape(name)}</b></td><td>{_cell(value)}</td></tr>" for name, value in _lines(message, told, links)
+            f"<tr><td><b>{html.escape(name)}</b></td><td>{_cell(value)}</td></tr>"
+            for name, value in _lines(message, told, links)
         )
         tables.append(f"<table>{rows}</table>")
     return "<hr>".join(tables)
