@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -19,7 +19,6 @@ from lakebound import faults
 from lakebound.ledger import Offsets, TopicOffsets, add, intervals_of, missing
 from lakebound.offsets import Intervals
 from lakebound.spec import PipelineSpec
-from lakebound.tables import Table
 from lakebound_spark.decode import Decoder, good_columns, is_bad
 from lakebound_spark.lanes import (
     Lane,
@@ -28,6 +27,7 @@ from lakebound_spark.lanes import (
     Written,
     write_by_cluster,
     write_by_driver,
+    write_in_lane,
 )
 from lakebound_spark.quarantine import quarantine_columns
 from lakebound_spark.targets import Counts, Target, Writer
@@ -208,7 +208,7 @@ class BatchLander:
         if observed.bad_offsets is not None:
             suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
         bad = quarantine_columns(self._decoder.decode(suspects))
-        written = _write_bad(bad, table, f"{tag}-q", lane)
+        written = write_in_lane(bad, table, f"{tag}-q", lane)
         counts = Counts(read=written.rows, quarantined=written.rows, rows=written.rows)
         self._quarantine.commit(self._writer, rest, counts, written.files.get(table.spec.id, []), batch=report.batch)
 
@@ -285,13 +285,6 @@ def range_between(
         if intervals:
             result = add(result, {topic: TopicOffsets(topic_id=topic_ids[topic], partitions=intervals)})
     return result
-
-
-def _write_bad(bad: DataFrame, table: Table, tag: str, lane: Lane) -> Written:
-    if lane == "driver":
-        with suppress(ResultTooLargeError):
-            return write_by_driver(bad, [table], tag, multiplies=False)
-    return write_by_cluster(bad, [table], f"{tag}-c", multiplies=False)
 
 
 def _observed(observation: Observation) -> Observed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -116,6 +117,14 @@ def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, *, mu
         if len(tables) > 1:
             frame.unpersist()
     return Written(files if rows else {}, rows, records)
+
+
+def write_in_lane(output: DataFrame, table: Table, tag: str, lane: Lane) -> Written:
+    """Write the rows of one table in this lane, or in the cluster's where they do not fit through the driver."""
+    if lane == "driver":
+        with suppress(ResultTooLargeError):
+            return write_by_driver(output, [table], tag, multiplies=False)
+    return write_by_cluster(output, [table], f"{tag}-c", multiplies=False)
 
 
 def _write_arrow(rows: pa.Table, table: Table, tag: str) -> list[DataFile]:
