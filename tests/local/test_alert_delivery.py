@@ -247,6 +247,34 @@ def test_a_mistake_in_the_routes_is_told_by_the_default_webhook(
         endpoint.close()
 
 
+def test_while_the_routes_are_wrong_what_waits_for_their_channels_stays(
+    settings: Settings, control: ControlFolder, hook: WebhookEndpoint, mailbox: Mailbox
+) -> None:
+    hook.status = 503
+    write_findings(control, "doctor", [GONE])
+    run(settings)
+    routes = settings.pipelines.parent / "alerts.yaml"
+    right = routes.read_text()
+    routes.write_text("channels: {}\n")
+    hook.status = 200
+    run(settings, 20)
+    assert hook.bodies == []
+    assert [one["channel"] for one in answer("alerts")["waiting"]] == ["hook"]
+    routes.write_text(right)
+    run(settings, 21)
+    assert [body["kind"] for body in hook.bodies] == ["opened"]
+    renamed = {**ROUTES, "channels": {"other": {"webhook": {"connection": "ops_hook"}}}, "routes": [{"to": ["other"]}]}
+    routes.write_text(yaml.safe_dump(renamed))
+    hook.status = 503
+    write_findings(control, "doctor", [])
+    run(settings, 22)
+    run(settings, 23)
+    assert [one["channel"] for one in answer("alerts")["waiting"]] == ["other"]
+    routes.write_text(right)
+    run(settings, 50)
+    assert answer("alerts")["waiting"] == [], "a channel that was taken out gets nothing any more"
+
+
 def test_a_port_without_a_listener_delays_an_alert_and_hides_nothing(
     settings: Settings, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

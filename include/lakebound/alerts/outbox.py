@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from lakebound.alerts.model import Message
@@ -56,10 +56,24 @@ def next_delivery(state: AlertState, now: float, passed_over: set[str]) -> Deliv
     return None
 
 
-def deliver(store: AlertStore, alerts: AlertsSpec, send: Send, clock: Callable[[], float] = time.time) -> Delivered:
+def deliver(
+    store: AlertStore,
+    alerts: AlertsSpec,
+    send: Send,
+    clock: Callable[[], float] = time.time,
+    *,
+    keeps_unknown: bool = False,
+) -> Delivered:
     """Send what is due. Returns at once when another process is sending: it takes along what was queued before.
 
     Raises nothing for what a channel does.
+
+    Args:
+        store: Holds what is queued.
+        alerts: The channels.
+        send: Delivers one message by one channel.
+        clock: Epoch seconds.
+        keeps_unknown: Keep what waits for a channel that ``alerts`` has not, as when these are not the author's own channels.
     """
     sent: list[tuple[str, str]] = []
     failed: dict[str, str] = {}
@@ -67,7 +81,7 @@ def deliver(store: AlertStore, alerts: AlertsSpec, send: Send, clock: Callable[[
         with store.sending() as is_mine:
             if not is_mine:
                 break
-            while (delivery := next_delivery(store.read(), clock(), set(failed))) is not None:
+            while (delivery := _next(store, alerts, clock(), failed, keeps_unknown)) is not None:
                 channel = alerts.channels.get(delivery.channel)
                 # One that was taken out of alerts.yaml: nobody waits for it any more.
                 problem, is_done = (None, False) if channel is None else _try(channel, delivery.message, send)
@@ -77,9 +91,15 @@ def deliver(store: AlertStore, alerts: AlertsSpec, send: Send, clock: Callable[[
                 elif is_done:
                     sent.append((delivery.channel, delivery.message.id))
         # Somebody may have queued a message after the last look, and found this process still sending.
-        if next_delivery(store.read(), clock(), set(failed)) is None:
+        if _next(store, alerts, clock(), failed, keeps_unknown) is None:
             break
     return Delivered(tuple(sent), tuple(failed.items()), len(store.read().outbox))
+
+
+def _next(store: AlertStore, alerts: AlertsSpec, now: float, failed: Collection[str], keeps_unknown: bool) -> Delivery | None:
+    state = store.read()
+    unknown = {delivery.channel for delivery in state.outbox} - set(alerts.channels) if keeps_unknown else set()
+    return next_delivery(state, now, {*failed, *unknown})
 
 
 def _try(channel: ChannelSpec, message: Message, send: Send) -> tuple[str | None, bool]:

@@ -11,9 +11,10 @@ from lakebound.alerts.model import Kind, Message, Policy, Told, rank
 from lakebound.findings import Severity
 from lakebound.spec import Frozen
 
-DEFAULT_CHANNEL = "webhook"
 DEFAULT_CONNECTION = "lakebound_webhook"
-_CHANNEL = r"^[a-z][a-z0-9_-]{0,62}$"
+DEFAULT_CHANNEL = DEFAULT_CONNECTION
+"""No name that a file has for another channel: while a file is wrong, what waits for its channels is not sent by this one."""
+
 _CONNECTION = r"^[\w.-]+$"
 
 
