@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lakebound.class_archive import class_archive_option
-from tests.applications import QUICK_START
+from lakebound.submit import QUICK_START
 
 
 def session_conf(jars: Path) -> dict[str, str]:

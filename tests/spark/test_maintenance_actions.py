@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.applications import QUICK_START
 from tests.foreign_hands import foreign_iceberg
 from tests.local_tables import landed_offsets, lander, make_table, offsets, places, rows
 from tests.maintained import compaction, content, live_files_of, small_commits
@@ -27,6 +26,7 @@ from lakebound.maintenance.submission import maintenance_conf, maintenance_order
 from lakebound.run_spec import Places
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
+from lakebound.submit import QUICK_START
 from lakebound.tables import open_table
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg_catalog import open_catalog
