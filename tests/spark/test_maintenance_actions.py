@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.foreign_hands import foreign_iceberg
-from tests.local_tables import landed_offsets, lander, make_table, offsets, places, rows
+from tests.local_tables import landed_offsets, lander, make_table, offsets, rows
 from tests.maintained import compaction, content, live_files_of, small_commits
 
 from lakebound.ledger import Entry
@@ -107,11 +107,6 @@ def _sql(query: str) -> list[dict[str, Any]]:
     spark = SparkSession.getActiveSession()
     assert spark is not None
     return [row.asDict(recursive=True) for row in spark.sql(query).collect()]
-
-
-@pytest.fixture(scope="module")
-def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
-    return places(tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture(scope="module")
