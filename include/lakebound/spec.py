@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, m
 
 from lakebound.json_schema import to_ddl
 from lakebound.spec_maintenance import MaintenanceSpec
+from lakebound.spec_objectives import ObjectivesSpec
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _TOPIC = re.compile(r"^[a-zA-Z0-9._-]{1,249}$")
@@ -212,6 +213,7 @@ class PipelineSpec(Frozen):
     driver_lane: DriverLaneSpec = DriverLaneSpec()
     thresholds: ThresholdsSpec = ThresholdsSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
+    objectives: ObjectivesSpec = ObjectivesSpec()
 
     @field_validator("topics")
     @classmethod

@@ -98,6 +98,11 @@ def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, *, mul
         if any(text in str(exc) for text in _TOO_LARGE):
             raise ResultTooLargeError(str(exc)) from exc
         raise
+    return write_rows(rows, tables, tag, multiplies=multiplies)
+
+
+def write_rows(rows: pa.Table, tables: Sequence[Table], tag: str, *, multiplies: bool) -> Written:
+    """Write rows that the driver holds as Parquet files of each table."""
     files = {table.spec.id: _write_arrow(rows, table, tag) for table in tables} if rows.num_rows else {}
     return Written(files, rows.num_rows, _count_records(rows) if multiplies else rows.num_rows)
 

@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from lakebound.quarantine.reasons import DECODER_REASONS
 from lakebound.spec import PipelineSpec
 from lakebound_spark.decode import PROBLEM, good_columns, make_decoder
-from lakebound_spark.quarantine import quarantine_columns
+from lakebound_spark.quarantine import collected_rows, quarantine_columns, rows_of
 from lakebound_spark.transform import KAFKA_SCHEMA
 
 pytestmark = pytest.mark.spark
@@ -138,3 +138,20 @@ def test_bytes_are_landed_as_they_are(session: SparkSession) -> None:
     good, tombstone = decoded(session, pipeline(value={"format": "bytes"}), b"\xff\x00", None)
     assert (bytes(good["_parsed"]["value"]), bytes(good["_parsed"]["key"])) == (b"\xff\x00", b"key")
     assert tombstone[PROBLEM].startswith("null_value\t")
+
+
+def test_bad_records_collected_beside_the_batch_are_those_that_a_job_of_their_own_gives(session: SparkSession) -> None:
+    spec = pipeline(value={"format": "json", "schema": SCHEMA, "unknown_fields": "quarantine"})
+    values = [*(value for value, _ in BAD), b'{"order_id":"good"}', b'{"order_id":"a","x\\ty":1,"\xc3\xa4":2}']
+    stamp = datetime.datetime(2026, 1, 1, 0, 0, 0, 123000, tzinfo=datetime.UTC)
+    rows = [(None if offset % 2 else b"\xff\x00", value, "orders", 3, offset, stamp, 0) for offset, value in enumerate(values)]
+    frame = make_decoder(spec, {"orders": "topic-id"}).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
+    (text,) = frame.select(collected_rows()).first() or ()
+    collected = rows_of(text).to_pylist()
+    expected = quarantine_columns(frame).toArrow().to_pylist()
+    assert len(collected) == len(BAD) + 1
+
+    def by_offset(row: dict[str, Any]) -> int:
+        return int(row["_kafka"]["offset"])
+
+    assert sorted(collected, key=by_offset) == sorted(expected, key=by_offset)

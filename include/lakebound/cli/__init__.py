@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lakebound import __version__
+from lakebound.cli.alerts import alerts
 from lakebound.cli.check import check, schema
 from lakebound.cli.doctor import doctor
 from lakebound.cli.health import health
@@ -48,6 +49,7 @@ app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=PIPELINES)(recover)
 app.command(rich_help_panel=PIPELINES)(rewind)
 app.command(rich_help_panel=PIPELINES)(incidents)
+app.command(rich_help_panel=PIPELINES)(alerts)
 app.command(rich_help_panel=LANDED)(prove)
 app.command(rich_help_panel=LANDED)(quarantine)
 app.command(rich_help_panel=LANDED)(ledger)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lakebound.spec import PipelineSpec
 
 SCHEMA_FILE = Path("include/pipeline.schema.json")
+ALERTS_FILE = "alerts.yaml"
 PLANS_AT_A_TIME = 2
 
 
@@ -39,12 +40,15 @@ def check(
 
     settings = load_settings()
     report = _read(file, settings)
+    report.problems += _alerts_problems(file, settings)
     for path, spec in report.specs.items():
         report.problems += _transform_problems(path, spec, settings)
         report.warnings[spec.pipeline] = _warnings(spec)
-    if not static and not report.problems:
+    if report.specs and not static and not report.problems:
         _plan(report, settings)
     _print(report, json)
+    if file is not None and file.name == ALERTS_FILE and not report.problems and not json:
+        typer.echo(f"{file}: right")
     raise typer.Exit(1 if report.problems else 0)
 
 
@@ -66,6 +70,8 @@ def _read(file: Path | None, settings: Settings) -> _Report:
     from lakebound.errors import InvalidSpecError
     from lakebound.load import load_file, load_pipeline, load_pipelines, path_of
 
+    if file is not None and file.name == ALERTS_FILE:
+        return _Report() if file.is_file() else _Report(problems=[f"{file}: there is no such file"])
     if file is None:
         loaded = load_pipelines(settings)
         specs = {path_of(name, settings): spec for name, spec in loaded.specs.items()}
@@ -82,6 +88,19 @@ def _read(file: Path | None, settings: Settings) -> _Report:
     except InvalidSpecError as exc:
         report.problems += exc.problems
     return report
+
+
+def _alerts_problems(file: Path | None, settings: Settings) -> list[str]:
+    """Return what is wrong with the routes of alerts, where all files are asked for or this one."""
+    from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
+
+    if file is not None and file.name != ALERTS_FILE:
+        return []
+    try:
+        load_alerts(file or alerts_file(settings))
+    except InvalidAlertsError as exc:
+        return exc.problems
+    return []
 
 
 def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> list[str]:

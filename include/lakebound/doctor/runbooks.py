@@ -50,6 +50,9 @@ _OF_ERRORS = {
     "TopicRecreatedError": "topic-recreated",
 }
 
+REFUSAL_RUNBOOKS = frozenset(_OF_ERRORS.values()) - {"broker-unavailable", "crash-loop"}
+"""The pages of what keeps an application from starting until a person has decided."""
+
 
 def runbook_of(error_class: str | None) -> str:
     """Return the page of a refusal, by the class of its error; ``refused`` for one without a page of its own."""
