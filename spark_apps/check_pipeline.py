@@ -1,7 +1,7 @@
-"""Entry point: check a pipeline's plan (schema, transform) without reading Kafka or touching a table.
+"""Entry point: check a pipeline's plan (schema, transform) without reading Kafka; existing tables are only looked at.
 
 Prints one JSON object as its last line: ``{"problems": [...], "tables": {"delta:x": "schema"}, "columns": {"delta:x": ["id"]},
-"conditions": [null, "what is wrong"]}``; exit code 0 or 1.
+"changes": {"delta:x": ["column y (int) is added"]}, "conditions": [null, "what is wrong"]}``; exit code 0 or 1.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from pyspark.sql.types import BooleanType
 
 from lakebound.errors import LakeboundError
 from lakebound.run_spec import RunSpec
+from lakebound.schema_settling import compare_schemas
+from lakebound.table_size import may_exist
+from lakebound_spark.decode import value_fields
 from lakebound_spark.schema import table_schema
 from lakebound_spark.session import make_session
 from lakebound_spark.transform import load_transform, planned_output
@@ -33,18 +36,26 @@ def main() -> int:
     tables: dict[str, str] = {}
     columns: dict[str, list[str]] = {}
     conditions: list[str | None] = []
+    changes: dict[str, list[str]] = {}
     try:
         session = make_session(f"lakebound-check-{run.spec.pipeline}")
         output = planned_output(session, run.spec, load_transform(run.spec))
-        for table in run.spec.tables:
-            schema = table_schema(output.schema, table)
-            tables[table.id], columns[table.id] = str(schema), list(schema.names)
+        schemas = {table.id: table_schema(output.schema, table) for table in run.spec.tables}
+        tables = {name: str(schema) for name, schema in schemas.items()}
+        columns = {name: list(schema.names) for name, schema in schemas.items()}
         conditions = [_wrong(output, one["sql"]) for one in json.loads(arguments.conditions)]
+        there = {one.id: schemas[one.id] for one in run.spec.tables if may_exist(one, run.places)}
+        settled = compare_schemas(run.spec, run.places.read_only(), there, value_fields(run.spec))
+        for name, plan in settled.plans.items():
+            problems += [f"pipeline {run.spec.pipeline!r}: {name}: {one}" for one in plan.differences]
+            changes[name] = [] if plan.differences else plan.told()
     except LakeboundError as exc:
         problems.append(str(exc))
     except Exception as exc:  # a DDL mistake arrives as whatever Spark raises
         problems.append(f"pipeline {run.spec.pipeline!r}: {str(exc).splitlines()[0]}")
-    print(json.dumps({"problems": problems, "tables": tables, "columns": columns, "conditions": conditions}))
+    print(
+        json.dumps({"problems": problems, "tables": tables, "columns": columns, "conditions": conditions, "changes": changes})
+    )
     return 1 if problems else 0
 
 

@@ -16,15 +16,12 @@ from lakebound.desired import change_desired, request_stop
 from lakebound.lease import read_lease
 from lakebound.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.run_spec import RunSpec
-from lakebound.submit import spark_environment, spark_submit_command
+from lakebound.submit import QUICK_START, spark_environment, spark_submit_command
 from tests.pipelines import REPOSITORY, Pipeline
 
 START_SECONDS = 150.0
 LANDING_SECONDS = 150.0
 END_SECONDS = 90.0
-QUICK_START = "-XX:TieredStopAtLevel=1"
-"""An application that lives for seconds never earns back what the JVM's second compiler costs."""
-
 Ends = Mapping[str, Mapping[int, int]]
 
 

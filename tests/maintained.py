@@ -17,10 +17,10 @@ from lakebound.run_spec import Places
 from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.spec_maintenance import MIB
+from lakebound.submit import QUICK_START
 from lakebound.tables import open_table
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg_files import describe
-from tests.applications import QUICK_START
 from tests.foreign_hands import foreign_iceberg
 from tests.local_tables import Lander, lander, make_table
 

@@ -1,11 +1,14 @@
-"""Settings of the small Spark sessions that tests start in processes of their own."""
+"""The small Spark sessions that tests start, most of them in processes of their own."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from lakebound.class_archive import class_archive_option
-from tests.applications import QUICK_START
+from lakebound.submit import QUICK_START
+from tests.local_tables import places
 
 
 def session_conf(jars: Path) -> dict[str, str]:
@@ -33,3 +36,21 @@ def session_conf(jars: Path) -> dict[str, str]:
         "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
+
+
+def start_session(folder: str, jars: str) -> None:
+    """Start a Spark with both formats in this process; Iceberg's catalog ``ice`` is the one of the tables in ``folder``."""
+    at = places(Path(folder))
+    settings = {
+        **session_conf(Path(jars)),
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "jdbc",
+        "spark.sql.catalog.ice.uri": f"jdbc:{at.iceberg_catalog_uri.replace('sqlite:///', 'sqlite:')}",
+        "spark.sql.catalog.ice.warehouse": f"file://{at.iceberg_warehouse}",
+        "spark.sql.catalog.ice.cache-enabled": "false",
+    }
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    builder.getOrCreate()

@@ -11,14 +11,14 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 
 def class_archive(jars: Path) -> Path:
     """Return where the archive of this Python environment, this Java and these jars is, or would be."""
     java = os.path.realpath(shutil.which("java") or "java")
-    facts = [java, str(jars), *(_fact(file) for file in (Path(java), *_class_path(jars)))]
+    own = sorted((jars / "spark").glob("*.jar"))
+    facts = [java, str(jars), *(_fact(file) for file in (Path(java), *pyspark_jars(), *own))]
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
     # In the environment, whose pyspark it belongs to: it goes when that goes.
     return Path(sys.prefix) / "class-archive" / f"{digest}.jsa"
@@ -31,12 +31,12 @@ def class_archive_option(jars: Path) -> str:
     return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off" if archive.exists() else ""
 
 
-def _class_path(jars: Path) -> Iterator[Path]:
+def pyspark_jars() -> list[Path]:
+    """Return the jars that came with pyspark, by name; none where it is not installed."""
     # Found, not imported: the core does without pyspark.
     pyspark = importlib.util.find_spec("pyspark")
-    for folder in (pyspark.submodule_search_locations or []) if pyspark else []:
-        yield from sorted(Path(folder).glob("jars/*.jar"))
-    yield from sorted((jars / "spark").glob("*.jar"))
+    folders = (pyspark.submodule_search_locations or []) if pyspark else []
+    return [jar for folder in folders for jar in sorted(Path(folder).glob("jars/*.jar"))]
 
 
 def _fact(file: Path) -> str:

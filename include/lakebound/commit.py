@@ -18,6 +18,7 @@ from lakebound.errors import (
     LakeboundError,
     LeaseLostError,
     LedgerWentBackError,
+    ReleaseOvertakenError,
     TableMismatchError,
 )
 from lakebound.ledger import Entry
@@ -77,6 +78,7 @@ def commit_entry(
     Raises:
         BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
         LedgerWentBackError: The table was rolled back meanwhile, so the batch does not follow what it holds.
+        ReleaseOvertakenError: Of a ``release``: another one was faster, or its offsets are not covered; look at the rows again.
         LeaseLostError: A later application writes for this pipeline.
         CommitUnknownError: All attempts failed, or the ledger could not be read.
         TableMismatchError: The files do not fit the table.
@@ -119,9 +121,11 @@ def _next_entry(table: Table, view: LedgerView, draft: Entry, own_epoch: int) ->
     overlap = ledger.count(ledger.common(view.coverage, draft.range))
     if overlap:
         raise BatchOverlapError(table.spec.id, overlap)
+    _check_releases(table, view, draft)
     coverage = ledger.add(view.coverage, draft.range)
     former = view.entry.former if view.entry is not None else {}
-    return draft.model_copy(update={"epoch": own_epoch, "coverage": coverage, "former": former})
+    released = view.released + ledger.count(draft.releases)
+    return draft.model_copy(update={"epoch": own_epoch, "coverage": coverage, "former": former, "released": released})
 
 
 def _check_goes_on(table: Table, before: LedgerView, view: LedgerView, draft: Entry) -> None:
@@ -129,6 +133,16 @@ def _check_goes_on(table: Table, before: LedgerView, view: LedgerView, draft: En
     gone = 0 if draft.kind == "reset" else ledger.count(ledger.missing(before.coverage, view.coverage))
     if gone:
         raise LedgerWentBackError(table.spec.id, gone)
+    if draft.kind == "release" and view.released != before.released:
+        raise ReleaseOvertakenError(table.spec.id, "another release landed meanwhile")
+
+
+def _check_releases(table: Table, view: LedgerView, draft: Entry) -> None:
+    """Raise when an offset is to be released that the table does not cover: the stream or a replay will land it."""
+    ids = {topic: held.topic_id for topic, held in draft.releases.items()}
+    uncovered = ledger.count(ledger.missing(draft.releases, view.coverage))
+    if uncovered or any(view.coverage[topic].topic_id != known for topic, known in ids.items()):
+        raise ReleaseOvertakenError(table.spec.id, "it does not cover all of the offsets to be released")
 
 
 def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) -> LedgerView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -140,6 +141,18 @@ class TableMismatchError(LakeboundError):
         super().__init__(f"table {table} does not fit the pipeline: {difference}")
 
 
+class SchemaChangedError(TableMismatchError):
+    """What the pipeline produces and what its tables take have come apart, and nothing may be changed by itself."""
+
+    def __init__(self, pipeline: str, differences: Mapping[str, Sequence[str]]) -> None:
+        told = "; ".join(f"{table}: {', '.join(texts)}" for table, texts in differences.items())
+        LakeboundError.__init__(
+            self,
+            f"pipeline {pipeline!r}: tables do not take what it produces: {told}; no table was changed. "
+            f"Decide with the runbook schema-changed",
+        )
+
+
 class TransformRefusedError(LakeboundError):
     """The transform does something that would make a wider replay differ, or loses the _kafka column."""
 
@@ -224,6 +237,13 @@ class LedgerWentBackError(LakeboundError):
             f"table {table} was rolled back meanwhile: its ledger no longer holds {offsets} offsets that it held; "
             f"nothing was written on top of it, they are read again"
         )
+
+
+class ReleaseOvertakenError(LakeboundError):
+    """The rows of a table are no longer those by which it was decided what to release: they must be looked at again."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(f"table {table}: the release from quarantine was not committed: {reason}; run it again")
 
 
 class TableRestoredError(LakeboundError):

@@ -70,3 +70,18 @@ def read_findings(control: ControlFolder) -> list[Findings]:
     """Return what every source last said of this pipeline, by the sources' names; empty when nothing ever looked."""
     files = sorted(control.findings.glob("*.json"))
     return [Findings.model_validate(body) for file in files if (body := read_json(file)) is not None]
+
+
+def read_source(control: ControlFolder, source: str) -> Findings | None:
+    """Return what a source last said of this pipeline; None when it never looked, or when the file cannot be read."""
+    try:
+        body = read_json(control.findings / f"{source}.json")
+        return None if body is None else Findings.model_validate(body)
+    except (OSError, ValueError):
+        return None
+
+
+def found_before(before: Findings | None, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings, those that were there before with the time from which they were: for sources that know no other."""
+    known = {finding.cause: finding.since for finding in before.findings} if before is not None else {}
+    return tuple(one.model_copy(update={"since": min(one.since, known.get(one.cause, one.since))}) for one in findings)

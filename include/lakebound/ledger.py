@@ -9,18 +9,19 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lakebound.errors import BadEntryError, ForeignTableError, TopicRecreatedError
 from lakebound.offsets import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
+from lakebound.packed_offsets import pack, unpack
 
 FORMAT_VERSION = 1
 ENTRY_KEY = "lakebound"
 """Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
 
-Kind = Literal["genesis", "open", "land", "replay", "skip", "reset", "carry"]
+Kind = Literal["genesis", "open", "land", "replay", "release", "skip", "reset", "carry"]
 Offset = Annotated[int, Field(ge=0)]
 
 
@@ -58,6 +59,8 @@ class Entry(_Frozen):
     Counts are records (not rows) of ``range``: ``read = filtered + landed + quarantined``.
     ``rows`` are rows of the table; an explode makes more rows than records.
     ``former`` is the coverage of earlier incarnations of recreated topics, whose rows are in the table, too.
+    ``releases`` are offsets of the coverage, quarantined before, whose records this commit lands after all or finds to give no
+    row; the counts of a ``release`` are of these, and its ``range`` is empty. ``released`` counts all that were ever released.
     """
 
     version: Literal[1] = 1
@@ -69,6 +72,8 @@ class Entry(_Frozen):
     coverage: Offsets = Field(default_factory=dict)
     range: Offsets = Field(default_factory=dict)
     former: dict[str, tuple[TopicOffsets, ...]] = Field(default_factory=dict)
+    releases: Offsets = Field(default_factory=dict)
+    released: int = Field(default=0, ge=0)
     read: int = Field(default=0, ge=0)
     filtered: int = Field(default=0, ge=0)
     landed: int = Field(default=0, ge=0)
@@ -88,9 +93,11 @@ def new_commit_id() -> str:
 
 
 def encode(entry: Entry) -> str:
-    """Return the entry as compact JSON with the one key ``lakebound``."""
+    """Return the entry as compact JSON with the one key ``lakebound``; many released intervals are packed."""
     body = entry.model_dump(mode="json", exclude_defaults=True)
     body["version"] = FORMAT_VERSION
+    if entry.releases:
+        body["releases"] = _packed(body["releases"])
     return json.dumps({ENTRY_KEY: body}, separators=(",", ":"))
 
 
@@ -113,9 +120,24 @@ def decode(text: str | None, where: str) -> Entry | None:
     if not isinstance(body, dict) or ENTRY_KEY not in body:
         return None
     try:
-        return Entry.model_validate(body[ENTRY_KEY])
+        return Entry.model_validate(_unpacked(body[ENTRY_KEY]))
     except ValidationError as exc:
         raise BadEntryError(where, str(exc.errors()[0]["msg"])) from exc
+    except ValueError as exc:
+        raise BadEntryError(where, f"its released offsets: {exc}") from exc
+
+
+def carried(entry: Entry) -> Entry:
+    """Return the entry as a commit carries it on that lands nothing: maintenance, or a change of the table's columns."""
+    return Entry(
+        kind="carry",
+        pipeline=entry.pipeline,
+        epoch=entry.epoch,
+        commit=new_commit_id(),
+        coverage=entry.coverage,
+        former=entry.former,
+        released=entry.released,
+    )
 
 
 def check_owner(entry: Entry, pipeline: str, table: str) -> None:
@@ -188,3 +210,26 @@ def intervals_of(offsets: Mapping[str, TopicOffsets]) -> list[tuple[str, int, In
         for topic, topic_offsets in sorted(offsets.items())
         for partition, intervals in sorted(topic_offsets.partitions.items())
     ]
+
+
+def _packed(releases: dict[str, Any]) -> dict[str, Any]:
+    return {
+        topic: {**held, "partitions": {partition: pack(intervals) for partition, intervals in held["partitions"].items()}}
+        for topic, held in releases.items()
+    }
+
+
+def _unpacked(body: Any) -> Any:
+    """Return an entry's body with its released offsets as intervals; what is not of their shape is left to the validation."""
+    releases = body.get("releases") if isinstance(body, dict) else None
+    if not isinstance(releases, dict):
+        return body
+    topics = {topic: _unpacked_topic(held) for topic, held in releases.items()}
+    return {**body, "releases": topics}
+
+
+def _unpacked_topic(held: Any) -> Any:
+    partitions = held.get("partitions") if isinstance(held, dict) else None
+    if not isinstance(partitions, dict):
+        return held
+    return {**held, "partitions": {p: unpack(text) if isinstance(text, str) else text for p, text in partitions.items()}}

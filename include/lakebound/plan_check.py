@@ -1,4 +1,4 @@
-"""The plan phase of ``lakebound check``: Spark plans a pipeline's schema and transform, without Kafka and without tables."""
+"""The plan phase of ``lakebound check``: Spark plans a pipeline's schema and transform, without Kafka."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ class Plan:
         tables: The columns of each table, by the table's id.
         columns: The names of these columns.
         conditions: What is wrong with conditions in SQL of the pipeline's expectations, and where in their file each stands.
+        changes: What the next start does with the columns of each table that exists, by its id.
     """
 
     problems: list[str] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
     columns: dict[str, list[str]] = field(default_factory=dict)
     conditions: list[tuple[Keys, str]] = field(default_factory=list)
+    changes: dict[str, list[str]] = field(default_factory=dict)
 
 
 def check_plan(spec: PipelineSpec, settings: Settings) -> Plan:
@@ -76,7 +78,8 @@ def _plan_in(done: subprocess.CompletedProcess[str], pipeline: str, asked: list[
     try:
         body = json.loads(answer)
         wrong = [(keys, what) for keys, what in zip(asked, body.get("conditions", []), strict=False) if what]
-        return Plan(list(body["problems"]), dict(body["tables"]), dict(body.get("columns", {})), wrong)
+        columns, changes = (dict(body.get(name, {})) for name in ("columns", "changes"))
+        return Plan(list(body["problems"]), dict(body["tables"]), columns, wrong, changes)
     except (ValueError, KeyError, TypeError):
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise CheckFailedError(pipeline, f"exit code {done.returncode}: {last}") from None

@@ -48,6 +48,9 @@ class Progress(BaseModel):
     lag_records: int | None = None
     newest_record_ms: int | None = Field(default=None, description="Kafka timestamp of the newest landed record.")
     last_commit_at: float | None = None
+    freshness_p99_seconds: float | None = Field(
+        default=None, description="Of the records of the last five minutes, as they landed; an upper bound."
+    )
     durations_ms: dict[str, float] = Field(default_factory=dict, description="Of the last batch, per step.")
     tables: dict[str, TableProgress] = Field(default_factory=dict)
     spark_ui: str | None = None

@@ -84,7 +84,8 @@ def _read_ledger(table: Table, role: Role) -> TableFacts:
         if view.entry is None:
             return facts
         entries = _readable_entries(table)
-        return replace(facts, source="entry", coverage=view.coverage, former=view.entry.former, entries=entries)
+        former, released = view.entry.former, view.released
+        return replace(facts, source="entry", coverage=view.coverage, former=former, released=released, entries=entries)
     except NoLedgerError as exc:
         return _reconstructed(table, facts, exc)
     except LakeboundError as exc:
@@ -120,9 +121,10 @@ def _with_rows(table: Table, facts: TableFacts) -> TableFacts:
             # Where the quarantine's ledger cannot be read, its rows still say what is not missing from the targets.
             return replace(facts, rows=_rows(table, facts.role)) if facts.error and facts.role == "quarantine" else facts
         rows = _rows(table, facts.role)
-        later = facts.coverage if facts.source != "entry" else _coverage_since(table, facts.entries[0].version)
+        later = (facts.coverage, ()) if facts.source != "entry" else _said_since(table, facts.entries[0].version)
         if later is not None:
-            return replace(facts, rows=rows, later_coverage=later)
+            coverage, releases = later
+            return replace(facts, rows=rows, later_coverage=coverage, later_releases=releases)
         facts = _read_ledger(table, facts.role)
     return replace(facts, source="none", error=f"table {facts.table} is being rewound: prove it again when that is done")
 
@@ -132,13 +134,15 @@ def _rows(table: Table, role: Role) -> pa.Table:
     return without_copies(rows) if role == "quarantine" else rows
 
 
-def _coverage_since(table: Table, version: str) -> Offsets | None:
-    """Return the coverage now, or None when the table does not merely continue what it held at that version."""
+def _said_since(table: Table, version: str) -> tuple[Offsets, tuple[Offsets, ...]] | None:
+    """Return the coverage now and what was released since, or None when the table does not merely continue that version."""
+    releases: list[Offsets] = []
     try:
         coverage = table.read_ledger().coverage
         for committed in table.entries():
             if committed.version == version:
-                return coverage
+                return coverage, tuple(releases)
+            releases.append(committed.entry.releases)
             if committed.entry.kind == "reset":
                 return None
     except LakeboundError:

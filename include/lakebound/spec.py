@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
+from lakebound.json_schema import to_ddl
 from lakebound.spec_maintenance import MaintenanceSpec
+from lakebound.spec_objectives import ObjectivesSpec
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _TOPIC = re.compile(r"^[a-zA-Z0-9._-]{1,249}$")
@@ -17,6 +19,8 @@ _PARTITION = re.compile(r"^(?:(year|month|day|hour|identity)\(([A-Za-z_]\w*)\)|t
 _COLUMN = re.compile(r"^[A-Za-z_]\w*$")
 
 AVAILABLE_NOW = "available_now"
+
+SchemaEvolution = Literal["refuse", "add_columns", "quarantine", "ignore"]
 
 
 class Frozen(BaseModel):
@@ -70,7 +74,23 @@ class JsonValueSpec(Frozen):
     value_schema: str = Field(
         alias="schema", min_length=1, description="Spark DDL; a NOT NULL column is required in every record."
     )
-    unknown_fields: Literal["ignore", "quarantine"] = "ignore"
+    json_schema: dict[str, JsonValue] | None = Field(
+        default=None, description="JSON Schema of the records, in place of 'schema'; its required properties are NOT NULL."
+    )
+    unknown_fields: Literal["ignore", "quarantine"] = Field(
+        default="ignore", description="What becomes of a record with a field that the schema does not name."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_schema(cls, body: Any) -> Any:
+        """Work the columns out of a JSON Schema; a spec that was read already has both, and they agree."""
+        if not isinstance(body, dict) or not isinstance(body.get("json_schema"), dict):
+            return body
+        columns = to_ddl(body["json_schema"])
+        if body.get("schema", columns) != columns:
+            raise ValueError("give either schema or json_schema")
+        return {**body, "schema": columns}
 
 
 class BytesValueSpec(Frozen):
@@ -181,6 +201,11 @@ class PipelineSpec(Frozen):
     start_from: Literal["earliest", "latest"] = "earliest"
     freshness: str = Field(description="available_now, or an interval such as 500ms, 5s, 1m.")
     schedule: str = Field(default="*/10 * * * *", description="Cron; used by available_now pipelines only.")
+    schema_evolution: SchemaEvolution = Field(
+        default="refuse",
+        description="When the pipeline has a column that an existing table lacks: refuse to start; add the column (and widen "
+        "types where the format can); send records that have such a field to quarantine; or leave the column out.",
+    )
     transform: str | None = Field(default=None, description="module.function in spark_apps/: DataFrame in, DataFrame out.")
     tables: tuple[TableSpec, ...] = Field(min_length=1)
     quarantine: TableSpec | None = Field(default=None, description="Default: a Delta table quarantine.<pipeline>.")
@@ -188,6 +213,7 @@ class PipelineSpec(Frozen):
     driver_lane: DriverLaneSpec = DriverLaneSpec()
     thresholds: ThresholdsSpec = ThresholdsSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
+    objectives: ObjectivesSpec = ObjectivesSpec()
 
     @field_validator("topics")
     @classmethod

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from lakebound.spec import PipelineSpec
@@ -33,12 +33,12 @@ _FIXED = {
 }
 
 
-def describe(error: ValidationError, source: YamlSource) -> list[Mistake]:
-    """Return the mistakes, each once; below ``connection`` none repeats a value."""
+def describe(error: ValidationError, source: YamlSource, model: type[BaseModel] = PipelineSpec) -> list[Mistake]:
+    """Return the mistakes, each once; below ``connection`` none repeats a value. ``model`` is what the file should be."""
     found: dict[tuple[Keys, str], Mistake] = {}
     for detail in error.errors(include_url=False, include_input=True, include_context=True):
         tag, keys = _keys(detail["loc"])
-        keys, what = _words(detail, keys, tag)
+        keys, what = _words(detail, keys, tag, model)
         found.setdefault((keys, what), Mistake(source.line_of(keys), what, keys))
     mistakes = list(found.values())
     # Pydantic calls a list too short, too, when its items are wrong.
@@ -65,13 +65,13 @@ def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:
     return None, keys
 
 
-def _words(detail: ErrorDetails, keys: Keys, tag: str | None) -> tuple[Keys, str]:
+def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseModel]) -> tuple[Keys, str]:
     kind, context = detail["type"], detail.get("ctx") or {}
     if keys[:3] == _PASSWORD and kind != "value_error":
         # A key might be the password: `password: {hunter2}`.
         return _PASSWORD, _NOT_A_PASSWORD
     if kind == "extra_forbidden":
-        return keys, _unknown_key(keys, tag)
+        return keys, _unknown_key(keys, tag, model)
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         return (*keys, "format"), "is missing: json or bytes" if kind == "union_tag_not_found" else "must be json or bytes"
     if kind in _SHAPES:
@@ -99,8 +99,8 @@ def _instead(detail: ErrorDetails, keys: Keys) -> str:
     return f", not {shown}" + (f'; write "{shown}"' if detail["type"] == "string_type" else "")
 
 
-def _unknown_key(keys: Keys, tag: str | None) -> str:
-    schema = PipelineSpec.model_json_schema(by_alias=True)
+def _unknown_key(keys: Keys, tag: str | None, model: type[BaseModel]) -> str:
+    schema = model.model_json_schema(by_alias=True)
     own, key = _properties(schema, keys[:-1], tag), str(keys[-1])
     if close := difflib.get_close_matches(key, own, n=1):
         return f"unknown key; did you mean {close[0]!r}?"
@@ -125,7 +125,7 @@ def _properties(schema: Mapping[str, Any], keys: Keys, tag: str | None) -> list[
 
 
 def _children(schema: Mapping[str, Any], node: Mapping[str, Any], key: str | int) -> list[Mapping[str, Any]]:
-    child = node.get("items") if isinstance(key, int) else node.get("properties", {}).get(key)
+    child = node.get("items") if isinstance(key, int) else node.get("properties", {}).get(key, node.get("additionalProperties"))
     if not child:
         return []
     options = child.get("anyOf") or child.get("oneOf") or [child]

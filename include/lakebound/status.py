@@ -126,7 +126,7 @@ def status_of(facts: PipelineFacts, now: float) -> PipelineStatus:
         app_id=app.app_id if app else None,
         epoch=own.epoch if own else facts.lease.epoch if facts.lease else None,
         outdated=outdated,
-        lag_records=_lag_records(progress),
+        lag_records=waiting_records(progress),
         freshness_seconds=_freshness_seconds(progress),
         last_commit_age_seconds=max(0.0, now - committed_at) if committed_at is not None else None,
         high_water_marks=progress.high_water_marks if progress else {},
@@ -149,7 +149,7 @@ def _app_state(facts: PipelineFacts, own: Progress | None, now: float) -> str:
     return facts.outcome.verdict if facts.outcome else "died"
 
 
-def _lag_records(progress: Progress | None) -> int | None:
+def waiting_records(progress: Progress | None) -> int | None:
     """Return how far the newest marks are behind Kafka's ends: the application looks at those less often than it commits."""
     if progress is None or not progress.latest_offsets or not progress.high_water_marks:
         return progress.lag_records if progress else None

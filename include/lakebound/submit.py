@@ -15,6 +15,8 @@ from lakebound.settings import Settings
 APPLICATION = "ingest_stream.py"
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 DRIVER_MEMORY = "1g"
+QUICK_START = "-XX:TieredStopAtLevel=1"
+"""JVM option for an application that lives for seconds: it never earns back what the JVM's second compiler costs."""
 
 # Airflow's own configuration holds secrets and means nothing to a Spark application.
 _NOT_INHERITED = re.compile(r"^_?AIRFLOW_|^__AIRFLOW|^PYTHONASYNCIODEBUG$|^SPARK_(HOME|CONF_DIR)$")
@@ -62,16 +64,7 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
     stop_timeout_ms = int(run_spec.spec.limits.stop_timeout_seconds * 1000)
     return {
         **(_local_conf(settings) if local else _cluster_conf(settings)),
-        "spark.driver.extraJavaOptions": " ".join(
-            [
-                "-Duser.timezone=UTC",
-                "-XX:+UseParallelGC",
-                "-XX:+ExitOnOutOfMemoryError",
-                f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
-                *([class_archive_option(settings.jars)] if local else []),
-                settings.jvm_options,
-            ]
-        ).strip(),
+        "spark.driver.extraJavaOptions": driver_java_options(settings, "-XX:+UseParallelGC", local=local),
         # A batch near this costs four times as much of the heap while it is handed over (seen: 230 MB end a JVM with 1 GB).
         "spark.driver.maxResultSize": "128m",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError",
@@ -97,6 +90,25 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
         "spark.ui.retainedTasks": "500",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def driver_java_options(settings: Settings, collector: str, *, local: bool) -> str:
+    """Return the options of an application's driver JVM; those of the settings come last, and win.
+
+    Args:
+        settings: This machine's places and further options.
+        collector: The option that chooses the garbage collector.
+        local: Whether the driver's class path is the one of this machine, which the class archive fits.
+    """
+    options = [
+        "-Duser.timezone=UTC",
+        collector,
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
+        class_archive_option(settings.jars) if local else "",
+        settings.jvm_options,
+    ]
+    return " ".join(filter(None, options))
 
 
 def spark_environment(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:

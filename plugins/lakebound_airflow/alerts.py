@@ -1,26 +1,31 @@
-"""Tells people, through one webhook: Airflow's HTTP notifier on the connection ``lakebound_webhook``.
+"""Tells people, by the channels of ``include/alerts.yaml``; without that file by the connection ``lakebound_webhook``, if any.
 
-The body is JSON: ``pipeline``, ``verdict`` (stalled, failed, incident, refused, crash_loop, unwell, health_late), ``reason``,
-``runbook`` (a page in ``include/runbooks``), ``app_id``, ``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds). Without
-the connection nothing is sent. Every alert is also a line of the log, and of ``incidents.jsonl`` in the pipeline's folder.
+Everything that is told goes one way: somebody writes a finding (``lakebound.findings``), and a round (``lakebound.alerts``)
+makes messages of what changed. The DAG ``alerts`` runs a round every minute. What must be known sooner, such as a stall, is
+written down here by the task that saw it, which runs a round at once; rounds keep each other from telling anything twice.
+
+The webhook's body is JSON: ``pipeline``, ``kind`` (opened, worsened, reminder, resolved), ``verdict`` (stalled, failed,
+incident, refused, crash_loop, unwell, health_late, or the source that found it; resolved), ``severity``, ``reason``,
+``runbook``, ``app_id``, ``dag_id``, ``run_id``, ``log_url``, ``at`` (epoch seconds), ``id``, and each alert in ``alerts``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import structlog
-from airflow.sdk.exceptions import AirflowNotFoundException
 
+from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
+from lakebound.alerts.round import RoundReport, note_health_late, run_round
+from lakebound.alerts.stream_findings import add_event, event
 from lakebound.control import ControlFolder
+from lakebound.settings import Settings, load_settings
 
-WEBHOOK_CONN_ID = "lakebound_webhook"
-TIMEOUT_SECONDS = 10.0
-
-Verdict = Literal["stalled", "failed", "incident", "refused", "crash_loop", "unwell"]
+Verdict = Literal["stalled", "failed", "incident", "refused", "crash_loop"]
 
 RUNBOOKS: Mapping[Verdict, str] = {
     "stalled": "stall",
@@ -28,7 +33,6 @@ RUNBOOKS: Mapping[Verdict, str] = {
     "incident": "application-dead",
     "refused": "refused",
     "crash_loop": "crash-loop",
-    "unwell": "refused",
 }
 """The page of an alert that names none of its own."""
 
@@ -44,50 +48,46 @@ def alert(
     *,
     runbook: str | None = None,
 ) -> None:
-    """Record the incident and send it. Never raises: a broken webhook must not hide the reason for which it was called."""
+    """Write down what happened, and tell it at once. Never raises: a broken channel must not hide what it was called for."""
     ti = context["ti"]
-    body = {
-        "pipeline": control.pipeline,
-        "verdict": verdict,
-        "reason": reason,
-        "runbook": runbook or RUNBOOKS[verdict],
-        "app_id": app_id,
-        "dag_id": ti.dag_id,
-        "run_id": ti.run_id,
-        "log_url": getattr(ti, "log_url", None),
-        "at": time.time(),
-    }
-    record_incident(control, body)
-    # Half a second that neither parsing nor a task that ends well has to spend.
-    from airflow.providers.http.notifications.http import HttpNotifier
-
+    facts = {"app_id": app_id, "dag_id": ti.dag_id, "run_id": ti.run_id, "log_url": getattr(ti, "log_url", None)}
+    page, now = runbook or RUNBOOKS[verdict], time.time()
+    record = {"pipeline": control.pipeline, "verdict": verdict, "reason": reason, "runbook": page, **facts, "at": now}
     try:
-        notifier = HttpNotifier(http_conn_id=WEBHOOK_CONN_ID, json=body, extra_options={"timeout": TIMEOUT_SECONDS})
-        # notify() and not the notifier itself, which would take a log line with braces for a template.
-        notifier.notify(context)  # type: ignore[arg-type]
-    except AirflowNotFoundException:
-        log.warning("no webhook was called: there is no connection", conn_id=WEBHOOK_CONN_ID, verdict=verdict)
+        record_incident(control, record)
+        add_event(control, event(control.pipeline, verdict, reason, runbook=page, now=now, facts=facts))
+        tell(load_settings())
     except Exception as exc:
-        log.error("the webhook failed", conn_id=WEBHOOK_CONN_ID, verdict=verdict, error=str(exc))
-    else:
-        log.info("webhook called", conn_id=WEBHOOK_CONN_ID, verdict=verdict)
+        # The class alone: the text of an error from below may hold an address.
+        log.error("it was not told", verdict=verdict, error_class=type(exc).__name__)
+
+
+def tell(settings: Settings) -> RoundReport:
+    """Run a round of alerts, and say in the log how it went."""
+    # The notifiers take half a second to import.
+    from lakebound_airflow.channels import sender
+
+    report = run_round(settings, sender(_runbooks(settings)))
+    for message in report.said:
+        log.info("alert", kind=message.kind.value, pipeline=message.pipeline, id=message.id, what=message.alerts[0].what)
+    for channel, message_id in report.delivered.sent:
+        log.info("alert delivered", channel=channel, id=message_id)
+    for channel, problem in report.delivered.failed:
+        log.warning("alert not delivered, and tried again later", channel=channel, problem=problem)
+    for line in report.problems:
+        log.error(line)
+    return report
 
 
 async def health_is_late(minutes: float, context: Mapping[str, Any] | None = None) -> None:
     """Tell that a run of ``checkpoint_health`` missed its deadline; runs in the triggerer and raises nothing."""
-    reason = f"checkpoint_health was not done after {minutes:g} minutes: nobody watches the pipelines"
-    run = (context or {}).get("dag_run")
-    run_id = run.get("run_id") if isinstance(run, Mapping) else getattr(run, "run_id", None)
-    body = {"pipeline": "*", "verdict": "health_late", "reason": reason, "dag_id": "checkpoint_health", "run_id": run_id}
-    from airflow.providers.http.notifications.http import HttpNotifier
-
+    settings = load_settings()
     try:
-        notifier = HttpNotifier(http_conn_id=WEBHOOK_CONN_ID, json={**body, "at": time.time()})
-        await notifier.async_notify(dict(context or {}))  # type: ignore[arg-type]
-    except AirflowNotFoundException:
-        log.warning("no webhook was called: there is no connection", conn_id=WEBHOOK_CONN_ID, reason=reason)
+        what = f"checkpoint_health was not done after {minutes:g} minutes: nobody watches the pipelines"
+        await asyncio.to_thread(note_health_late, settings, what)
+        await asyncio.to_thread(tell, settings)
     except Exception as exc:
-        log.error("the webhook failed", conn_id=WEBHOOK_CONN_ID, reason=reason, error=str(exc))
+        log.error("it was not told that checkpoint_health is late", error_class=type(exc).__name__)
 
 
 def record_incident(control: ControlFolder, body: Mapping[str, Any]) -> None:
@@ -95,3 +95,10 @@ def record_incident(control: ControlFolder, body: Mapping[str, Any]) -> None:
     control.folder.mkdir(parents=True, exist_ok=True)
     with (control.folder / "incidents.jsonl").open("a") as file:
         file.write(json.dumps(body) + "\n")
+
+
+def _runbooks(settings: Settings) -> str | None:
+    try:
+        return load_alerts(alerts_file(settings)).runbooks
+    except InvalidAlertsError:
+        return None

@@ -36,11 +36,12 @@ from lakebound.last_end import LastEnd, newest_landed_epoch, read_last_end
 from lakebound.lease import Lease, release
 from lakebound.progress import Outcome, Verdict, write_outcome
 from lakebound.run_spec import RunSpec
+from lakebound.schema_settling import settle_schemas
 from lakebound.start_incident import start_incident
 from lakebound.starting import StartingOffsets
 from lakebound.tables import open_table
 from lakebound_spark.batch import BatchLander
-from lakebound_spark.decode import make_decoder
+from lakebound_spark.decode import make_decoder, value_fields
 from lakebound_spark.jvm import ParentWatch, obey_signals
 from lakebound_spark.opening import open_tables, reopen, start_offsets, take_lease
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
@@ -186,11 +187,12 @@ class Application:
         output = planned_output(session, spec, transform)
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
+        settled = settle_schemas(spec, self._run.places, schemas, value_fields(spec))
         writer = Writer(spec.pipeline, lease.epoch, lease_guard(self._run.control, lease), spec.limits.commit_attempts)
         targets, quarantine = open_tables(self._run, schemas, writer, facts)
         self._targets = targets
         topic_ids = {topic: known.topic_id for topic, known in facts.items()}
-        decoder = make_decoder(spec, topic_ids)
+        decoder = make_decoder(spec, topic_ids, settled.unhoused)
         lander = BatchLander(spec, decoder, transform, targets, quarantine, writer, multiplies=may_multiply(output))
         return _Parts(lander, targets, quarantine, topic_ids)
 

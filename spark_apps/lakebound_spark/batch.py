@@ -6,11 +6,10 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -19,8 +18,7 @@ from lakebound import faults
 from lakebound.ledger import Offsets, TopicOffsets, add, intervals_of, missing
 from lakebound.offsets import Intervals
 from lakebound.spec import PipelineSpec
-from lakebound.tables import Table
-from lakebound_spark.decode import Decoder, good_columns, is_bad
+from lakebound_spark.decode import Decoder, good_columns
 from lakebound_spark.lanes import (
     Lane,
     LaneChooser,
@@ -28,29 +26,17 @@ from lakebound_spark.lanes import (
     Written,
     write_by_cluster,
     write_by_driver,
+    write_in_lane,
+    write_rows,
 )
-from lakebound_spark.quarantine import quarantine_columns
+from lakebound_spark.observed import Observed, observed_by, seen_columns
+from lakebound_spark.quarantine import collected_rows, quarantine_columns, rows_of
 from lakebound_spark.targets import Counts, Target, Writer
 from lakebound_spark.transform import Transform
 
-
-@dataclass(frozen=True)
-class Observed:
-    """What was seen of a batch's records on their way, before the transform.
-
-    Attributes:
-        read: Records.
-        bad: Those that go to quarantine.
-        value_bytes: Of all records.
-        timestamps_ms: Kafka's earliest and latest.
-        bad_offsets: The lowest and the highest offset of a bad one, whatever its partition; None where there is none.
-    """
-
-    read: int
-    bad: int
-    value_bytes: int
-    timestamps_ms: tuple[int, int] | None
-    bad_offsets: tuple[int, int] | None
+_BATCHES_UNTIL_GOOD = 100
+"""Bad records are collected beside the rows until so many batches had none. Collecting takes a fifth of a small batch's time,
+whether it has any or not; to read them by a second job takes as long as the batch."""
 
 
 @dataclass
@@ -61,6 +47,7 @@ class BatchReport:
     lane: Lane | None = None
     counts: Counts = field(default_factory=Counts)
     newest_record_ms: int | None = None
+    oldest_record_ms: int | None = None
     durations_ms: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -95,16 +82,9 @@ class BatchLander:
         self._writer = writer
         self._multiplies = multiplies
         self._lanes = LaneChooser(spec.driver_lane)
+        self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
-        self._seen_columns = (
-            F.count(F.lit(1)).alias("read"),
-            F.count_if(is_bad()).alias("bad"),
-            F.coalesce(F.sum(F.length("_value")), F.lit(0)).alias("value_bytes"),
-            F.min("_kafka.timestamp").cast("double").alias("oldest"),
-            F.max("_kafka.timestamp").cast("double").alias("newest"),
-            F.min(F.when(is_bad(), F.col("_kafka.offset"))).alias("first_bad"),
-            F.max(F.when(is_bad(), F.col("_kafka.offset"))).alias("last_bad"),
-        )
+        self._seen_columns = seen_columns()
 
     def land(self, records: DataFrame, batch: int, wanted: Offsets, verify: Callable[[], None]) -> BatchReport:
         """Land the batch in every table that does not hold it yet.
@@ -149,6 +129,7 @@ class BatchLander:
         written, observed, lane = self._write(source, targets, tag, lane, report)
         faults.reach("after_data_files", lane)
         self._lanes.learn(observed.read, observed.value_bytes, written.rows)
+        self._batches_since_bad = 0 if observed.bad else self._batches_since_bad + 1
         with report.timed("verify"):
             verify()
         if observed.bad:
@@ -167,7 +148,9 @@ class BatchLander:
         report.lane = lane
         report.counts = report.counts.plus(counts)
         if observed.timestamps_ms:
-            report.newest_record_ms = max(report.newest_record_ms or 0, observed.timestamps_ms[1])
+            oldest, newest = observed.timestamps_ms
+            report.newest_record_ms = max(report.newest_record_ms or 0, newest)
+            report.oldest_record_ms = min(report.oldest_record_ms or oldest, oldest)
 
     def _write(
         self, source: DataFrame, targets: list[Target], tag: str, lane: Lane, report: BatchReport
@@ -176,19 +159,20 @@ class BatchLander:
         if lane == "driver":
             try:
                 with report.timed("driver_lane"):
-                    output, observation = self._observed_output(source, tag)
+                    collected = [collected_rows().alias("bad_rows")] if self._batches_since_bad < _BATCHES_UNTIL_GOOD else []
+                    output, observation = self._observed_output(source, tag, *collected)
                     written = write_by_driver(output, tables, tag, multiplies=self._multiplies)
-                    return written, _observed(observation), lane
+                    return written, observed_by(observation), lane
             except ResultTooLargeError:
                 tag = f"{tag}-c"
         with report.timed("cluster_lane"):
             output, observation = self._observed_output(source, tag)
             written = write_by_cluster(output, tables, tag, multiplies=self._multiplies)
-            return written, _observed(observation), "cluster"
+            return written, observed_by(observation), "cluster"
 
-    def _observed_output(self, source: DataFrame, tag: str) -> tuple[DataFrame, Observation]:
+    def _observed_output(self, source: DataFrame, tag: str, *further: Column) -> tuple[DataFrame, Observation]:
         observation = Observation(f"records-{tag}")
-        decoded = self._decoder.decode(source).observe(observation, *self._seen_columns)
+        decoded = self._decoder.decode(source).observe(observation, *self._seen_columns, *further)
         return self._transform(good_columns(decoded)), observation
 
     def _land_quarantine(
@@ -199,13 +183,14 @@ class BatchLander:
         if not rest:
             return
         table = self._quarantine.table
-        # A job of their own, which only a batch with bad records pays, and which decodes little more than these. To collect
-        # them beside the rows took a fifth of every batch's time: an aggregate of a list is the slowest part of it.
-        suspects = records.where(in_offsets(rest))
-        if observed.bad_offsets is not None:
-            suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
-        bad = quarantine_columns(self._decoder.decode(suspects))
-        written = _write_bad(bad, table, f"{tag}-q", lane)
+        if observed.bad_rows is not None and rest == offsets:
+            written = write_rows(rows_of(observed.bad_rows), [table], f"{tag}-q", multiplies=False)
+        else:
+            suspects = records.where(in_offsets(rest))
+            if observed.bad_offsets is not None:
+                suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
+            bad = quarantine_columns(self._decoder.decode(suspects))
+            written = write_in_lane(bad, table, f"{tag}-q", lane)
         counts = Counts(read=written.rows, quarantined=written.rows, rows=written.rows)
         self._quarantine.commit(self._writer, rest, counts, written.files.get(table.spec.id, []), batch=report.batch)
 
@@ -282,22 +267,3 @@ def range_between(
         if intervals:
             result = add(result, {topic: TopicOffsets(topic_id=topic_ids[topic], partitions=intervals)})
     return result
-
-
-def _write_bad(bad: DataFrame, table: Table, tag: str, lane: Lane) -> Written:
-    if lane == "driver":
-        with suppress(ResultTooLargeError):
-            return write_by_driver(bad, [table], tag, multiplies=False)
-    return write_by_cluster(bad, [table], f"{tag}-c", multiplies=False)
-
-
-def _observed(observation: Observation) -> Observed:
-    seen: dict[str, Any] = observation.get
-    oldest, newest = seen.get("oldest"), seen.get("newest")
-    return Observed(
-        read=int(seen.get("read") or 0),
-        bad=int(seen.get("bad") or 0),
-        value_bytes=int(seen.get("value_bytes") or 0),
-        timestamps_ms=None if oldest is None or newest is None else (round(oldest * 1000), round(newest * 1000)),
-        bad_offsets=None if seen.get("first_bad") is None else (int(seen["first_bad"]), int(seen["last_bad"])),
-    )

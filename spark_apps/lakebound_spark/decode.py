@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -39,21 +39,36 @@ class Decoder:
         return records
 
 
-def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str]) -> Decoder:
-    """Return the decoder of a pipeline; every row will carry its topic's id from ``topic_ids``."""
+def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Collection[str] = ()) -> Decoder:
+    """Return the decoder of a pipeline.
+
+    Args:
+        spec: The pipeline.
+        topic_ids: Every row will carry its topic's id.
+        unhoused: Fields of the schema for which a table has no column: a record that has one is not landed.
+    """
     located = (kafka_struct(topic_ids).alias(KAFKA_COLUMN), F.col("key").alias("_key"), F.col("value").alias(VALUE))
     if isinstance(spec.value, BytesValueSpec):
         parsed = F.struct(F.col("key"), F.col("value")).alias("_parsed")
         problem = F.when(F.col("value").isNull(), F.lit(_null_problem(spec))).alias(PROBLEM)
         return Decoder(((*located, parsed, problem),))
-    schema = cast(StructType, StructType.fromDDL(spec.value.value_schema))
+    schema = _columns(spec.value)
     relaxed = StructType([StructField(f.name, f.dataType) for f in schema.fields]).add(_CORRUPT, StringType())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     body = F.from_json(F.col("value").cast("string"), relaxed, options).alias(_BODY)
     columns = [F.col(_BODY).getField(field.name).alias(field.name) for field in schema.fields]
-    problem = _json_problem(spec, spec.value, schema).alias(PROBLEM)
+    problem = _json_problem(spec, spec.value, schema, unhoused).alias(PROBLEM)
     kept = (F.col(KAFKA_COLUMN), F.col("_key"), F.col(VALUE))
     return Decoder(((*located, body), (*kept, F.struct(*columns).alias("_parsed"), problem)))
+
+
+def value_fields(spec: PipelineSpec) -> list[str]:
+    """Return the top-level fields of a pipeline's records; of bytes there are none."""
+    return [field.name for field in _columns(spec.value).fields] if isinstance(spec.value, JsonValueSpec) else []
+
+
+def _columns(value: JsonValueSpec) -> StructType:
+    return cast(StructType, StructType.fromDDL(value.value_schema))
 
 
 def kafka_struct(topic_ids: Mapping[str, str]) -> Column:
@@ -81,7 +96,7 @@ def is_bad() -> Column:
     return F.col(PROBLEM).isNotNull() & (F.col(PROBLEM) != SKIPPED)
 
 
-def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType) -> Column:
+def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, unhoused: Collection[str]) -> Column:
     """One flat CASE: the expression is planned for every batch, so it is kept small."""
     body, text = F.col(_BODY), F.col(VALUE).cast("string")
     missing = [F.when(body.getField(f.name).isNull(), F.lit(f.name)) for f in schema.fields if not f.nullable]
@@ -105,6 +120,10 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType) 
     if infinite:
         too_large = F.coalesce(reduce(or_, infinite), F.lit(False))
         problem = problem.when(too_large, F.lit("does_not_fit\ta number is too large for its type"))
+    if unhoused:
+        found = F.array_intersect(F.json_object_keys(text), F.array(*(F.lit(name) for name in sorted(unhoused))))
+        named = F.concat(F.lit("unknown_field\ta table has no column for it: "), F.concat_ws(", ", found))
+        problem = problem.when(F.size(found) > 0, named)
     if value.unknown_fields == "quarantine":
         unknown = F.array_except(F.json_object_keys(text), F.array(*(F.lit(field.name) for field in schema.fields)))
         named = F.concat(F.lit("unknown_field\tnot in the schema: "), F.concat_ws(", ", unknown))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,11 +14,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StringType
 
 from lakebound.spec import DriverLaneSpec, TableSpec
 from lakebound.tables import KAFKA_COLUMN, DataFile, Table
 from lakebound.tables.datafiles import list_data_files, write_data_files
+from lakebound.tables.schemas import normalise_type
 
 Lane = Literal["driver", "cluster"]
 _KEY_FIELDS = ("topic", "partition", "offset")
@@ -95,6 +98,11 @@ def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, *, mul
         if any(text in str(exc) for text in _TOO_LARGE):
             raise ResultTooLargeError(str(exc)) from exc
         raise
+    return write_rows(rows, tables, tag, multiplies=multiplies)
+
+
+def write_rows(rows: pa.Table, tables: Sequence[Table], tag: str, *, multiplies: bool) -> Written:
+    """Write rows that the driver holds as Parquet files of each table."""
     files = {table.spec.id: _write_arrow(rows, table, tag) for table in tables} if rows.num_rows else {}
     return Written(files, rows.num_rows, _count_records(rows) if multiplies else rows.num_rows)
 
@@ -116,6 +124,14 @@ def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, *, mu
         if len(tables) > 1:
             frame.unpersist()
     return Written(files if rows else {}, rows, records)
+
+
+def write_in_lane(output: DataFrame, table: Table, tag: str, lane: Lane) -> Written:
+    """Write the rows of one table in this lane, or in the cluster's where they do not fit through the driver."""
+    if lane == "driver":
+        with suppress(ResultTooLargeError):
+            return write_by_driver(output, [table], tag, multiplies=False)
+    return write_by_cluster(output, [table], f"{tag}-c", multiplies=False)
 
 
 def _write_arrow(rows: pa.Table, table: Table, tag: str) -> list[DataFile]:
@@ -140,7 +156,7 @@ def _count_records(rows: pa.Table) -> int:
 def _write_spark(frame: DataFrame, table: Table, tag: str) -> list[DataFile]:
     folder = table.data_folder() / f"lb-{tag}"
     schema = table.schema()
-    columns = [frame[field.name] for field in schema if field.name in frame.columns]
+    columns = [_as_in_table(frame, field) for field in schema if field.name in frame.columns]
     folders = _partition_folders(frame, table.spec)
     if table.spec.format == "delta":
         rows, names = frame.select(*columns), [column for _, _, column in table.spec.partition_fields()]
@@ -150,6 +166,15 @@ def _write_spark(frame: DataFrame, table: Table, tag: str) -> list[DataFile]:
     (writer.partitionBy(*names) if names else writer).parquet(str(folder))
     shutil.rmtree(folder / "_temporary", ignore_errors=True)
     return list_data_files(table.data_folder(), table.spec, folder)
+
+
+def _as_in_table(frame: DataFrame, field: pa.Field) -> Column:
+    """Return a column in the table's type, which may be a wider one."""
+    column: Column = frame[field.name]
+    kind = normalise_type(to_arrow_type(frame.schema[field.name].dataType))
+    if kind == field.type or pa.types.is_nested(kind):
+        return column
+    return column.cast(from_arrow_type(field.type)).alias(field.name)
 
 
 def _partition_folders(frame: DataFrame, spec: TableSpec) -> list[Column]:

@@ -15,7 +15,6 @@ from lakebound.run_spec import RunSpec
 from lakebound.spec import TableSpec
 from lakebound.starting import StartingOffsets, marks_for_unseen, plan_start
 from lakebound.tables import open_table
-from lakebound.tables.schemas import check_schema
 from lakebound_spark.targets import Counts, Target, Writer
 
 
@@ -50,13 +49,12 @@ def open_tables(
 
     Args:
         run: The orders.
-        schemas: Arrow schema per table id.
+        schemas: Arrow schema per table id; those of tables that exist are settled (``lakebound.schema_settling``).
         writer: This application.
         facts: Kafka's, for marks in partitions that a table has never seen.
 
     Raises:
         TopicRecreatedError: Before anything is written.
-        TableMismatchError: A table that exists does not take the pipeline's columns.
     """
     spec = run.spec
     targets = [_open(run, table_spec, schemas[table_spec.id], writer, facts) for table_spec in spec.tables]
@@ -84,9 +82,7 @@ def start_offsets(targets: list[Target], quarantine: Target, facts: Mapping[str,
 
 def _open(run: RunSpec, table_spec: TableSpec, schema: pa.Schema, writer: Writer, facts: Mapping[str, TopicFacts]) -> Target:
     table = open_table(table_spec, run.places)
-    if table.exists():
-        check_schema(table.schema(), schema, table_spec.id)
-    else:
+    if not table.exists():
         genesis = Entry(kind="genesis", pipeline=run.spec.pipeline, epoch=writer.epoch, commit=new_commit_id())
         table.create(schema, genesis)
     target = Target(table, table.read_ledger())

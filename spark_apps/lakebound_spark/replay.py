@@ -10,11 +10,9 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Mapping
 from contextlib import closing
 from functools import reduce
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.desired import read_desired
@@ -31,12 +29,12 @@ from lakebound.ledger import Offsets, TopicOffsets, add, check_owner, check_topi
 from lakebound.replay.chunks import chunks
 from lakebound.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
 from lakebound.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
+from lakebound.schema_settling import check_settled
 from lakebound.spec import TableSpec
 from lakebound.tables import open_table
-from lakebound.tables.schemas import check_schema
 from lakebound_spark.application import REFUSALS
 from lakebound_spark.batch import BatchLander, BatchReport, in_offsets
-from lakebound_spark.decode import make_decoder
+from lakebound_spark.decode import make_decoder, value_fields
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.session import make_session
 from lakebound_spark.source import read_range
@@ -74,7 +72,7 @@ class Replay:
         except Exception as exc:
             log.exception("replay of %s ended", self._orders.spec.pipeline)
             error = exc
-        changes = {"state": _state(error), "reason": _reason(error, self._result), "ended_at": time.time()}
+        changes = {"state": state_of(error), "reason": reason_of(error, self._result), "ended_at": time.time()}
         self._change(**changes, error_class=type(error).__name__ if error else None)
         return self._result
 
@@ -129,9 +127,10 @@ class _Landing:
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
         self._topic_ids = facts.topic_ids(spec.topics)
-        self._decoder = make_decoder(spec, self._topic_ids)
-        self.targets = [self._open(orders, table, schemas) for table in spec.tables]
-        self._quarantine = self._open(orders, spec.quarantine_table, schemas)
+        settled = check_settled(spec, orders.places, schemas, value_fields(spec))
+        self._decoder = make_decoder(spec, self._topic_ids, settled.unhoused)
+        self.targets = [self._open(orders, table) for table in spec.tables]
+        self._quarantine = self._open(orders, spec.quarantine_table)
         self._writer = self._guest()
         self._lander = self._make_lander()
 
@@ -219,12 +218,11 @@ class _Landing:
         held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}
         check_topic_ids(held, self._facts.topic_ids(self._spec.topics))
 
-    def _open(self, orders: ReplayOrders, table_spec: TableSpec, schemas: Mapping[str, pa.Schema]) -> Target:
+    def _open(self, orders: ReplayOrders, table_spec: TableSpec) -> Target:
         """Return a table as the stream has made it."""
         table = open_table(table_spec, orders.places)
         if not table.exists():
             raise NothingLandedYetError(orders.spec.pipeline, table_spec.id)
-        check_schema(table.schema(), schemas[table_spec.id], table_spec.id)
         view = table.read_ledger()
         if view.entry is None:
             raise NothingLandedYetError(orders.spec.pipeline, table_spec.id)
@@ -232,7 +230,8 @@ class _Landing:
         return Target(table, view)
 
 
-def _state(error: Exception | None) -> ReplayState:
+def state_of(error: Exception | None) -> ReplayState:
+    """Return how an application ended that works beside the stream."""
     if error is None:
         return "completed"
     if isinstance(error, StoppedError):
@@ -240,7 +239,8 @@ def _state(error: Exception | None) -> ReplayState:
     return "refused" if isinstance(error, (*REFUSALS, HeldError, NothingLandedYetError)) else "failed"
 
 
-def _reason(error: Exception | None, result: ReplayResult) -> str:
+def reason_of(error: Exception | None, result: ReplayResult) -> str:
+    """Return why it ended, in words."""
     if error is None:
         return f"all {result.chunks} batches landed"
     if isinstance(error, LakeboundError):

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lakebound import faults
 from lakebound.checkpoint import read_offset_log
 from lakebound.kafka import KafkaFacts
+from lakebound.landed_freshness import LandedFreshness
 from lakebound.ledger import TopicOffsets, check_topic_ids, high_water_marks
 from lakebound.progress import TableProgress
 from lakebound.run_spec import RunSpec
@@ -59,6 +60,7 @@ class LandingStream:
         self._error: Exception | None = None
         self._checkpoint = Path()
         self._position: StartingOffsets = {}
+        self._freshness = LandedFreshness()
         self.landed_batches = 0
 
     def run(self, start: StartingOffsets, checkpoint: Path) -> None:
@@ -160,6 +162,9 @@ class LandingStream:
             high_water_marks=marks,
         )
         self._report_tables()
+        if report.oldest_record_ms is not None:
+            self._freshness.add(time.time(), report.oldest_record_ms, report.counts.read)
+        self._board.change(freshness_p99_seconds=self._freshness.p99_seconds(time.time()))
 
     def _report_tables(self) -> None:
         committed = {t.id: t for t in self._targets if t.last_commit_at is not None}

@@ -41,7 +41,7 @@ class Writer:
     epoch: int
     check_lease: Callable[[], None]
     attempts: int
-    kind: Literal["land", "replay"] = "land"
+    kind: Literal["land", "replay", "release"] = "land"
 
 
 @dataclass
@@ -88,12 +88,14 @@ class Target:
         batch: int | None = None,
         lane: Literal["driver", "cluster"] | None = None,
         timestamps_ms: tuple[int, int] | None = None,
+        releases: Mapping[str, TopicOffsets] | None = None,
     ) -> Committed:
-        """Commit the files with an entry for ``landed`` and everything pending.
+        """Commit the files with an entry for ``landed`` and everything pending, or for what is released from quarantine.
 
         Raises:
             LeaseLostError: A later application writes to the table.
             BatchOverlapError: Somebody else landed some of these offsets meanwhile.
+            ReleaseOvertakenError: What is to be released is no longer what it was.
             CommitUnknownError: No attempt succeeded.
         """
         counts = counts.plus(self.pending_counts)
@@ -104,6 +106,7 @@ class Target:
             commit=new_commit_id(),
             batch=batch,
             range=add(self.pending, landed),
+            releases=dict(releases or {}),
             read=counts.read,
             filtered=counts.filtered,
             landed=counts.landed,

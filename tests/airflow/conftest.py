@@ -6,11 +6,8 @@ import json
 import os
 import shutil
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +27,12 @@ from lakebound.errors import AirflowAnswerError
 from lakebound.progress import Progress, read_progress
 from lakebound.settings import Settings, load_settings
 from lakebound.submission import Submission
+from tests.receivers import WebhookEndpoint
 from tests.streams import FAKE_APPS, ORDERS
 
 REPOSITORY = Path(__file__).parents[2]
 PASSWORD = "canary-4b1d0c7e"
+WEBHOOK_SECRET = "canary-99e2f6aa"
 PIPELINES = ("orders", "stalls", "crashes", "moves", "survives")
 START_SECONDS = 120.0
 HASTY = "recover_hasty"
@@ -67,43 +66,13 @@ deaf()
 """
 
 
-class WebhookSink:
-    """A local HTTP server that keeps what it is sent, with the time at which it came."""
-
-    def __init__(self) -> None:
-        received: list[tuple[float, dict[str, Any]]] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                received.append((time.time(), json.loads(body)))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                return
-
-        self.received = received
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port: int = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def of(self, pipeline: str) -> list[tuple[float, dict[str, Any]]]:
-        """Return what came for one pipeline."""
-        return [(at, body) for at, body in self.received if body["pipeline"] == pipeline]
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-
-
 @dataclass
 class Stack:
     """The running Airflow and what belongs to it."""
 
     airflow: Airflow
     settings: Settings
-    sink: WebhookSink
+    sink: WebhookEndpoint
     client: AirflowClient
     triggerers: list[processes.ProcessRecord] = field(default_factory=list)
 
@@ -195,9 +164,9 @@ def write_dags(folder: Path) -> None:
     (folder / f"{HASTY}.py").write_text(hasty)
 
 
-def stack_environment(sink: WebhookSink) -> Mapping[str, str]:
+def stack_environment(sink: WebhookEndpoint) -> Mapping[str, str]:
     """Return what Airflow's components see besides the settings."""
-    webhook = {"conn_type": "http", "host": "http://127.0.0.1", "port": sink.port}
+    webhook = {"conn_type": "http", "host": f"http://127.0.0.1:{sink.port}/{WEBHOOK_SECRET}"}
     environment = {"AIRFLOW_CONN_LAKEBOUND_WEBHOOK": json.dumps(webhook), "ORDERS_PASSWORD": PASSWORD}
     if "PYTHONPATH" in os.environ:
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
@@ -228,7 +197,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         }
     )
     write_json(ControlFolder(home, "crashes").folder / "behaviour.json", {"fail_after_seconds": 0.5, "rows": 0})
-    sink = WebhookSink()
+    sink = WebhookEndpoint()
     airflow = Airflow(settings, environment=stack_environment(sink), dags=home / "dags", plugins=REPOSITORY / "plugins")
     try:
         airflow.start()

@@ -85,6 +85,7 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     assert {dag_id for dag_id in found["dags"] if "__" in dag_id} == of_pipelines
     assert found["dags"]["checkpoint_health"]["tasks"] == ["examine"]
     assert "*/5" in found["dags"]["checkpoint_health"]["schedule"]
+    assert (found["dags"]["alerts"]["tasks"], found["dags"]["alerts"]["max_active_runs"]) == (["round"], 1)
     ingest = found["dags"]["ingest__orders"]
     assert ingest["schedule"] == "@continuous"
     assert (ingest["max_active_runs"], ingest["limit"], ingest["tasks"]) == (1, 3, ["guard", "stream"])

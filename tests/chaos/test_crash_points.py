@@ -6,7 +6,6 @@ the kill before it. The long form (LAKEBOUND_CHAOS=full) adds other batches, and
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from tests.applications import applications
 from tests.conftest import TopicMaker
 from tests.journal import Journal
+from tests.long_form import LONG_FORM, only_in_long_form
 from tests.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
 from tests.producing import JournalingProducer, Load
 
@@ -21,7 +21,6 @@ from lakebound.embedded.broker import Broker
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 
-FULL = os.environ.get("LAKEBOUND_CHAOS") == "full"
 PER_SECOND = 200
 
 
@@ -65,13 +64,13 @@ def in_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
 
 @pytest.mark.parametrize("lane", LANES)
 def test_killed_at_every_point_lands_everything_once(lane: Lane, tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
-    points = (before_the_lane(lane, 2) if lane == "driver" or FULL else []) + in_the_lane(lane, 2)
-    if FULL:
+    points = (before_the_lane(lane, 2) if lane == "driver" or LONG_FORM else []) + in_the_lane(lane, 2)
+    if LONG_FORM:
         points += [point for batch in (3, 5) for point in (*before_the_lane(lane, batch), *in_the_lane(lane, batch))]
     kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points)
 
 
-@pytest.mark.skipif(not FULL, reason="only in make chaos")
+@only_in_long_form
 @pytest.mark.parametrize("table", ["delta", "iceberg"])
 def test_killed_at_every_point_with_one_table(table: str, tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
     points = [

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.local_tables import landed_offsets, lander, make_table
+from tests.long_form import LONG_FORM
 from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings
 
 from lakebound.control import ControlFolder
@@ -30,7 +31,7 @@ from lakebound.tables import open_table
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
-KILLS = 10 if os.environ.get("LAKEBOUND_CHAOS") == "full" else 2
+KILLS = 10 if LONG_FORM else 2
 LONGEST_SECONDS = 30.0
 """A run takes about so long on two busy cores; kills are spread over all of it."""
 

@@ -5,7 +5,6 @@ The short form makes 200 commits to each table, ``make chaos`` 2,000.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.foreign_hands import foreign_iceberg
 from tests.local_tables import SCHEMA, genesis, landed_offsets, lander
+from tests.long_form import LONG_FORM
 from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings
 
 from lakebound.maintenance.submission import maintenance_command, maintenance_orders
@@ -30,7 +30,7 @@ from lakebound.tables import open_table
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
-COMMITS = 2000 if os.environ.get("LAKEBOUND_CHAOS") == "full" else 200
+COMMITS = 2000 if LONG_FORM else 200
 CITIES = 3
 IDEAL_FILES = {"delta:shop.orders": CITIES, "iceberg:shop.orders": 1}
 """One per partition: all of it is far below the size of one file."""

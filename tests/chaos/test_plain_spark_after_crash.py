@@ -5,19 +5,16 @@ Lakebound's own stream under the same: tests/integration/test_maintained_after_c
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from tests.conftest import TopicMaker
+from tests.long_form import only_in_long_form
 from tests.native_streams import NativeStream, native_spark, produce
 
 from lakebound.embedded.broker import Broker
 
-pytestmark = [
-    pytest.mark.chaos,
-    pytest.mark.skipif(os.environ.get("LAKEBOUND_CHAOS") != "full", reason="only in make chaos"),
-]
+pytestmark = [pytest.mark.chaos, only_in_long_form]
 
 RECORDS = 300
 TABLE = "hadoop.db.plain"

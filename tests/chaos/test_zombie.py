@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from tests.applications import applications
 from tests.conftest import TopicMaker
 from tests.journal import Journal
+from tests.long_form import LONG_FORM
 from tests.pipelines import LANES, Lane, assert_exactly_once, make_pipeline
 from tests.producing import JournalingProducer, send_events, wait_until
 
@@ -30,7 +30,7 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize(("lane", "rule"), LONG if os.environ.get("LAKEBOUND_CHAOS") == "full" else SHORT)
+@pytest.mark.parametrize(("lane", "rule"), LONG if LONG_FORM else SHORT)
 def test_zombie_is_refused_by_the_tables(lane: Lane, rule: str, tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
     journal, name = Journal(), topic("zombie")
     producer = JournalingProducer(broker.bootstrap_servers, journal)

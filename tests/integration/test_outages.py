@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from tests.applications import RunningApplication, applications
 from tests.conftest import BrokerMaker, TopicMaker, topic_maker
 from tests.journal import Journal
 from tests.landing_transforms import expected_tag_rows
+from tests.long_form import only_in_long_form
 from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.producing import JournalingProducer, as_json, event, send_events
 
@@ -102,7 +102,7 @@ def test_batch_too_large_for_the_driver_lands_through_the_cluster_lane(
 
 
 @pytest.mark.chaos
-@pytest.mark.skipif(os.environ.get("LAKEBOUND_CHAOS") != "full", reason="only in make chaos")
+@only_in_long_form
 def test_a_batch_that_bursts_the_memory_costs_one_restart_and_the_next_like_it_none(
     tmp_path: Path, broker: Broker, topic: TopicMaker
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from deltalake import DeltaTable
-from tests.applications import QUICK_START, RunningApplication, applications
+from tests.applications import RunningApplication, applications
 from tests.conftest import topic_maker
 from tests.journal import Journal
 from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
@@ -23,6 +23,7 @@ from tests.producing import BAD_EVERY, JournalingProducer, Load, as_json, event
 from lakebound.embedded.broker import Broker
 from lakebound.prove import prove
 from lakebound.run_spec import places_of
+from lakebound.submit import QUICK_START
 
 pytestmark = pytest.mark.integration
 

@@ -11,6 +11,7 @@ from airflow._shared.module_loading import import_string
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from tests.streams import OWNER, orders, settings_fixture  # noqa: F401
 
+from lakebound.alerts.store import AlertStore
 from lakebound.control import ControlFolder, write_json
 from lakebound.control_plane import living_submission
 from lakebound.crash_loop import read_crash_loop
@@ -325,7 +326,11 @@ def test_an_alert_without_a_connection_or_with_a_broken_one_is_recorded_and_rais
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_LAKEBOUND_WEBHOOK", '{"conn_type": "http", "host": "127.0.0.1", "port": 1}')
     alerts.alert(context(FakeTi()), control, "stalled", "{{ no template }}", "app-1")
+    waiting = AlertStore(control.home).read().outbox
+    assert [(one.message.alerts[0].cause, one.tries) for one in waiting] == [("stalled", 1)], "it is tried again"
     monkeypatch.delenv("AIRFLOW_CONN_LAKEBOUND_WEBHOOK")
     alerts.alert(context(FakeTi()), control, "failed", "why", "app-1")
     lines = (control.folder / "incidents.jsonl").read_text().splitlines()
     assert ["no template" in lines[0], '"failed"' in lines[1], len(lines)] == [True, True, 2]
+    monkeypatch.setattr(alerts, "add_event", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    alerts.alert(context(FakeTi()), control, "failed", "why", "app-1")

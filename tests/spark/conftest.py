@@ -1,13 +1,18 @@
-"""One local Spark for all tests of this folder."""
+"""The sessions of this folder's tests: one for all of them, and one of a module's own that knows both table formats."""
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark_conf import session_conf
+from tests.local_tables import places
+from tests.spark_conf import session_conf, start_session
+
+from lakebound.run_spec import Places
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +25,17 @@ def session(jars: Path) -> Iterator[SparkSession]:
     started = builder.getOrCreate()
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="module")
+def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    """Places that the tests of a module share."""
+    return places(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture(scope="module")
+def pool(at: Places, jars: Path) -> Iterator[ProcessPoolExecutor]:
+    """One process with a Spark of its own: jars cannot be added to the JVM of the other tests' session."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=start_session, initargs=(str(at.home), str(jars))) as workers:
+        yield workers

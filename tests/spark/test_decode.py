@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from lakebound.quarantine.reasons import DECODER_REASONS
 from lakebound.spec import PipelineSpec
 from lakebound_spark.decode import PROBLEM, good_columns, make_decoder
-from lakebound_spark.quarantine import quarantine_columns
+from lakebound_spark.quarantine import collected_rows, quarantine_columns, rows_of
 from lakebound_spark.transform import KAFKA_SCHEMA
 
 pytestmark = pytest.mark.spark
@@ -30,10 +32,10 @@ def pipeline(**changes: Any) -> PipelineSpec:
     return PipelineSpec.model_validate(body | changes)
 
 
-def decoded(session: SparkSession, spec: PipelineSpec, *values: bytes | None) -> list[Row]:
+def decoded(session: SparkSession, spec: PipelineSpec, *values: bytes | None, unhoused: Collection[str] = ()) -> list[Row]:
     stamp = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     rows = [(b"key", value, "orders", 0, offset, stamp, 0) for offset, value in enumerate(values)]
-    frame = make_decoder(spec, {"orders": "topic-id"}).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
+    frame = make_decoder(spec, {"orders": "topic-id"}, unhoused).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
     return sorted(frame.collect(), key=lambda row: row["_kafka"]["offset"])
 
 
@@ -92,6 +94,11 @@ def test_a_value_that_fits_is_landed(rows: list[Row], index: int) -> None:
     assert row["_parsed"]["order_id"] == GOOD[index][1]
 
 
+def test_the_reasons_that_a_release_tries_are_those_of_the_decoder(rows: list[Row]) -> None:
+    given = {row[PROBLEM].partition("\t")[0] for row in rows if row[PROBLEM] is not None}
+    assert given | {"unknown_field"} == set(DECODER_REASONS)
+
+
 def test_every_row_says_where_it_came_from(session: SparkSession) -> None:
     [row] = decoded(session, pipeline(), b'{"order_id":"a"}')
     kafka = row["_kafka"]
@@ -111,6 +118,14 @@ def test_unknown_fields_go_to_quarantine_when_the_spec_says_so(session: SparkSes
     assert bad[PROBLEM] == "unknown_field\tnot in the schema: zzz, yyy"
 
 
+def test_a_field_that_a_table_has_no_column_for_goes_to_quarantine(session: SparkSession) -> None:
+    values = (b'{"order_id":"a","n":1}', b'{"order_id":"a","n":1,"d":2.5,"extra":1}', b'{"order_id":"a","d":"x"}')
+    good, bad, worse = decoded(session, pipeline(), *values, unhoused=["d", "placed_at"])
+    assert good[PROBLEM] is None
+    assert bad[PROBLEM] == "unknown_field\ta table has no column for it: d"
+    assert worse[PROBLEM].startswith("does_not_fit\t")
+
+
 def test_tombstones_are_filtered_when_the_spec_says_so(session: SparkSession) -> None:
     spec = pipeline(null_values="skip")
     records = session.createDataFrame([(None, None, "orders", 0, 0, datetime.datetime.now(datetime.UTC), 0)], KAFKA_SCHEMA)
@@ -123,3 +138,20 @@ def test_bytes_are_landed_as_they_are(session: SparkSession) -> None:
     good, tombstone = decoded(session, pipeline(value={"format": "bytes"}), b"\xff\x00", None)
     assert (bytes(good["_parsed"]["value"]), bytes(good["_parsed"]["key"])) == (b"\xff\x00", b"key")
     assert tombstone[PROBLEM].startswith("null_value\t")
+
+
+def test_bad_records_collected_beside_the_batch_are_those_that_a_job_of_their_own_gives(session: SparkSession) -> None:
+    spec = pipeline(value={"format": "json", "schema": SCHEMA, "unknown_fields": "quarantine"})
+    values = [*(value for value, _ in BAD), b'{"order_id":"good"}', b'{"order_id":"a","x\\ty":1,"\xc3\xa4":2}']
+    stamp = datetime.datetime(2026, 1, 1, 0, 0, 0, 123000, tzinfo=datetime.UTC)
+    rows = [(None if offset % 2 else b"\xff\x00", value, "orders", 3, offset, stamp, 0) for offset, value in enumerate(values)]
+    frame = make_decoder(spec, {"orders": "topic-id"}).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
+    (text,) = frame.select(collected_rows()).first() or ()
+    collected = rows_of(text).to_pylist()
+    expected = quarantine_columns(frame).toArrow().to_pylist()
+    assert len(collected) == len(BAD) + 1
+
+    def by_offset(row: dict[str, Any]) -> int:
+        return int(row["_kafka"]["offset"])
+
+    assert sorted(collected, key=by_offset) == sorted(expected, key=by_offset)

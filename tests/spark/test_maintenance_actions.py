@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.applications import QUICK_START
 from tests.foreign_hands import foreign_iceberg
-from tests.local_tables import landed_offsets, lander, make_table, offsets, places, rows
+from tests.local_tables import landed_offsets, lander, make_table, offsets, rows
 from tests.maintained import compaction, content, live_files_of, small_commits
 
 from lakebound.ledger import Entry
@@ -27,6 +26,7 @@ from lakebound.maintenance.submission import maintenance_conf, maintenance_order
 from lakebound.run_spec import Places
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
+from lakebound.submit import QUICK_START
 from lakebound.tables import open_table
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg_catalog import open_catalog
@@ -107,11 +107,6 @@ def _sql(query: str) -> list[dict[str, Any]]:
     spark = SparkSession.getActiveSession()
     assert spark is not None
     return [row.asDict(recursive=True) for row in spark.sql(query).collect()]
-
-
-@pytest.fixture(scope="module")
-def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
-    return places(tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture(scope="module")

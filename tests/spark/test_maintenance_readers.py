@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.local_tables import Lander, lander, make_table, places
-from tests.spark.test_tables_spark import _session, source_of
+from tests.local_tables import Lander, lander, make_table
+from tests.spark.test_tables_spark import source_of
 
 from lakebound.maintenance.delta_engine import DeltaEngine
 from lakebound.maintenance.iceberg_expiry import expire
@@ -57,21 +55,13 @@ def _read_on(source: str, kind: str, checkpoint: str, available_now: bool) -> in
 
 
 @pytest.fixture(scope="module")
-def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
-    return places(tmp_path_factory.mktemp("lake"))
+def read_on(at: Places, pool: ProcessPoolExecutor) -> Read:
+    def read(spec: TableSpec, reader: ReaderSpec) -> int:
+        source = str(at.delta_path(spec)) if spec.format == "delta" else source_of(spec, at)
+        asked = pool.submit(_read_on, source, spec.format, str(reader.checkpoint), reader.available_now)
+        return asked.result(timeout=DEADLINE_SECONDS)
 
-
-@pytest.fixture(scope="module")
-def read_on(at: Places, jars: Path) -> Iterator[Read]:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=_session, initargs=(str(at.home), str(jars))) as workers:
-
-        def read(spec: TableSpec, reader: ReaderSpec) -> int:
-            source = str(at.delta_path(spec)) if spec.format == "delta" else source_of(spec, at)
-            asked = workers.submit(_read_on, source, spec.format, str(reader.checkpoint), reader.available_now)
-            return asked.result(timeout=DEADLINE_SECONDS)
-
-        yield read
+    return read
 
 
 def remove_all_that_may_go(spec: TableSpec, at: Places, reader: ReaderSpec) -> int:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import datetime
 import math
-import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, make_table, offsets, places, rows
-from tests.spark_conf import session_conf
+from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, make_table, offsets, rows
 
 from lakebound.errors import TableRestoredError
 from lakebound.ledger import Entry, decode
@@ -29,24 +26,6 @@ pytestmark = pytest.mark.spark
 
 Sql = Callable[[str], list[dict[str, Any]]]
 NASTY = "a b/c=d%20é?#:"
-
-
-def _session(folder: str, jars: str) -> None:
-    """Start a Spark with both formats in this process."""
-    at = places(Path(folder))
-    settings = {
-        **session_conf(Path(jars)),
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.ice.type": "jdbc",
-        "spark.sql.catalog.ice.uri": f"jdbc:{at.iceberg_catalog_uri.replace('sqlite:///', 'sqlite:')}",
-        "spark.sql.catalog.ice.warehouse": f"file://{at.iceberg_warehouse}",
-        "spark.sql.catalog.ice.cache-enabled": "false",
-    }
-    builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    builder.getOrCreate()
 
 
 def _sql(query: str) -> list[dict[str, Any]]:
@@ -66,19 +45,6 @@ def _write(source: str, columns: list[str], helpers: dict[str, str], partition_b
     frame = frame.select(*columns, *(F.expr(text).alias(name) for name, text in helpers.items()))
     writer = frame.repartition(2).write.mode("overwrite")
     (writer.partitionBy(*partition_by) if partition_by else writer).parquet(target)
-
-
-@pytest.fixture(scope="module")
-def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
-    return places(tmp_path_factory.mktemp("lake"))
-
-
-@pytest.fixture(scope="module")
-def pool(at: Places, jars: Path) -> Iterator[ProcessPoolExecutor]:
-    """One process with a Spark of its own: jars cannot be added to the JVM of the other tests' session."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=_session, initargs=(str(at.home), str(jars))) as workers:
-        yield workers
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ def test_check_static_accepts_a_right_file(settings: Settings) -> None:
         "problems": [],
         "warnings": [],
         "tables": {},
+        "changes": {},
     }
     assert answer("check", "orders", "--static")["ok"]
 

@@ -99,6 +99,19 @@ def test_a_step_that_fails_stops_no_other(control: ControlFolder) -> None:
     assert [step.problem for step in report.steps[:2]] == ["it is refused, do this", "RuntimeError: boom"]
 
 
+def test_a_failure_is_logged_where_it_happened_without_the_values_of_variables(
+    control: ControlFolder, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> Done:
+        address = "sqlite://user:" + "s3cret".upper()
+        raise RuntimeError(f"cannot open, {len(address)} characters")
+
+    run(control, FakeEngine(orders=[fail]), vacuum(ORDERS))
+    logged = caplog.text + "".join(capsys.readouterr())
+    assert "RuntimeError: cannot open" in logged and "in fail" in logged
+    assert "S3CRET" not in logged
+
+
 def test_a_table_that_was_dropped_fails_once_and_the_others_go_on(control: ControlFolder) -> None:
     engine = FakeEngine(orders=[TableGoneError(ORDERS.id)])
     report, _ = run(control, engine, vacuum(ORDERS), checkpoint(ORDERS), vacuum(CLICKS))

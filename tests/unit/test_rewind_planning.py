@@ -11,11 +11,11 @@ from tests.local_tables import PIPELINE, SCHEMA, TOPIC, TOPIC_ID, offsets
 from lakebound.kafka import TopicFacts
 from lakebound.ledger import Entry, Kind, Offsets, TopicOffsets
 from lakebound.moments import BadMomentError, in_utc, parse_past
-from lakebound.recovery.landing_rate import START_SECONDS, landing_rate
+from lakebound.recovery.landing_rate import START_SECONDS
 from lakebound.recovery.plan import Plan, PlanRefusedError
 from lakebound.recovery.rewind import RewindFacts, RewoundTable, plan_rewind
 from lakebound.recovery.rewind_choice import last_rewind, left_by_earlier_epochs, split_at
-from lakebound.tables import CommittedEntry, PastVersion, TableVersion
+from lakebound.tables import PastVersion, TableVersion
 
 NOW_MS = 1_795_183_500_000  # 2026-11-20T14:05:00Z
 
@@ -281,22 +281,3 @@ def test_the_coverage_of_former_incarnations_goes_with_the_reset() -> None:
 
 
 # How fast
-
-
-def commits(*points: tuple[int, int]) -> list[CommittedEntry]:
-    """Return entries newest first, of (milliseconds, records) oldest first."""
-    return [CommittedEntry(str(at), at, entry(read=read)) for at, read in points][::-1]
-
-
-def test_the_best_second_tells_the_rate() -> None:
-    steady = [(number * 500, 10) for number in range(10)]
-    burst = [(5000, 400), (5500, 400), (6000, 10)]
-    assert landing_rate(commits(*steady)) == 20
-    assert landing_rate(commits(*steady, *burst)) == 800
-
-
-def test_two_commits_a_millisecond_apart_are_no_rate() -> None:
-    assert landing_rate(commits((0, 5), (1, 1_000_000))) is None
-    assert landing_rate(commits((0, 5))) is None and landing_rate([]) is None
-    assert landing_rate(commits((0, 0), (60_000, 0))) is None
-    assert landing_rate(commits((0, 7), (4000, 100))) == 25

@@ -5,7 +5,7 @@ import pytest
 
 from lakebound.errors import TableMismatchError
 from lakebound.spec import TableSpec
-from lakebound.tables.schemas import check_partitioning, check_schema, leaves, normalise_schema
+from lakebound.tables.schemas import check_partitioning, leaves, normalise_schema
 
 
 def schema(**columns: pa.DataType) -> pa.Schema:
@@ -35,36 +35,6 @@ def test_types_become_those_that_tables_and_files_hold() -> None:
     )
     assert found.equals(wanted, check_metadata=True)
     assert normalise_schema(found).equals(found)
-
-
-def test_a_table_may_have_more_columns_and_wider_small_integers() -> None:
-    check_schema(schema(a=pa.int32(), b=pa.string(), more=pa.int64()), schema(b=pa.large_string(), a=pa.int8()), "t")
-
-
-def test_all_differences_are_named() -> None:
-    found = schema(a=pa.int64(), s=pa.struct([("x", pa.string())]), items=pa.list_(pa.struct([("sku", pa.string())])))
-    wanted = schema(
-        a=pa.string(),
-        b=pa.int64(),
-        s=pa.struct([("x", pa.string()), ("y", pa.date32())]),
-        items=pa.list_(pa.struct([("sku", pa.int64())])),
-    )
-    with pytest.raises(TableMismatchError) as caught:
-        check_schema(found, wanted, "delta:shop.orders")
-    text = str(caught.value)
-    assert "table delta:shop.orders" in text
-    for difference in (
-        "column a is int64 in the table, string in the pipeline",
-        "column b (int64) is missing",
-        "column s.y (date32[day]) is missing",
-        "column items.element.sku is string in the table, int64 in the pipeline",
-    ):
-        assert difference in text
-
-
-def test_a_timestamp_without_zone_is_another_type() -> None:
-    with pytest.raises(TableMismatchError):
-        check_schema(schema(a=pa.timestamp("us")), schema(a=pa.timestamp("us", tz="UTC")), "t")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lakebound import __version__
+from lakebound.cli.alerts import alerts
 from lakebound.cli.check import check, schema
 from lakebound.cli.doctor import doctor
 from lakebound.cli.health import health
@@ -15,6 +16,7 @@ from lakebound.cli.maintain import maintain
 from lakebound.cli.output import OneSentence
 from lakebound.cli.produce import produce
 from lakebound.cli.prove import prove
+from lakebound.cli.quarantine import quarantine
 from lakebound.cli.recover import recover
 from lakebound.cli.replay import replay
 from lakebound.cli.rewind import rewind
@@ -48,7 +50,9 @@ app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=PIPELINES)(recover)
 app.command(rich_help_panel=PIPELINES)(rewind)
 app.command(rich_help_panel=PIPELINES)(incidents)
+app.command(rich_help_panel=PIPELINES)(alerts)
 app.command(rich_help_panel=LANDED)(prove)
+app.command(rich_help_panel=LANDED)(quarantine)
 app.command(rich_help_panel=LANDED)(ledger)
 app.command(rich_help_panel=LANDED)(tables)
 app.command(rich_help_panel=LANDED)(health)

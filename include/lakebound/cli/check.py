@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lakebound.spec import PipelineSpec
 
 SCHEMA_FILE = Path("include/pipeline.schema.json")
+ALERTS_FILE = "alerts.yaml"
 PLANS_AT_A_TIME = 2
 
 
@@ -25,6 +26,7 @@ class _Report:
     problems: list[str] = field(default_factory=list)
     warnings: dict[str, list[str]] = field(default_factory=dict)
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
+    changes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
 
 def check(
@@ -42,13 +44,16 @@ def check(
 
     settings = load_settings()
     report = _read(file, settings)
+    report.problems += _alerts_problems(file, settings)
     for path, spec in report.specs.items():
         report.problems += _transform_problems(path, spec, settings)
         report.problems += _expectation_problems(spec, settings)
         report.warnings[spec.pipeline] = _warnings(spec)
-    if not static and not report.problems:
+    if report.specs and not static and not report.problems:
         _plan(report, settings)
     _print(report, json)
+    if file is not None and file.name == ALERTS_FILE and not report.problems and not json:
+        typer.echo(f"{file}: right")
     raise typer.Exit(1 if report.problems else 0)
 
 
@@ -70,6 +75,8 @@ def _read(file: Path | None, settings: Settings) -> _Report:
     from lakebound.errors import InvalidSpecError
     from lakebound.load import load_file, load_pipeline, load_pipelines, path_of
 
+    if file is not None and file.name == ALERTS_FILE:
+        return _Report() if file.is_file() else _Report(problems=[f"{file}: there is no such file"])
     if file is None:
         loaded = load_pipelines(settings)
         specs = {path_of(name, settings): spec for name, spec in loaded.specs.items()}
@@ -86,6 +93,19 @@ def _read(file: Path | None, settings: Settings) -> _Report:
     except InvalidSpecError as exc:
         report.problems += exc.problems
     return report
+
+
+def _alerts_problems(file: Path | None, settings: Settings) -> list[str]:
+    """Return what is wrong with the routes of alerts, where all files are asked for or this one."""
+    from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
+
+    if file is not None and file.name != ALERTS_FILE:
+        return []
+    try:
+        load_alerts(file or alerts_file(settings))
+    except InvalidAlertsError as exc:
+        return exc.problems
+    return []
 
 
 def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> list[str]:
@@ -139,12 +159,14 @@ def _plan(report: _Report, settings: Settings) -> None:
         for spec, plan in zip(specs, pool.map(lambda spec: check_plan(spec, settings), specs), strict=True):
             report.problems += plan.problems or _planned_problems(spec, plan, settings)
             report.tables[spec.pipeline] = plan.tables
+            report.changes[spec.pipeline] = plan.changes
 
 
 def _print(report: _Report, json: bool) -> None:
     if json:
         warnings = [line for lines in report.warnings.values() for line in lines]
-        print_json({"ok": not report.problems, "problems": report.problems, "warnings": warnings, "tables": report.tables})
+        found = {"problems": report.problems, "warnings": warnings, "tables": report.tables, "changes": report.changes}
+        print_json({"ok": not report.problems, **found})
         return
     for problem in report.problems:
         typer.echo(problem)
@@ -155,3 +177,5 @@ def _print(report: _Report, json: bool) -> None:
         for table, columns in report.tables.get(spec.pipeline, {}).items():
             # Arrow indents what is nested, and repeats it.
             typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")
+            for change in report.changes.get(spec.pipeline, {}).get(table, ()):
+                typer.echo(f"    {change}")

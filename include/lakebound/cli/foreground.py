@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -51,16 +52,16 @@ def submission_of(process: subprocess.Popen[bytes], app_id: str, log: Path) -> S
     return Submission(app_id=app_id, pid=process.pid, pid_started_at=psutil.Process(process.pid).create_time(), log=log)
 
 
-def follow(process: subprocess.Popen[bytes], submission: Submission, progress: str, ending: str) -> int:
-    """Say what an application does until it has ended; return its exit code.
-
-    The first Ctrl-C asks it to end, a second one ends it at once.
+def watch(
+    process: subprocess.Popen[bytes], submission: Submission, look: Callable[[], None], ask_to_end: Callable[[], None]
+) -> int:
+    """Return an application's exit code when it has ended; the second Ctrl-C ends it at once.
 
     Args:
         process: The application.
-        submission: Its record, with its log.
-        progress: What lines of the log begin with that are meant for a person.
-        ending: When it will have ended, once it was asked to, and what another Ctrl-C does.
+        submission: Its record.
+        look: Is called again and again, and once after its end.
+        ask_to_end: Is called at the first Ctrl-C.
     """
     from lakebound.control_plane import kill_leftovers
 
@@ -70,22 +71,41 @@ def follow(process: subprocess.Popen[bytes], submission: Submission, progress: s
         nonlocal asked
         asked = requests
 
-    assert submission.log is not None
-    with on_stop_signals(ask), submission.log.open(errors="replace") as log:
-        rest = ""
+    with on_stop_signals(ask):
         while True:
             code = process.poll()
-            rest = _say_progress(log, rest, progress)
+            look()
             if code is not None:
-                return 128 - code if code < 0 else code
+                return code
             if asked > done:
                 done += 1
-                if done == 1:
-                    say(f"{progress}ending {ending} (nothing is lost, another run does the rest)")
-                    process.terminate()
-                else:
-                    kill_leftovers(submission)
+                ask_to_end() if done == 1 else kill_leftovers(submission)
             time.sleep(POLL_SECONDS)
+
+
+def follow(process: subprocess.Popen[bytes], submission: Submission, progress: str, ending: str) -> int:
+    """Say what an application's log says of its progress until it has ended; return its exit code.
+
+    Args:
+        process: The application.
+        submission: Its record, with its log.
+        progress: What lines of the log begin with that are meant for a person.
+        ending: When it will have ended, once it was asked to, and what another Ctrl-C does.
+    """
+    rest = ""
+
+    def look() -> None:
+        nonlocal rest
+        rest = _say_progress(log, rest, progress)
+
+    def ask_to_end() -> None:
+        say(f"{progress}ending {ending} (nothing is lost, another run does the rest)")
+        process.terminate()
+
+    assert submission.log is not None
+    with submission.log.open(errors="replace") as log:
+        code = watch(process, submission, look, ask_to_end)
+    return 128 - code if code < 0 else code
 
 
 def _say_progress(log: TextIO, rest: str, progress: str) -> str:

@@ -19,16 +19,20 @@ def prove(
     json: Json = False,
 ) -> None:
     """Prove that every offset was landed, filtered or quarantined once, or name what is not. Exit code 1 if any is not."""
+    from lakebound.control import ControlFolder
     from lakebound.load import load_pipeline
     from lakebound.prove import prove as prove_pipeline
     from lakebound.run_spec import places_of
     from lakebound.settings import load_settings
+    from lakebound.summaries import record_proof
 
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
     if deep:
         say(f"prove: the rows of {len(spec.tables) + 1} tables against {', '.join(spec.topics)}")
     proof = prove_pipeline(spec, places_of(settings), deep=deep, table=table)
+    if table is None:
+        record_proof(ControlFolder(settings.home, pipeline), proof)
     if json:
         print_json(proof.model_dump(mode="json"))
     else:

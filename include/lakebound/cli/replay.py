@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakebound.cli.guest import follow_guest, start_guest
 from lakebound.cli.output import Json, number, print_json, print_rows, say
-from lakebound.cli.signals import on_stop_signals
 
 if TYPE_CHECKING:
-    from lakebound.replay.orders import ReplayOrders, ReplayResult
+    from lakebound.replay.orders import ReplayResult
     from lakebound.replay.plan import ReplayPlan
     from lakebound.settings import Settings
     from lakebound.spec import PipelineSpec
-    from lakebound.submission import Submission
 
 BY = "lakebound replay"
-POLL_SECONDS = 0.2
 _BOUND = """earliest, latest, a time (2026-11-20T14:05, UTC, or '10m ago') or offsets ({"topic": {"0": 100}})."""
 
 From = Annotated[str | None, typer.Option("--from", help=f"First offset: {_BOUND} Needed without --missing.")]
@@ -103,7 +100,7 @@ def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResu
     from lakebound.desired import read_desired
     from lakebound.errors import HeldError
     from lakebound.replay.alone import take_back_alone
-    from lakebound.replay.orders import ReplayResult, read_result, replay_orders
+    from lakebound.replay.orders import APPLICATION, ReplayResult, read_result, replay_orders
     from lakebound.submission import app_id_for
 
     desired = read_desired(ControlFolder(settings.home, spec.pipeline))
@@ -114,73 +111,14 @@ def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResu
             say(f"replay: {table}: taken back {offsets:,} offsets that no row stands for")
     app_id = f"replay-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = replay_orders(spec, settings, plan.wanted, app_id)
-    process, submission = _start(orders, settings)
+    process, submission = start_guest(orders, settings, APPLICATION)
     say(f"replay: {app_id}; its log: {submission.log}; Ctrl-C ends it after the batch in flight")
-    code = _follow(process, orders, submission)
+    code = follow_guest(process, orders, submission, "replay", by=BY)
     result = read_result(orders.control, app_id) or ReplayResult(app_id=app_id)
     if result.state != "running":
         return result
     reason = f"it died (exit code {code}); its log: {submission.log}; run the command again, what is landed is skipped"
     return result.model_copy(update={"state": "failed", "reason": reason})
-
-
-def _start(orders: ReplayOrders, settings: Settings) -> tuple[subprocess.Popen[bytes], Submission]:
-    """Start the application in a session of its own, so that Ctrl-C reaches this command only.
-
-    Raises:
-        SubmitFailedError: It cannot be started.
-    """
-    import psutil
-
-    from lakebound.errors import SubmitFailedError
-    from lakebound.replay.orders import APPLICATION
-    from lakebound.submission import Submission
-    from lakebound.submit import spark_environment, spark_submit_command
-
-    log = orders.control.log(orders.app_id)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    command = spark_submit_command(orders, settings, application=APPLICATION)
-    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
-    try:
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                command, stdout=output, cwd=log.parent, env=spark_environment(settings), start_new_session=True, **streams
-            )
-    except OSError as exc:
-        raise SubmitFailedError(orders.spec.pipeline, f"{command[0]}: {exc.strerror}") from exc
-    started_at = psutil.Process(process.pid).create_time()
-    return process, Submission(app_id=orders.app_id, pid=process.pid, pid_started_at=started_at, log=log)
-
-
-def _follow(process: subprocess.Popen[bytes], orders: ReplayOrders, submission: Submission) -> int:
-    """Say how far it is until it has ended; return its exit code."""
-    from lakebound.control_plane import kill_leftovers
-    from lakebound.desired import request_stop
-    from lakebound.replay.orders import read_result
-
-    asked, done, told = 0, 0, 0
-
-    def ask(requests: int) -> None:
-        nonlocal asked
-        asked = requests
-
-    with on_stop_signals(ask):
-        while True:
-            code = process.poll()
-            result = read_result(orders.control, orders.app_id)
-            if result is not None and result.chunks_done > told:
-                told = result.chunks_done
-                say(f"replay: batch {told} of {result.chunks}; {result.read:,} records read")
-            if code is not None:
-                return code
-            if asked > done:
-                done += 1
-                if done == 1:
-                    say("replay: ending after this batch; Ctrl-C again kills it (what is landed stays)")
-                    request_stop(orders.control, orders.app_id, reason="Ctrl-C", by=BY)
-                else:
-                    kill_leftovers(submission)
-            time.sleep(POLL_SECONDS)
 
 
 def _print_result(result: ReplayResult) -> None:

@@ -15,7 +15,13 @@ from lakebound.supervision import START_SECONDS, KafkaView, stall
 _BLOCKING = ("desired state", "submission")
 """Files without which nothing starts an application."""
 
-_UNSEEN_BY_DOCTOR = ("MissingSecretError", "TableMismatchError", "TransformRefusedError", "UnknownTableError")
+_UNSEEN_BY_DOCTOR = (
+    "MissingSecretError",
+    "SchemaChangedError",
+    "TableMismatchError",
+    "TransformRefusedError",
+    "UnknownTableError",
+)
 """Refusals whose cause the doctor cannot look at itself."""
 
 _UPDATE_SECONDS = 10.0

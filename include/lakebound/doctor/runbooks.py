@@ -20,6 +20,7 @@ RUNBOOKS = (
     "offsets-beyond-end",
     "refused",
     "retention-passed",
+    "schema-changed",
     "stall",
     "state-folder",
     "table-dropped",
@@ -45,9 +46,13 @@ _OF_ERRORS = {
     "NoLedgerError": "no-ledger",
     "OffsetBeyondEndError": "offsets-beyond-end",
     "RetentionPassedError": "retention-passed",
+    "SchemaChangedError": "schema-changed",
     "TableRestoredError": "table-restored",
     "TopicRecreatedError": "topic-recreated",
 }
+
+REFUSAL_RUNBOOKS = frozenset(_OF_ERRORS.values()) - {"broker-unavailable", "crash-loop"}
+"""The pages of what keeps an application from starting until a person has decided."""
 
 
 def runbook_of(error_class: str | None) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import fcntl
 import hashlib
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakebound.class_archive import pyspark_jars
 from lakebound.errors import ChecksumError, LakeboundError, ServiceError
 from lakebound.settings import load_settings
 
@@ -225,10 +225,8 @@ def _alone(jars: Path) -> Iterator[None]:
 
 
 def _ivy_jar() -> Path:
-    # Found, not imported: the core does without pyspark.
-    pyspark = importlib.util.find_spec("pyspark")
-    for folder in (pyspark.submodule_search_locations or []) if pyspark else []:
-        for jar in sorted(Path(folder).glob("jars/ivy-*.jar")):
+    for jar in pyspark_jars():
+        if jar.name.startswith("ivy-"):
             return jar
     raise ServiceError("jars", "pyspark, which brings Ivy, is not installed; run: make install")
 

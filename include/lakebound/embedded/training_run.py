@@ -25,7 +25,7 @@ from lakebound.produce import Feed, produce
 from lakebound.run_spec import make_run_spec
 from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec
-from lakebound.submit import spark_environment, spark_submit_command
+from lakebound.submit import QUICK_START, spark_environment, spark_submit_command
 
 TRAINING_DEADLINE_SECONDS = 240.0
 
@@ -56,7 +56,7 @@ def make_class_archive(settings: Settings) -> float:
     try:
         with tempfile.TemporaryDirectory(prefix="lakebound-training-") as folder:
             home = Path(folder)
-            options = f"-XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit={draft}"
+            options = f"{QUICK_START} -XX:ArchiveClassesAtExit={draft}"
             own = replace(settings, home=home, warehouse=home / "warehouse", spark_master="local[2]", jvm_options=options)
             broker = stack.broker_of(own)
             try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakebound.errors import LakeboundError
-from lakebound.ledger import Entry, new_commit_id
+from lakebound.ledger import Entry, carried
 from lakebound.maintenance.steps import (
     CheckpointLog,
     CleanLog,
@@ -123,14 +123,7 @@ def carried_entry(table: TableSpec, places: Places) -> Entry:
     entry = opened.read_ledger().entry
     if entry is None:
         raise UnknownLedgerError(table.id)
-    return Entry(
-        kind="carry",
-        pipeline=entry.pipeline,
-        epoch=entry.epoch,
-        commit=new_commit_id(),
-        coverage=entry.coverage,
-        former=entry.former,
-    )
+    return carried(entry)
 
 
 def told(paths: Sequence[str]) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ Nothing is kept between runs but the tables and the reports: a run that is kille
 from __future__ import annotations
 
 import fcntl
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from lakebound.control import ControlFolder
@@ -23,7 +23,8 @@ from lakebound.spec import TableSpec
 
 _ATTEMPTS = 4
 _LONGEST_WAIT_SECONDS = 30.0
-_log = structlog.get_logger(__name__)
+# Not structlog: where nothing configures it, its traceback shows the values of all local variables, addresses among them.
+_log = logging.getLogger(__name__)
 
 
 class MaintenanceRunsError(LakeboundError):
@@ -135,7 +136,7 @@ def _run(
     except LakeboundError as exc:
         return _report(step, "failed", started, problem=str(exc), conflicts=refused[0])
     except Exception as exc:
-        _log.exception("maintenance_step_failed", step=step.kind, table=step.table)
+        _log.exception("%s: %s failed", step.table, step.kind)
         return _report(step, "failed", started, problem=f"{type(exc).__name__}: {(str(exc).splitlines() or ['?'])[0]}")
     found = {name: value for name, value in vars(done).items() if name != "conflicts"}
     outcome = "nothing" if done.is_nothing else "done"

@@ -6,13 +6,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from lakebound.class_archive import class_archive_option
 from lakebound.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.run_spec import RunSpec, make_run_spec
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
-from lakebound.submit import LOG_CONFIGURATION, app_name, spark_conf
+from lakebound.submit import app_name, driver_java_options, spark_conf
 
 APPLICATION = "maintain.py"
 MASTER = "local[1]"
@@ -75,16 +74,7 @@ def maintenance_conf(orders: MaintenanceOrders, settings: Settings) -> dict[str,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraClassPath": jars,
         "spark.executor.extraClassPath": jars,
-        "spark.driver.extraJavaOptions": " ".join(
-            [
-                "-Duser.timezone=UTC",
-                "-XX:+UseSerialGC",
-                "-XX:+ExitOnOutOfMemoryError",
-                f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
-                class_archive_option(settings.jars),
-                settings.jvm_options,
-            ]
-        ).strip(),
+        "spark.driver.extraJavaOptions": driver_java_options(settings, "-XX:+UseSerialGC", local=True),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         _CATALOG: "org.apache.iceberg.spark.SparkCatalog",
         f"{_CATALOG}.type": "jdbc",

@@ -132,7 +132,7 @@ def _count_problems(entry: Entry) -> Iterator[str]:
             f"read {entry.read} records, but accounts for {parts}: "
             f"{entry.filtered} filtered, {entry.landed} landed, {entry.quarantined} quarantined"
         )
-    offsets = count(entry.range)
+    offsets = count(entry.range) + count(entry.releases)
     if entry.read > offsets:
         yield f"read {entry.read} records of a range of {offsets} offsets"
     # A quarantine lands no record: its rows are the quarantined ones.

@@ -36,6 +36,8 @@ class TableFacts:
         error: Why the table could not be read.
         exists: Whether there is such a table.
         former: Of earlier incarnations of recreated topics, as the counting entry says it.
+        released: How many offsets were released from quarantine so far, as the counting entry says it.
+        later_releases: Offsets released after the ledger was read, per commit.
     """
 
     table: str
@@ -48,3 +50,5 @@ class TableFacts:
     error: str | None = None
     exists: bool = True
     former: Mapping[str, tuple[TopicOffsets, ...]] = field(default_factory=dict)
+    released: int = 0
+    later_releases: tuple[Offsets, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakebound.ledger import Offsets, TopicOffsets, count, missing
+from lakebound.ledger import Entry, Offsets, TopicOffsets, count, missing
 from lakebound.offsets import Interval, Intervals, merge
 from lakebound.proof.result import Found, Ranges, found
 from lakebound.tables import CommittedEntry
@@ -58,7 +58,7 @@ def trace(entries: Sequence[CommittedEntry], coverage: Offsets) -> History:
     if reset is not None:
         older = deciding[reset + 1 :]
         base = deciding[reset].entry.coverage
-        earlier = _left_standing(older, held_spans(base, deciding[reset].entry.former))
+        earlier = _left_standing(older, deciding[reset].entry)
         complete = not count(base) or _is_born(older)
         return History(tuple(reversed(deciding[:reset])), tuple(reversed(earlier)), base, is_complete=complete)
     oldest = deciding[-1].entry
@@ -188,13 +188,22 @@ def _is_born(entries: Sequence[CommittedEntry]) -> bool:
     return bool(entries) and entries[-1].entry.kind == "genesis"
 
 
-def _left_standing(older: Sequence[CommittedEntry], held: Spans) -> list[CommittedEntry]:
-    """Return those of the entries before a reset, newest first, that the reset has not undone."""
-    left, standing = held, []
+def _left_standing(older: Sequence[CommittedEntry], reset: Entry) -> list[CommittedEntry]:
+    """Return those of the entries before a reset, newest first, that the reset has not undone.
+
+    A release adds to no coverage; whether it was undone is told by how many offsets were released by then.
+    """
+    left, released, standing = held_spans(reset.coverage, reset.former), reset.released, []
     for committed in older:
         entry = committed.entry
         if entry.kind == "reset":
             left = difference(left, difference(left, held_spans(entry.coverage, entry.former)))
+            released = min(released, entry.released)
+            continue
+        if entry.kind == "release":
+            if entry.released <= released:
+                standing.append(committed)
+                released = entry.released - count(entry.releases)
             continue
         own = spans_of(entry.range)
         if own and not difference(own, left):

@@ -24,6 +24,7 @@ from lakebound.proof.offset_arrays import (
     without,
 )
 from lakebound.proof.ranges_counted import EntryCounts, Evidence, count_entries
+from lakebound.proof.releases import doubted, lost_rows, releases_of
 from lakebound.proof.result import Found, TableProof, describe, found
 
 _EVERYTHING = 2**62
@@ -90,12 +91,17 @@ def judge_target_rows(
     decided = either(landed, bad)
     unaccounted = without(kafka.of(covered), decided)
     evidence = Evidence(decided, unaccounted, kafka.earliest)
-    counted = count_entries(history.standing, evidence, landed=landed, rows=each, quarantined=bad)
+    releases = releases_of(history, facts.released, facts.later_releases)
+    first, first_rows = beyond(landed, releases.named), beyond(each, releases.named)
+    counted = count_entries(history.standing, evidence, landed=first, rows=first_rows, quarantined=bad)
     missing, texts = _shortfalls(counted, evidence)
+    for version, lost in lost_rows(releases, landed, each):
+        missing = missing.plus(lost)
+        texts.append(f"commit {version}, a release from quarantine, lacks {lost}")
     missing, undecided = _without_entry(missing, facts, history, unaccounted, may_filter=may_filter)
     holes = _in_gaps(proof, facts.coverage, rows, quarantine, kafka)
     missing = missing.plus(holes).plus(_deleted_unlanded(proof))
-    shared = found_offsets(both(landed, bad))
+    shared = doubted(both(landed, bad), releases)
     proof = _judge_copies(proof, facts, rows, extra=shared, counted=[c for c in counted if c.version not in involved])
     problems = _missing_problem(missing, texts)
     if shared:

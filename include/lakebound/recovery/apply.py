@@ -130,7 +130,7 @@ def _commit(spec: PipelineSpec, places: Places, step: Step, lease: Lease) -> str
     kind = step.detail["commit"]
     draft = Entry.model_validate(
         {
-            **{name: step.detail[name] for name in ("coverage", "former", "range") if name in step.detail},
+            **{name: step.detail[name] for name in ("coverage", "former", "released", "range") if name in step.detail},
             "kind": kind,
             "pipeline": spec.pipeline,
             "epoch": lease.epoch,

@@ -49,10 +49,11 @@ def afterwards(facts: RecoveryFacts) -> Sequence[Step]:
     return [want_running("afterwards it is wanted running")]
 
 
-def reset_step(table: str, what: str, coverage: Offsets, former: Former) -> Step:
-    """Return the step that commits a ``reset`` entry."""
+def reset_step(table: str, what: str, coverage: Offsets, former: Former, released: int = 0) -> Step:
+    """Return the step that commits a ``reset`` entry; ``released`` is how many offsets were released from quarantine so far."""
     earlier = {topic: [held.model_dump(mode="json") for held in incarnations] for topic, incarnations in former.items()}
-    return Step(what=what, table=table, detail={"commit": "reset", "coverage": dumped(coverage), "former": earlier})
+    detail = {"commit": "reset", "coverage": dumped(coverage), "former": earlier}
+    return Step(what=what, table=table, detail=detail | ({"released": released} if released else {}))
 
 
 def dumped(offsets: Offsets) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class HeldTable:
         exists: Whether there is such a table.
         coverage: As its ledger says; empty where that is refused.
         former: Coverage of earlier incarnations of recreated topics.
+        released: How many offsets were released from quarantine so far.
         refusal: Why its ledger is refused, None where it is not.
         runbook: The page for that.
         rebuilt: What it holds all the same, None where the ledger is right or nothing can tell.
@@ -62,6 +63,7 @@ class HeldTable:
     exists: bool = True
     coverage: Offsets = field(default_factory=dict)
     former: Former = field(default_factory=dict)
+    released: int = 0
     refusal: str | None = None
     runbook: str = "refused"
     rebuilt: Rebuilt | None = None
@@ -232,7 +234,7 @@ def _held(spec: TableSpec, role: Role, pipeline: str, places: Places, kafka: Kaf
     if ahead is not None:
         reason = f"the entry of table {spec.id} is older than its rows"
         return HeldTable(spec.id, role, refusal=reason, runbook="ledger-behind", rebuilt=ahead)
-    return HeldTable(spec.id, role, coverage=entry.coverage, former=entry.former)
+    return HeldTable(spec.id, role, coverage=entry.coverage, former=entry.former, released=entry.released)
 
 
 def _refused(spec: TableSpec, role: Role, places: Places, kafka: Kafka, reason: LakeboundError) -> HeldTable:

@@ -35,7 +35,7 @@ def plan_rebase(facts: RecoveryFacts) -> Plan:
         coverage = _with_marks(table.rebuilt, topics) if table.role == "target" else table.rebuilt.coverage
         after += [coverage] if table.role == "target" else []
         what = f"{table.table}: commit a reset entry: it holds {_ranges(coverage)}, by {_source(table.rebuilt)}"
-        steps.append(reset_step(table.table, what, coverage, table.rebuilt.former))
+        steps.append(reset_step(table.table, what, coverage, table.rebuilt.former, table.rebuilt.released))
         notes += _rebase_notes(facts.pipeline, table, table.rebuilt)
     replays = _replays(facts, after)
     return Plan(
@@ -105,7 +105,7 @@ def plan_new_incarnation(facts: RecoveryFacts) -> Plan:
         coverage, former = _reborn(table, changed)
         starts = ", ".join(f"{topic} id {known.topic_id}" for topic, known in changed.items())
         what = f"{table.table}: commit a reset entry: {starts}, from its beginning; the rows of the old one stay"
-        steps.append(reset_step(table.table, what, coverage, former))
+        steps.append(reset_step(table.table, what, coverage, former, table.released))
         if table.role == "target":
             notes += [_old_end(facts, table, topic) for topic in changed]
         recreated |= {topic: [table.coverage[topic].topic_id, known.topic_id] for topic, known in changed.items()}

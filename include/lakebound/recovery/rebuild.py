@@ -38,6 +38,7 @@ class Rebuilt:
         source: The entry of the version that a RESTORE brought back, the files' column statistics, or a scan of the rows.
         version: Of that entry; empty otherwise.
         former: Of earlier incarnations of recreated topics.
+        released: How many offsets were released from quarantine so far, as an entry says; rows do not tell.
         rowless: Offsets inside the coverage that have left no row in the table; 0 with an entry, which accounts for them.
     """
 
@@ -46,6 +47,7 @@ class Rebuilt:
     version: str = ""
     former: Former = field(default_factory=dict)
     rowless: int = 0
+    released: int = 0
 
 
 def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) -> Rebuilt | None:
@@ -64,7 +66,7 @@ def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) 
         entry, version = _restored_entry(table, reason)
         if entry is not None:
             _check_rows(table, entry, version, topic_ids)
-            return Rebuilt(entry.coverage, "entry", str(version), entry.former)
+            return Rebuilt(entry.coverage, "entry", str(version), entry.former, released=entry.released)
         return _from_table(table, topic_ids)
     return _from_table(table, topic_ids) if isinstance(reason, NoLedgerError | BadEntryError) else None
 
@@ -76,7 +78,7 @@ def rebuild_behind(table: Table, entry: Entry, topic_ids: Mapping[str, str]) -> 
     found, source, former = _offsets_of_rows(table, topic_ids)
     if not count(missing(found, entry.coverage)):
         return None
-    return Rebuilt(_filled(add(found, entry.coverage)), source, "", {**former, **entry.former})
+    return Rebuilt(_filled(add(found, entry.coverage)), source, "", {**former, **entry.former}, released=entry.released)
 
 
 def _restored_entry(table: Table, reason: TableRestoredError) -> tuple[Entry | None, int]:

@@ -150,6 +150,8 @@ def _steps(facts: RewindFacts) -> Iterator[Step]:
         }
         if table.past.entry and table.past.entry.former:
             detail["former"] = table.past.entry.model_dump(mode="json", include={"former"})["former"]
+        if table.past.entry and table.past.entry.released:
+            detail["released"] = table.past.entry.released
         when = in_utc(table.target.committed_at_ms)
         what = (
             f"put {table.table} back to version {table.target.version} of {when}, with a reset entry: {table.past.rows:,} rows"

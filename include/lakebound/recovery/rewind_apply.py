@@ -93,7 +93,7 @@ def _put_back(spec: PipelineSpec, places: Places, plan: Plan, step: Step, lease:
     undoes = plan.facts.get("undoes")
     entry = Entry.model_validate(
         {"kind": "reset", "pipeline": spec.pipeline, "epoch": lease.epoch, "commit": new_commit_id()}
-        | {key: step.detail[key] for key in ("coverage", "former") if key in step.detail}
+        | {key: step.detail[key] for key in ("coverage", "former", "released") if key in step.detail}
         | ({"undoes": undoes} if undoes else {"rewind": plan.hash})
     )
     try:

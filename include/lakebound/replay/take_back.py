@@ -74,6 +74,7 @@ def _reset(spec: PipelineSpec, table: Table, lacking: Offsets, judges: tuple[Tab
             commit=new_commit_id(),
             coverage=without(view.coverage, taken),
             former=view.entry.former,
+            released=view.entry.released,
         )
         try:
             commit_entry(table, view, [], draft, own_epoch=epoch, check_lease=lambda: None, attempts=1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 from lakebound.ledger import Entry, Offsets
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
+
+if TYPE_CHECKING:
+    from lakebound.schema_change import SchemaPlan
 
 KAFKA_COLUMN = "_kafka"
 """Struct column of every row: where in Kafka it came from."""
@@ -74,6 +77,11 @@ class LedgerView:
     def epoch(self) -> int:
         """Of the newest entry; 0 without one."""
         return self.entry.epoch if self.entry else 0
+
+    @property
+    def released(self) -> int:
+        """How many offsets were released from quarantine so far."""
+        return self.entry.released if self.entry else 0
 
 
 @dataclass(frozen=True)
@@ -198,6 +206,15 @@ class Table(Protocol):
 
     def kept_until_ms(self, version: TableVersion, left_at_ms: int) -> int:
         """Return until when maintenance by the table's own settings keeps a version that is left at a time."""
+
+    def change_schema(self, plan: SchemaPlan, entry: Entry | None) -> None:
+        """Add columns and widen types, in one commit of metadata that carries the entry on where the format needs it.
+
+        The handle must read its ledger before it commits again.
+
+        Raises:
+            CommitRefusedError: The table moved on this very moment; read it again and try again.
+        """
 
     def data_folder(self) -> Path:
         """The folder below which files must be written to be committed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -16,6 +15,7 @@ from deltalake.transaction import AddAction
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableRestoredError, VersionGoneError
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
+from lakebound.schema_change import SchemaPlan
 from lakebound.spec import TableSpec
 from lakebound.tables import (
     KAFKA_COLUMN,
@@ -33,13 +33,15 @@ from lakebound.tables.delta_log import (
     commits,
     counting_entry,
     entries,
+    file_range,
     last_checkpoint,
     statistics_columns,
     with_kafka_statistics,
 )
 from lakebound.tables.delta_past import kept_until_ms, look_back
+from lakebound.tables.delta_schema import add_columns
 from lakebound.tables.entries import counting, newest_readable
-from lakebound.tables.reconstruction import FileRange, from_ranges, from_rows
+from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 from lakebound.tables.statistics import delta_statistics
 
@@ -171,6 +173,14 @@ class DeltaLakeTable:
         """Return until when vacuum and log clean-up, by the table's settings, keep a version that is left at a time."""
         return kept_until_ms(self._table(), version, left_at_ms)
 
+    def change_schema(self, plan: SchemaPlan, entry: Entry | None) -> None:
+        """Add columns."""
+        self._is_seen = False
+        try:
+            add_columns(_current(self._path), plan, entry, self._spec.id)
+        finally:
+            self._handle, self._reloaded = None, None
+
     def data_folder(self) -> Path:
         """The table's folder."""
         return self._path
@@ -189,7 +199,7 @@ class DeltaLakeTable:
         files = _active_files(_current(self._path))
         if not files.num_rows:
             return None
-        return from_ranges([_file_range(row) for row in files.to_pylist()]) or from_rows(self.scan_kafka())
+        return from_ranges([file_range(row) for row in files.to_pylist()]) or from_rows(self.scan_kafka())
 
     def keep_cheap(self) -> None:
         """Write a log checkpoint when one is due, and have the next commit go on with a handle that starts from it."""
@@ -277,17 +287,3 @@ def _current(path: Path) -> DeltaTable:
 
 def _active_files(handle: DeltaTable) -> pa.Table:
     return pa.table(handle.get_add_actions(flatten=True))
-
-
-def _file_range(row: dict[str, Any]) -> FileRange:
-    def bounds(name: str) -> tuple[Any, Any]:
-        return row.get(f"min.{KAFKA_COLUMN}.{name}"), row.get(f"max.{KAFKA_COLUMN}.{name}")
-
-    return FileRange(
-        rows=row.get("num_records"),
-        topic=bounds("topic"),
-        topic_id=bounds("topic_id"),
-        partition=bounds("partition"),
-        offset=bounds("offset"),
-        ordinal=bounds("ordinal"),
-    )

@@ -14,6 +14,7 @@ from lakebound.errors import TableRestoredError
 from lakebound.ledger import Entry
 from lakebound.tables import KAFKA_COLUMN, CommittedEntry
 from lakebound.tables.entries import counting, read_entry
+from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import leaves
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
@@ -131,6 +132,22 @@ def statistics_columns(schema: pa.Schema, properties: Mapping[str, str | None]) 
         bound = int(properties.get(INDEXED_COLUMNS) or _DEFAULT_INDEXED_COLUMNS)
         paths = paths if bound < 0 else paths[:bound]
     return frozenset(path for path, kind in paths if not pa.types.is_nested(kind))
+
+
+def file_range(row: Mapping[str, Any]) -> FileRange:
+    """Return the statistics on ``_kafka`` of a file, as deltalake's flattened add actions give them."""
+
+    def bounds(name: str) -> tuple[Any, Any]:
+        return row.get(f"min.{KAFKA_COLUMN}.{name}"), row.get(f"max.{KAFKA_COLUMN}.{name}")
+
+    return FileRange(
+        rows=row.get("num_records"),
+        topic=bounds("topic"),
+        topic_id=bounds("topic_id"),
+        partition=bounds("partition"),
+        offset=bounds("offset"),
+        ordinal=bounds("ordinal"),
+    )
 
 
 def _commit_info(text: str) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from pyiceberg.typedef import Identifier
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
+from lakebound.schema_change import SchemaPlan
 from lakebound.spec import TableSpec
 from lakebound.tables import (
     KAFKA_COLUMN,
@@ -35,6 +36,7 @@ from lakebound.tables.iceberg_append import append
 from lakebound.tables.iceberg_catalog import LedgerCatalog, make_namespace, open_catalog, slim
 from lakebound.tables.iceberg_files import describe, file_range, partition_spec
 from lakebound.tables.iceberg_past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
+from lakebound.tables.iceberg_schema import change
 from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 
@@ -169,6 +171,14 @@ class IcebergTable:
         """Return until when expiry, by the table's settings, keeps a snapshot; its age counts from its commit."""
         history = self._read_history()
         return kept_until_ms(history, snapshot_at(history, version.version, self._spec.id))
+
+    def change_schema(self, plan: SchemaPlan, entry: Entry | None) -> None:
+        """Add columns and widen types. It makes no snapshot, so the entry that counts stays where it is."""
+        self._is_seen = False
+        try:
+            change(self._current(), plan, self._spec.id)
+        finally:
+            self._handle = None
 
     def data_folder(self) -> Path:
         """The folder ``data`` in the table's location."""

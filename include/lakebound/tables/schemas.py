@@ -1,4 +1,4 @@
-"""Schemas as both formats keep them, and where two of them differ. Pure."""
+"""Schemas as both formats keep them. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from lakebound.errors import TableMismatchError
 from lakebound.spec import TableSpec
-
-_SMALL_INTEGERS = (pa.int8(), pa.int16(), pa.int32())
 
 
 def normalise_schema(schema: pa.Schema) -> pa.Schema:
@@ -40,17 +38,6 @@ def normalise_type(kind: pa.DataType) -> pa.DataType:
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return pa.list_(pa.field("element", normalise_type(kind.value_type)))
     return kind
-
-
-def check_schema(found: pa.Schema, wanted: pa.Schema, table: str) -> None:
-    """Check that a table takes what the pipeline produces; columns that only the table has stay null.
-
-    Raises:
-        TableMismatchError: A column is not in the table, or has another type; all of them are named.
-    """
-    differences = list(_field_differences("", list(normalise_schema(found)), list(normalise_schema(wanted))))
-    if differences:
-        raise TableMismatchError(table, "; ".join(differences))
 
 
 def check_partitioning(spec: TableSpec, schema: pa.Schema) -> None:
@@ -93,31 +80,3 @@ def _leaves(path: tuple[str, ...], kind: pa.DataType) -> Iterator[tuple[tuple[st
         return
     for field in kind:
         yield from _leaves((*path, field.name), field.type)
-
-
-def _field_differences(prefix: str, found: list[pa.Field], wanted: list[pa.Field]) -> Iterator[str]:
-    known = {field.name: field.type for field in found}
-    for field in wanted:
-        name = f"{prefix}{field.name}"
-        if field.name not in known:
-            yield f"column {name} ({field.type}) is missing in the table"
-        else:
-            yield from _type_differences(name, known[field.name], field.type)
-
-
-def _type_differences(name: str, found: pa.DataType, wanted: pa.DataType) -> Iterator[str]:
-    types = pa.types
-    if types.is_struct(found) and types.is_struct(wanted):
-        yield from _field_differences(f"{name}.", list(found), list(wanted))
-    elif types.is_list(found) and types.is_list(wanted):
-        yield from _type_differences(f"{name}.element", found.value_type, wanted.value_type)
-    elif types.is_map(found) and types.is_map(wanted):
-        yield from _type_differences(f"{name}.key", found.key_type, wanted.key_type)
-        yield from _type_differences(f"{name}.value", found.item_type, wanted.item_type)
-    elif found != wanted and not _is_wider(found, wanted):
-        yield f"column {name} is {found} in the table, {wanted} in the pipeline"
-
-
-def _is_wider(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Iceberg has no integers below 32 bits; Parquet stores the small ones in 32, too."""
-    return found == pa.int32() and wanted in _SMALL_INTEGERS

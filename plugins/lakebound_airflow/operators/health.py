@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ from airflow.sdk import BaseOperator
 from lakebound.control import ControlFolder
 from lakebound.errors import LakeboundError
 from lakebound.settings import load_settings
-from lakebound_airflow.alerts import alert
 from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class PipelineUnwellError(LakeboundError):
 class HealthOperator(BaseOperator):
     """Examines one pipeline; XCom ``diagnosis``: the whole diagnosis, also when the task fails.
 
-    A scheduled run also tells the webhook of the incidents that applications and repairs recorded since the run before.
+    What is wrong becomes findings of the source ``doctor``, of which alerts are made.
 
     Args:
         pipeline: Its name.
@@ -58,27 +58,23 @@ class HealthOperator(BaseOperator):
         from lakebound.doctor.examine import examine_pipeline
 
         settings = load_settings()
-        control = control_of(self.pipeline, settings)
         diagnosis = examine_pipeline(spec_of(self.pipeline, settings), settings)
         context["ti"].xcom_push(key=DIAGNOSIS_KEY, value=diagnosis.model_dump(mode="json"))
         for finding in diagnosis.findings:
             self.log.info("%s: %s: %s", finding.verdict, finding.rule, finding.sentence)
-        self._tell_of_incidents(context, control)
+        self._write_findings(control_of(self.pipeline, settings), diagnosis)
         if diagnosis.verdict in ("needs_approval", "needs_person"):
-            error = PipelineUnwellError(diagnosis)
-            decisive = diagnosis.decisive
-            alert(context, control, "unwell", str(error), runbook=decisive.runbook if decisive is not None else None)
-            raise error
+            raise PipelineUnwellError(diagnosis)
         self.log.info("%s is %s", self.pipeline, diagnosis.verdict)
         return diagnosis.verdict
 
-    def _tell_of_incidents(self, context: Context, control: ControlFolder) -> None:
-        """Alert once per incident: runs on the schedule follow each other without a gap."""
-        from lakebound.incidents import read_incidents
+    def _write_findings(self, control: ControlFolder, diagnosis: Diagnosis) -> None:
+        """Write down what is wrong. The DAG ``alerts`` tells it; a state folder that cannot be written hides no verdict."""
+        from lakebound.alerts.doctor_findings import SOURCE, doctor_findings
+        from lakebound.findings import found_before, read_source, write_findings
 
-        until = getattr(context.get("dag_run"), "logical_date", None)
-        if until is None or str(getattr(context["dag_run"], "run_type", "")).rpartition(".")[2].lower() != "scheduled":
-            return
-        for incident in reversed(read_incidents(control)):
-            if (until - HEALTH_INTERVAL).timestamp() <= incident.at < until.timestamp():
-                alert(context, control, "incident", f"{incident.kind}: {incident.what}", runbook=incident.runbook)
+        found = doctor_findings(diagnosis, time.time())
+        try:
+            write_findings(control, SOURCE, found_before(read_source(control, SOURCE), found))
+        except OSError as exc:
+            self.log.error("the findings could not be written: %s", exc)

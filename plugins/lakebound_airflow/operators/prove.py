@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator
 from lakebound.errors import LakeboundError
 from lakebound.run_spec import places_of
 from lakebound.settings import load_settings
-from lakebound_airflow.pipelines import spec_of
+from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
     from lakebound.proof import Proof
@@ -48,10 +48,12 @@ class ProveOperator(BaseOperator):
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
         from lakebound.prove import prove
+        from lakebound.summaries import record_proof
 
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)
         proof = prove(spec, places_of(settings), deep=bool(context["params"].get("deep")))
+        record_proof(control_of(self.pipeline, settings), proof)
         if not proof.ok:
             raise NotProvedError(proof)
         self.log.info(proof.sentence)

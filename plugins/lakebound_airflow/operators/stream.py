@@ -172,7 +172,9 @@ class StreamOperator(BaseOperator):
         outcome = read_outcome(control, submission.app_id)
         ended_at = outcome.ended_at if outcome else time.time()
         verdict: Verdict = "incident" if is_incident(ended_at - submission.submitted_at, decision.landed) else "failed"
-        alert(context, control, verdict, decision.reason, submission.app_id)
+        waited_in_vain = outcome is not None and outcome.error_class == "BrokerUnavailableError"
+        page = "broker-unavailable" if waited_in_vain else None
+        alert(context, control, verdict, decision.reason, submission.app_id, runbook=page)
         raise StreamFailedError(decision.reason, backend_of(submission, settings).log_tail(submission))
 
     def _stalled(self, context: Context, control: ControlFolder, submission: Submission, reason: str) -> NoReturn:

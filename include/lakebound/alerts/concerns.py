@@ -1,0 +1,60 @@
+"""Which findings are about the same thing, and which follow from another: one trouble, one alert. Pure.
+
+A broker that is away shows as an application that waits, as a doctor's finding, later as a dead application, as lag and as
+records that are not fresh. The first two are one *concern*, told once; the others follow from it and are told only if they
+are still there some time after it is over.
+"""
+
+from __future__ import annotations
+
+from lakebound.doctor.runbooks import REFUSAL_RUNBOOKS
+from lakebound.findings import Finding, Severity
+
+OUTAGE, CRASH_LOOP, DEAD, STALL, LAG = "broker-unavailable", "crash-loop", "application-dead", "stall", "lag"
+FRESHNESS = "objectives:freshness"
+
+IMMEDIATE = frozenset({"stream", "watch"})
+"""Sources that saw an event, such as the end of an application: there is nothing to be waited for."""
+
+_LOOKERS = frozenset({"doctor", "stream", "application", "incidents", "objectives"})
+"""Sources that look at the same pipeline from different sides. What two of them name with one runbook is one concern."""
+
+_KEEP_FROM_RUNNING = frozenset({OUTAGE, *REFUSAL_RUNBOOKS, "refused", "table-dropped", "table-unreadable", "tables-disagree"})
+_SHARED = _KEEP_FROM_RUNNING | {CRASH_LOOP, DEAD, STALL, LAG}
+
+_NOTHING_RUNS = _KEEP_FROM_RUNNING | {CRASH_LOOP}
+_FOLLOWS = {
+    CRASH_LOOP: frozenset({OUTAGE}),
+    DEAD: _NOTHING_RUNS,
+    # An application that is silent lives: only what it waits for can be behind it.
+    STALL: frozenset({OUTAGE}),
+    LAG: _NOTHING_RUNS | {DEAD, STALL},
+    FRESHNESS: _NOTHING_RUNS | {DEAD, STALL, LAG},
+}
+"""From what each usually follows."""
+
+_STAYS = frozenset({CRASH_LOOP})
+"""What does not pass by itself when its cause is over: it is told then at once."""
+
+
+def concern_of(source: str, finding: Finding) -> str:
+    """Return what the finding is about, within its pipeline: its runbook where sources share one, else source and cause."""
+    shares = source in _LOOKERS and finding.severity is not Severity.INFO
+    if shares and finding.runbook in _SHARED:
+        return finding.runbook or ""
+    return f"{source}:{finding.cause}"
+
+
+def follows(concern: str, other: str) -> bool:
+    """Whether the first usually follows from the other."""
+    return other in _FOLLOWS.get(concern, ())
+
+
+def is_symptom(concern: str) -> bool:
+    """Whether there may be something that it follows from, and which may show a little later."""
+    return concern in _FOLLOWS
+
+
+def passes(concern: str) -> bool:
+    """Whether it passes by itself once what it followed from is over."""
+    return concern not in _STAYS

@@ -1,0 +1,57 @@
+"""What the doctor's diagnosis means for alerts. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lakebound.doctor.diagnosis import Diagnosis
+from lakebound.doctor.diagnosis import Finding as RuleFinding
+from lakebound.findings import Fact, Finding, Severity
+
+SOURCE = "doctor"
+
+_SILENT = frozenset({"never-started", "application-starting", "facts-unread", "not-wanted"})
+"""Rules that say how it is, and nothing that is wrong."""
+
+_CRITICAL = frozenset({"broker-unavailable", "application-waiting"})
+"""Nothing lands meanwhile, so they are not called better at first than later."""
+
+_INFO = frozenset({"checkpoint-grows"})
+_TEXT = 200
+
+
+def doctor_findings(diagnosis: Diagnosis, now: float) -> tuple[Finding, ...]:
+    """Return what of a diagnosis is wrong; what a later look may call well is not."""
+    return tuple(_finding(rule, severity, now) for rule in diagnosis.findings if (severity := severity_of(rule)) is not None)
+
+
+def severity_of(found: RuleFinding) -> Severity | None:
+    """Return how much a finding matters; None where nothing is wrong."""
+    if found.rule in _SILENT:
+        return None
+    if found.rule in _CRITICAL or found.verdict in ("needs_person", "needs_approval"):
+        return Severity.CRITICAL
+    if found.verdict == "starting":
+        return None
+    return Severity.INFO if found.rule in _INFO else Severity.WARNING
+
+
+def _finding(found: RuleFinding, severity: Severity, now: float) -> Finding:
+    table = found.evidence.get("table")
+    return Finding(
+        cause=f"{found.rule}:{table}" if table else found.rule,
+        severity=severity,
+        what=found.sentence,
+        since=now,
+        evidence={name: _fact(value) for name, value in found.evidence.items()},
+        runbook=found.runbook,
+        done="the next start repairs it" if found.verdict == "repairable" else "",
+    )
+
+
+def _fact(value: Any) -> Fact:
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"

@@ -1,0 +1,60 @@
+"""Reads ``alerts.yaml``, and says of each mistake in which file, line and field it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec
+from lakebound.errors import LakeboundError
+from lakebound.load import problem_line
+from lakebound.settings import Settings
+from lakebound.spec_mistakes import describe
+from lakebound.yaml_source import Mistake, UnreadableYamlError, read_yaml
+
+FILE = "alerts.yaml"
+
+
+class InvalidAlertsError(LakeboundError):
+    """``alerts.yaml`` is wrong.
+
+    Attributes:
+        problems: One line per mistake, each ``FILE:LINE: FIELD: what is wrong``.
+    """
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+def alerts_file(settings: Settings) -> Path:
+    """Return where the file is, or would be: beside the folder of pipelines."""
+    return settings.pipelines.parent / FILE
+
+
+def load_alerts(path: Path) -> AlertsSpec:
+    """Return what the file says; the default where there is no file.
+
+    Raises:
+        InvalidAlertsError: It is wrong.
+    """
+    if not path.exists():
+        return DEFAULT_ALERTS
+    try:
+        source = read_yaml(path)
+    except UnreadableYamlError as exc:
+        raise InvalidAlertsError([problem_line(path, exc.mistake)]) from None
+    if not isinstance(source.root, dict):
+        raise InvalidAlertsError(
+            [problem_line(path, Mistake(1, "must be keys and values: channels, routes, policy, runbooks"))]
+        )
+    mistakes = [*source.mistakes]
+    found: AlertsSpec | None = None
+    try:
+        found = AlertsSpec.model_validate(source.root)
+    except ValidationError as exc:
+        mistakes += describe(exc, source, AlertsSpec)
+    if found is None or mistakes:
+        raise InvalidAlertsError([problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda one: one.line)])
+    return found

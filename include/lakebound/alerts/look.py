@@ -1,0 +1,93 @@
+"""Looks at a pipeline's folder of state, and writes down what is wrong by it: no table, no Kafka, no JVM is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from lakebound.alerts import incident_findings, maintenance_findings, objectives, stream_findings
+from lakebound.control import ControlFolder
+from lakebound.desired import read_desired
+from lakebound.findings import Finding, found_before, read_source, write_findings
+from lakebound.incidents import read_incidents
+from lakebound.maintenance.past_reading import read_runs
+from lakebound.progress import read_outcome, read_progress
+from lakebound.settings import Settings
+from lakebound.spec import PipelineSpec
+from lakebound.submission import read_submission
+from lakebound.summaries import read_proof, read_validation
+
+APPLICATION = "application"
+
+
+def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
+    """Write the findings of every source that needs files alone; return what could not be looked at, a line each.
+
+    A source that could not look says nothing: what it named before stands.
+    """
+    control = ControlFolder(settings.home, spec.pipeline)
+    if not control.folder.is_dir():
+        return []
+    problems: list[str] = []
+    looks: tuple[tuple[str, Callable[[], object]], ...] = (
+        (stream_findings.SOURCE, lambda: _events(control)),
+        (APPLICATION, lambda: _application(control)),
+        (incident_findings.SOURCE, lambda: _incidents(control)),
+        (maintenance_findings.SOURCE, lambda: _maintenance(control)),
+        (objectives.SOURCE, lambda: _objectives(spec, control)),
+    )
+    for source, look in looks:
+        try:
+            look()
+        except (OSError, ValueError) as exc:
+            problems.append(f"{spec.pipeline}: {source} could not look: {type(exc).__name__}: {str(exc).splitlines()[0]}")
+    return problems
+
+
+def _events(control: ControlFolder) -> None:
+    submission = read_submission(control)
+    facts = stream_findings.StreamFacts(
+        desired=read_desired(control),
+        progress=read_progress(control),
+        outcome=read_outcome(control, submission.app_id) if submission is not None else None,
+    )
+    stream_findings.look_again(control, facts, time.time())
+
+
+def _application(control: ControlFolder) -> None:
+    found = stream_findings.waiting(control.pipeline, read_progress(control), time.time())
+    _write(control, APPLICATION, found if read_desired(control).wants_app else ())
+
+
+def _incidents(control: ControlFolder) -> None:
+    before = read_source(control, incident_findings.SOURCE)
+    found = incident_findings.incident_findings(read_incidents(control), before.at if before else None, time.time())
+    write_findings(control, incident_findings.SOURCE, found)
+
+
+def _maintenance(control: ControlFolder) -> None:
+    """The record of runs may be long, so it is read only when it has changed."""
+    before = read_source(control, maintenance_findings.SOURCE)
+    try:
+        changed_at = control.maintenance_history.stat().st_mtime
+    except FileNotFoundError:
+        return
+    if before is not None and before.findings == () and changed_at < before.at - 1:
+        write_findings(control, maintenance_findings.SOURCE, ())
+        return
+    now = time.time()
+    write_findings(control, maintenance_findings.SOURCE, maintenance_findings.maintenance_findings(read_runs(control), now))
+
+
+def _objectives(spec: PipelineSpec, control: ControlFolder) -> None:
+    facts = objectives.ObjectiveFacts(
+        is_wanted=read_desired(control).wants_app,
+        progress=read_progress(control),
+        proof=read_proof(control),
+        validation=read_validation(control),
+    )
+    _write(control, objectives.SOURCE, objectives.objective_findings(spec.objectives, facts, time.time()))
+
+
+def _write(control: ControlFolder, source: str, found: tuple[Finding, ...]) -> None:
+    write_findings(control, source, found_before(read_source(control, source), found))

@@ -1,0 +1,172 @@
+"""What is remembered of alerts, what a message says, and the times that decide when something is said. Frozen values."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakebound.findings import Fact, Severity
+
+EVERYTHING = "*"
+"""Stands for a pipeline where an alert is about no single one."""
+
+_HOUR_SECONDS = 3600.0
+
+
+class Kind(StrEnum):
+    """What a message is: the first word of an alert, another about it, or the last."""
+
+    OPENED = "opened"
+    WORSENED = "worsened"
+    REMINDER = "reminder"
+    RESOLVED = "resolved"
+    TEST = "test"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Reminders(_Frozen):
+    """Seconds after which an open alert is said again, by its severity; null: never."""
+
+    critical: float | None = Field(default=4 * _HOUR_SECONDS, ge=60)
+    warning: float | None = Field(default=24 * _HOUR_SECONDS, ge=60)
+    info: float | None = Field(default=None, ge=60)
+
+
+class Policy(_Frozen):
+    """When something is said. Seconds."""
+
+    open_after_seconds: float = Field(default=60.0, ge=0, description="A finding stands so long before it is told.")
+    follow_after_seconds: float = Field(
+        default=180.0, ge=0, description="The same for what usually follows from something else, such as lag."
+    )
+    resolve_after_seconds: float = Field(
+        default=120.0, ge=0, description="It is gone so long before that is told; twice as long each time it comes back soon."
+    )
+    flap_seconds: float = Field(default=1800.0, ge=0, description="What comes back sooner than so is the same trouble again.")
+    grace_seconds: float = Field(
+        default=900.0,
+        ge=0,
+        description="What followed from a cause may last so long after it, as a stream that catches up does.",
+    )
+    stale_after_seconds: float = Field(
+        default=900.0, gt=0, description="A source that has not looked for so long resolves nothing."
+    )
+    remind_after_seconds: Reminders = Reminders()
+
+
+class Alert(BaseModel):
+    """One alert, remembered from the moment at which a source first named it. Times are epoch seconds.
+
+    Attributes:
+        concern: What it is about (``lakebound.alerts.concerns``): with the pipeline, what tells it from others.
+        lead: ``source:cause`` of the finding that the fields below are of: the most severe one.
+        first_seen: When a round first met it.
+        named_by: The sources that name it.
+        gone_since: When no source named it any more.
+        opened_at: When it was told; None while it is held back.
+        told_at: When it was last told.
+        told_severity: The worst that was told.
+        reminders: How often it was said again.
+        flaps: How often it came back soon after it was resolved.
+        resolved_at: When its end was told. Kept for a while, for what comes back and for what followed from it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    pipeline: str
+    concern: str
+    lead: str
+    severity: Severity
+    what: str
+    since: float
+    evidence: dict[str, Fact] = Field(default_factory=dict)
+    runbook: str | None = None
+    done: str = ""
+    first_seen: float
+    named_by: tuple[str, ...] = ()
+    gone_since: float | None = None
+    opened_at: float | None = None
+    told_at: float | None = None
+    told_severity: Severity | None = None
+    reminders: int = 0
+    flaps: int = 0
+    resolved_at: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from every other alert."""
+        return self.pipeline, self.concern
+
+    @property
+    def id(self) -> str:
+        """Its name in messages: the same from the first to the last, another one when it is opened anew."""
+        return f"{self.pipeline}/{self.concern}/{round((self.opened_at or self.first_seen) * 1000)}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was told, and its end was not."""
+        return self.opened_at is not None and self.resolved_at is None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it may still be wrong, told or not."""
+        return self.resolved_at is None
+
+
+class Memory(BaseModel):
+    """All that is remembered between two rounds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    alerts: tuple[Alert, ...] = ()
+
+    @property
+    def open(self) -> tuple[Alert, ...]:
+        """The alerts that were told and are not over, the worst first."""
+        return by_severity([alert for alert in self.alerts if alert.is_open])
+
+
+class Told(BaseModel):
+    """What a message says of one alert; ``also`` is what follows from it, a sentence each."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    source: str
+    cause: str
+    severity: Severity
+    what: str
+    since: float
+    evidence: dict[str, Fact] = Field(default_factory=dict)
+    runbook: str | None = None
+    done: str = ""
+    also: tuple[str, ...] = ()
+
+
+class Message(BaseModel):
+    """What people get: one or more alerts of one pipeline, the worst first. ``id`` lets a receiver drop a second copy."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    kind: Kind
+    pipeline: str
+    at: float
+    alerts: tuple[Told, ...] = Field(min_length=1)
+
+
+_ORDER = list(Severity)
+
+
+def rank(severity: Severity | None) -> int:
+    """Return how much it matters, from 0; less than any for None."""
+    return -1 if severity is None else _ORDER.index(severity)
+
+
+def by_severity(alerts: list[Alert]) -> tuple[Alert, ...]:
+    """Return them, the worst first, then by age."""
+    return tuple(sorted(alerts, key=lambda alert: (-rank(alert.severity), alert.since, alert.key)))

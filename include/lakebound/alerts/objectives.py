@@ -1,0 +1,100 @@
+"""Which objectives of a pipeline are missed now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lakebound.doctor.wording import seconds_in_words
+from lakebound.findings import Finding, Severity
+from lakebound.landed_freshness import WINDOW_SECONDS
+from lakebound.progress import Progress
+from lakebound.spec_objectives import ObjectivesSpec
+from lakebound.status import waiting_records
+from lakebound.summaries import ProofSummary, ValidationSummary
+
+SOURCE = "objectives"
+
+
+@dataclass(frozen=True)
+class ObjectiveFacts:
+    """What the objectives are judged by.
+
+    Attributes:
+        is_wanted: Whether the pipeline is wanted running: where nothing is to land, nothing is late.
+        progress: The application's latest.
+    """
+
+    is_wanted: bool = True
+    progress: Progress | None = None
+    proof: ProofSummary | None = None
+    validation: ValidationSummary | None = None
+
+
+def objective_findings(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> tuple[Finding, ...]:
+    """Return a finding for each objective that is missed."""
+    found = (_freshness(spec, facts, now), _lag(spec, facts, now), _completeness(spec, facts), _quality(spec, facts))
+    return tuple(finding for findings in found for finding in findings)
+
+
+def _freshness(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> Iterator[Finding]:
+    progress, allowed = facts.progress, spec.freshness_p99_seconds
+    if allowed is None or not facts.is_wanted or progress is None or progress.freshness_p99_seconds is None:
+        return
+    p99 = progress.freshness_p99_seconds
+    is_recent = progress.last_commit_at is not None and now - progress.last_commit_at <= WINDOW_SECONDS
+    if is_recent and p99 > allowed:
+        yield Finding(
+            cause="freshness",
+            severity=Severity.WARNING,
+            what=f"1 of 100 records is older than {p99:g} s when it lands, {allowed:g} s are promised",
+            since=now,
+            evidence={"freshness_p99_seconds": p99, "objective_seconds": allowed, "app_id": progress.app_id},
+            runbook="freshness",
+        )
+
+
+def _lag(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> Iterator[Finding]:
+    """The newest landed record is older than every record that waits, so its age is more than any of them waits."""
+    progress, allowed = facts.progress, spec.lag_seconds
+    if allowed is None or not facts.is_wanted or progress is None or progress.newest_record_ms is None:
+        return
+    behind, age = waiting_records(progress), now - progress.newest_record_ms / 1000
+    if behind and age > allowed:
+        yield Finding(
+            cause="lag",
+            severity=Severity.WARNING,
+            what=f"{behind} records wait, and the newest that landed is {seconds_in_words(age)} old; "
+            f"{allowed:g} s are promised",
+            since=now,
+            evidence={"lag_records": behind, "age_seconds": round(age, 1), "objective_seconds": allowed},
+            runbook="lag",
+        )
+
+
+def _completeness(spec: ObjectivesSpec, facts: ObjectiveFacts) -> Iterator[Finding]:
+    proof = facts.proof
+    if spec.completeness and proof is not None and not proof.ok:
+        yield Finding(
+            cause="completeness",
+            severity=Severity.CRITICAL,
+            what=proof.sentence,
+            since=proof.at,
+            evidence={"missing": proof.missing, "duplicated": proof.duplicated},
+            runbook="proof-failed",
+        )
+
+
+def _quality(spec: ObjectivesSpec, facts: ObjectiveFacts) -> Iterator[Finding]:
+    allowed, validation = spec.quality_pass_rate, facts.validation
+    rate = validation.pass_rate if validation is not None else None
+    if allowed is None or validation is None or rate is None or rate >= allowed:
+        return
+    yield Finding(
+        cause="quality",
+        severity=Severity.WARNING,
+        what=f"{rate:.2%} of the rows that were validated last are right, {allowed:.2%} are promised",
+        since=validation.at,
+        evidence={"evaluated": validation.evaluated, "passed": validation.passed, "objective": allowed},
+        runbook="quality",
+    )

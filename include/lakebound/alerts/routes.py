@@ -1,0 +1,139 @@
+"""``include/alerts.yaml`` as its author writes it: channels, and who is told what. Frozen models without unknown keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from pydantic import Field, field_validator, model_validator
+
+from lakebound.alerts.model import Kind, Message, Policy, Told, rank
+from lakebound.findings import Severity
+from lakebound.spec import Frozen
+
+DEFAULT_CONNECTION = "lakebound_webhook"
+DEFAULT_CHANNEL = DEFAULT_CONNECTION
+"""No name that a file has for another channel: while a file is wrong, what waits for its channels is not sent by this one."""
+
+_CONNECTION = r"^[\w.-]+$"
+
+
+class WebhookSpec(Frozen):
+    """JSON by HTTP POST."""
+
+    connection: str = Field(pattern=_CONNECTION, description="Airflow connection of type http; it holds address and secrets.")
+    endpoint: str | None = Field(default=None, description="Path below the connection's address. No secret belongs here.")
+    optional: bool = Field(default=False, description="Without the connection nothing is sent, and nothing is kept for it.")
+
+
+class EmailSpec(Frozen):
+    """E-mail by SMTP."""
+
+    connection: str = Field(default="smtp_default", pattern=_CONNECTION, description="Airflow connection of type smtp.")
+    to: tuple[str, ...] = Field(min_length=1)
+    sender: str | None = Field(default=None, alias="from", description="Default: from_email of the connection.")
+
+    @field_validator("to")
+    @classmethod
+    def _addresses(cls, to: tuple[str, ...]) -> tuple[str, ...]:
+        for address in to:
+            if address.count("@") != 1 or any(character.isspace() for character in address):
+                raise ValueError(f"{address!r} is not an address such as ada@example.org")
+        return to
+
+
+class AppriseSpec(Frozen):
+    """Slack, Teams, PagerDuty and whatever else Apprise knows."""
+
+    connection: str | None = Field(default=None, pattern=_CONNECTION, description="Airflow connection of type apprise.")
+    env: str | None = Field(default=None, description="Environment variable that holds one Apprise URL.")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> AppriseSpec:
+        if (self.connection is None) == (self.env is None):
+            raise ValueError("give either connection or env")
+        return self
+
+
+class ChannelSpec(Frozen):
+    """One way to reach people."""
+
+    webhook: WebhookSpec | None = None
+    email: EmailSpec | None = None
+    apprise: AppriseSpec | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> ChannelSpec:
+        if sum(kind is not None for kind in (self.webhook, self.email, self.apprise)) != 1:
+            raise ValueError("give one of webhook, email and apprise")
+        return self
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether it may be that there is no such connection."""
+        return self.webhook is not None and self.webhook.optional
+
+
+class RouteSpec(Frozen):
+    """Who is told what; every route that fits counts."""
+
+    severity: Severity = Field(default=Severity.WARNING, description="At least so severe.")
+    pipelines: tuple[str, ...] = Field(default=("*",), min_length=1, description="Names, with * and ?.")
+    sources: tuple[str, ...] = Field(default=("*",), min_length=1, description="doctor, stream, objectives, validation, …")
+    to: tuple[str, ...] = Field(min_length=1, description="Channels.")
+
+    def fits(self, pipeline: str, alert: Told) -> bool:
+        """Whether it is for this alert."""
+        return (
+            rank(alert.severity) >= rank(self.severity)
+            and any(fnmatchcase(pipeline, pattern) for pattern in self.pipelines)
+            and any(fnmatchcase(alert.source, pattern) for pattern in self.sources)
+        )
+
+
+class AlertsSpec(Frozen):
+    """The whole file."""
+
+    channels: dict[str, ChannelSpec] = Field(min_length=1)
+    routes: tuple[RouteSpec, ...] = Field(min_length=1)
+    policy: Policy = Policy()
+    runbooks: str | None = Field(default=None, description="Address of the runbooks; {runbook} stands for the page's name.")
+
+    @field_validator("runbooks")
+    @classmethod
+    def _names_the_page(cls, runbooks: str | None) -> str | None:
+        if runbooks is not None and "{runbook}" not in runbooks:
+            raise ValueError("must hold {runbook}, such as https://wiki.example.org/runbooks/{runbook}")
+        return runbooks
+
+    @model_validator(mode="after")
+    def _known_channels(self) -> AlertsSpec:
+        for position, route in enumerate(self.routes):
+            for channel in route.to:
+                if channel not in self.channels:
+                    raise ValueError(
+                        f"routes[{position}].to: there is no channel {channel!r}; there are: {', '.join(sorted(self.channels))}"
+                    )
+        return self
+
+
+DEFAULT_ALERTS = AlertsSpec(
+    channels={DEFAULT_CHANNEL: ChannelSpec(webhook=WebhookSpec(connection=DEFAULT_CONNECTION, optional=True))},
+    routes=(RouteSpec(to=(DEFAULT_CHANNEL,)),),
+)
+"""Without a file: one webhook, if there is a connection of that name."""
+
+
+def channels_of(pipeline: str, alert: Told, routes: Iterable[RouteSpec]) -> tuple[str, ...]:
+    """Return the channels by which an alert is told, each once."""
+    return tuple(dict.fromkeys(channel for route in routes if route.fits(pipeline, alert) for channel in route.to))
+
+
+def by_channel(message: Message, alerts: AlertsSpec) -> dict[str, Message]:
+    """Return what each channel is told of a message: the alerts that are routed to it. A test goes to every channel."""
+    told: dict[str, list[Told]] = {}
+    for alert in message.alerts:
+        everywhere = message.kind is Kind.TEST
+        for channel in tuple(alerts.channels) if everywhere else channels_of(message.pipeline, alert, alerts.routes):
+            told.setdefault(channel, []).append(alert)
+    return {channel: message.model_copy(update={"alerts": tuple(found)}) for channel, found in told.items()}

@@ -1,0 +1,118 @@
+"""What outlives a round: the memory of alerts, and the messages that are still to be delivered. One file, changed under a lock.
+
+A message is written down together with the memory that says that it was said, and taken out when it was delivered. So none
+is lost; one may be delivered twice if the sender dies between sending and writing, and then it has the same id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lakebound.alerts.model import Memory, Message
+from lakebound.control import locked, read_json, write_json
+
+MAX_OUTBOX = 1000
+"""Of one channel: what is older is dropped when a channel takes nothing for so long."""
+
+
+class Delivery(BaseModel):
+    """A message on its way to one channel.
+
+    Attributes:
+        number: Grows; deliveries of one channel go out in its order.
+        next_try_at: Epoch seconds.
+        problem: Why the last try failed, without addresses or secrets.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    number: int
+    channel: str
+    message: Message
+    tries: int = 0
+    next_try_at: float = 0.0
+    problem: str = ""
+
+
+class AlertState(BaseModel):
+    """The whole file.
+
+    Attributes:
+        dropped: Messages that were given up because a channel took none for too long.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    memory: Memory = Memory()
+    outbox: tuple[Delivery, ...] = ()
+    last_number: int = 0
+    round_at: float = 0.0
+    dropped: int = 0
+
+    def queued(self, channel: str, message: Message) -> AlertState:
+        """Return the state with one more delivery."""
+        number = self.last_number + 1
+        outbox = (*self.outbox, Delivery(number=number, channel=channel, message=message))
+        own = [delivery for delivery in outbox if delivery.channel == channel]
+        too_many = {delivery.number for delivery in own[: max(0, len(own) - MAX_OUTBOX)]}
+        return self.model_copy(
+            update={
+                "outbox": tuple(delivery for delivery in outbox if delivery.number not in too_many),
+                "last_number": number,
+                "dropped": self.dropped + len(too_many),
+            }
+        )
+
+    def without(self, number: int) -> AlertState:
+        """Return the state after a delivery."""
+        return self.model_copy(update={"outbox": tuple(one for one in self.outbox if one.number != number)})
+
+    def replaced(self, delivery: Delivery) -> AlertState:
+        """Return the state with another version of a delivery."""
+        outbox = tuple(delivery if one.number == delivery.number else one for one in self.outbox)
+        return self.model_copy(update={"outbox": outbox})
+
+
+class AlertStore:
+    """The file ``<home>/alerts/state.json``."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home / "alerts"
+        self.file = self.folder / "state.json"
+
+    def read(self) -> AlertState:
+        """Return the state; a file that cannot be read is moved aside, never deleted, and what is still wrong is told anew."""
+        try:
+            body = read_json(self.file)
+            return AlertState() if body is None else AlertState.model_validate(body)
+        except (ValueError, ValidationError):
+            with contextlib.suppress(FileNotFoundError):
+                self.file.replace(self.file.with_suffix(".unreadable"))
+            return AlertState()
+
+    def write(self, state: AlertState) -> None:
+        """Replace the file; survives a power cut."""
+        write_json(self.file, state.model_dump(mode="json"), durable=True)
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold the file against everybody else who changes it. Nothing is sent meanwhile."""
+        with locked(self.file):
+            yield
+
+    @contextlib.contextmanager
+    def sending(self) -> Iterator[bool]:
+        """Yield whether this process may send now; another may be at it, and then takes what is queued along."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / "sending.lock", "a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True

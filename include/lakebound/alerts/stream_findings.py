@@ -1,0 +1,105 @@
+"""What the applications of a pipeline did wrong: events, which stand until an application lands again. Pure but for its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lakebound.control import ControlFolder, locked
+from lakebound.desired import Desired
+from lakebound.findings import Fact, Finding, Findings, Severity, read_source, write_findings
+from lakebound.progress import Outcome, Progress
+
+SOURCE = "stream"
+RUNS_LONG_SECONDS = 120.0
+"""An application without anything to land is well when it has run for so long."""
+_SILENT_SECONDS = 30.0
+
+_SEVERITIES = {"failed": Severity.WARNING, "incident": Severity.WARNING}
+_DONE = {
+    "stalled": "the application is ended, and the next run of ingest__{pipeline} starts another from the tables",
+    "failed": "the next run of ingest__{pipeline} starts another from the tables",
+    "incident": "the next run of ingest__{pipeline} starts another from the tables",
+    "refused": "nothing was started, nothing was written",
+    "crash_loop": "ingest__{pipeline} is paused",
+}
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """What decides whether an event is over: the wish, the newest progress, and how the newest application ended."""
+
+    desired: Desired
+    progress: Progress | None = None
+    outcome: Outcome | None = None
+
+
+def event(
+    pipeline: str, verdict: str, reason: str, *, runbook: str, now: float, facts: Mapping[str, Fact] | None = None
+) -> Finding:
+    """Return the finding of something that happened just now; ``facts`` name application, DAG and run."""
+    return Finding(
+        cause=verdict,
+        severity=_SEVERITIES.get(verdict, Severity.CRITICAL),
+        what=reason,
+        since=now,
+        evidence={**{name: value for name, value in (facts or {}).items() if value is not None}, "event_at": round(now, 3)},
+        runbook=runbook,
+        done=_DONE.get(verdict, "").format(pipeline=pipeline),
+    )
+
+
+def with_event(before: Iterable[Finding], found: Finding) -> tuple[Finding, ...]:
+    """Return the findings with one more; of one cause only the newest is kept, from the time of the first."""
+    same = [one.since for one in before if one.cause == found.cause]
+    others = tuple(one for one in before if one.cause != found.cause)
+    return (*others, found.model_copy(update={"since": min([found.since, *same])}))
+
+
+def still_wrong(findings: Iterable[Finding], facts: StreamFacts, now: float) -> tuple[Finding, ...]:
+    """Return those that are not over."""
+    return tuple(one for one in findings if not _is_over(one, facts, now))
+
+
+def waiting(pipeline: str, progress: Progress | None, now: float) -> tuple[Finding, ...]:
+    """Return the outage that the application says it waits out, if it does."""
+    if progress is None or progress.state != "waiting" or now - progress.updated_at > _SILENT_SECONDS:
+        return ()
+    return (
+        Finding(
+            cause="waiting",
+            severity=Severity.CRITICAL,
+            what=f"{progress.app_id} waits: {progress.waiting_for or 'for what it needs'}",
+            since=now,
+            evidence={"app_id": progress.app_id},
+            runbook="broker-unavailable",
+            done="the application waits for it, and goes on by itself",
+        ),
+    )
+
+
+def add_event(control: ControlFolder, found: Finding) -> Findings:
+    """Write the event down beside those that are not over."""
+    with locked(control.findings / f"{SOURCE}.json"):
+        before = read_source(control, SOURCE)
+        return write_findings(control, SOURCE, with_event(before.findings if before else (), found))
+
+
+def look_again(control: ControlFolder, facts: StreamFacts, now: float) -> Findings:
+    """Write down which of the events still stand."""
+    with locked(control.findings / f"{SOURCE}.json"):
+        before = read_source(control, SOURCE)
+        return write_findings(control, SOURCE, still_wrong(before.findings if before else (), facts, now))
+
+
+def _is_over(finding: Finding, facts: StreamFacts, now: float) -> bool:
+    at = float(finding.evidence.get("event_at") or finding.since)
+    if not facts.desired.wants_app:
+        return True
+    if facts.outcome is not None and facts.outcome.verdict in ("completed", "stopped") and facts.outcome.ended_at > at:
+        return True
+    progress = facts.progress
+    if progress is None or progress.started_at <= at or progress.state != "running":
+        return False
+    has_landed = progress.last_commit_at is not None and progress.last_commit_at > progress.started_at
+    return has_landed or (now - progress.started_at > RUNS_LONG_SECONDS and now - progress.updated_at < _SILENT_SECONDS)

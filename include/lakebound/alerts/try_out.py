@@ -1,0 +1,86 @@
+"""Sends a test message by the real channels: in a process of its own, as only Airflow's notifiers know its connections."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+
+from pydantic import BaseModel, ConfigDict
+
+from lakebound.alerts.load import alerts_file, load_alerts
+from lakebound.errors import LakeboundError
+from lakebound.settings import Settings
+
+_MODULE = "lakebound_airflow.alert_test"
+_TIMEOUT_SECONDS = 180.0
+
+
+class TryOut(BaseModel):
+    """How a test went: per channel why it was not delivered, None where it was."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    channels: dict[str, str | None]
+
+
+class UnknownChannelError(LakeboundError):
+    """``alerts.yaml`` has no such channel."""
+
+    def __init__(self, channel: str, known: list[str]) -> None:
+        super().__init__(f"there is no channel {channel!r}; there are: {', '.join(sorted(known))}")
+
+
+class CannotTestError(LakeboundError):
+    """Airflow's notifiers cannot be run from here."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the test could not be sent from here: {reason}. It needs Airflow's packages and connections: run it where "
+            f"Airflow runs, with its AIRFLOW_HOME and AIRFLOW_CONN_… in the environment"
+        )
+
+
+def send_test(settings: Settings, pipeline: str, channel: str | None) -> TryOut:
+    """Send it, and return how each channel took it.
+
+    Raises:
+        InvalidAlertsError: ``alerts.yaml`` is wrong.
+        UnknownChannelError: It has no such channel.
+        CannotTestError: There is no Airflow here.
+    """
+    alerts = load_alerts(alerts_file(settings))
+    if channel is not None and channel not in alerts.channels:
+        raise UnknownChannelError(channel, list(alerts.channels))
+    command = [sys.executable, "-m", _MODULE, pipeline, *([channel] if channel else [])]
+    try:
+        answer = subprocess.run(
+            command, env=_environment(settings), capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotTestError(f"no answer within {_TIMEOUT_SECONDS:.0f} s") from None
+    found = _answer_in(answer.stdout)
+    if found is None:
+        # The class of the error alone: its text may hold an address.
+        last = next((line for line in reversed(answer.stderr.splitlines()) if line.strip()), "it said nothing")
+        raise CannotTestError(last.partition(":")[0])
+    return found
+
+
+def _answer_in(text: str) -> TryOut | None:
+    """Return the answer among what Airflow may log around it, to its standard output, too."""
+    for line in reversed(text.splitlines()):
+        with contextlib.suppress(ValueError):
+            return TryOut.model_validate_json(line)
+    return None
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """Return the environment of the process; the embedded Airflow's home where no other is named."""
+    embedded = settings.home / "airflow"
+    found = {**os.environ, **settings.environment(), "_AIRFLOW_PROCESS_CONTEXT": "server"}
+    if "AIRFLOW_HOME" not in found and (embedded / "airflow.cfg").is_file():
+        found["AIRFLOW_HOME"] = str(embedded)
+    return found

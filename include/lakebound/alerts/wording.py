@@ -1,0 +1,141 @@
+"""A message in words: the JSON body of the webhook, the subject and the text of an e-mail. Pure."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from lakebound.alerts.model import EVERYTHING, Kind, Message, Told
+
+_HEADS = {
+    Kind.OPENED: "",
+    Kind.WORSENED: "worse: ",
+    Kind.REMINDER: "still: ",
+    Kind.RESOLVED: "resolved: ",
+    Kind.TEST: "test: ",
+}
+_VERDICTS = {"doctor": "unwell", "application": "unwell", "incidents": "incident", "watch": "health_late"}
+_DAGS = {
+    "doctor": "checkpoint_health",
+    "watch": "checkpoint_health",
+    "alerts": "alerts",
+    "maintenance": "maintain__{pipeline}",
+    "validation": "validate__{pipeline}",
+}
+_FACTS_OF_RUN = ("app_id", "dag_id", "run_id", "log_url")
+
+
+@dataclass(frozen=True)
+class Links:
+    """Where things can be looked at.
+
+    Attributes:
+        airflow: Address of Airflow's UI; None when it is not known.
+        runbooks: Address of a runbook, with ``{runbook}`` for the page; None: the file in this repository.
+    """
+
+    airflow: str | None = None
+    runbooks: str | None = None
+
+    def page(self, pipeline: str, source: str) -> str | None:
+        """Return the page in Airflow where to look first."""
+        if not self.airflow:
+            return None
+        dag = _DAGS.get(source, "ingest__{pipeline}" if pipeline != EVERYTHING else "alerts").format(pipeline=pipeline)
+        return f"{self.airflow.rstrip('/')}/dags/{dag}"
+
+    def runbook(self, name: str | None) -> str | None:
+        """Return where the runbook is."""
+        if not name:
+            return None
+        return self.runbooks.replace("{runbook}", name) if self.runbooks else f"include/runbooks/{name}.md"
+
+
+def body_of(message: Message, links: Links) -> dict[str, Any]:
+    """Return what a webhook gets.
+
+    The first level is about the worst alert of the message, and ``alerts`` holds each of them. ``id`` is the same when a
+    message comes a second time; the ``id`` of an alert is the same from its first message to its last.
+    """
+    lead = message.alerts[0]
+    return {
+        "id": message.id,
+        "kind": message.kind.value,
+        "pipeline": message.pipeline,
+        "verdict": verdict_of(message.kind, lead),
+        "severity": lead.severity.value,
+        "reason": lead.what,
+        "since": lead.since,
+        "done": lead.done,
+        "runbook": lead.runbook,
+        "runbook_link": links.runbook(lead.runbook),
+        "page": links.page(message.pipeline, lead.source),
+        **{name: lead.evidence.get(name) for name in _FACTS_OF_RUN},
+        "at": message.at,
+        "alerts": [_one(message, told, links) for told in message.alerts],
+    }
+
+
+def verdict_of(kind: Kind, told: Told) -> str:
+    """Return one word for programs: what an application did, or who found it."""
+    if kind in (Kind.RESOLVED, Kind.TEST):
+        return kind.value
+    return told.cause if told.source == "stream" else _VERDICTS.get(told.source, told.source)
+
+
+def title_of(message: Message) -> str:
+    """Return one line, as the subject of an e-mail."""
+    lead, rest = message.alerts[0], len(message.alerts) - 1
+    about = "all pipelines" if message.pipeline == EVERYTHING else message.pipeline
+    more = f" (and {rest} more)" if rest else ""
+    what = lead.what.splitlines()[0]
+    shown = what if len(what) <= 120 else f"{what[:119]}…"
+    return f"[lakebound] {lead.severity.value}: {about}: {_HEADS[message.kind]}{shown}{more}"
+
+
+def text_of(message: Message, links: Links) -> str:
+    """Return the whole message as plain text."""
+    return "\n\n".join("\n".join(f"{name}: {value}" for name, value in _lines(message, told, links)) for told in message.alerts)
+
+
+def html_of(message: Message, links: Links) -> str:
+    """Return the whole message as HTML; everything that comes from outside is escaped."""
+    tables = []
+    for told in message.alerts:
+        rows = "".join(
+            f"<tr><td><b>{html.escape(name)}</b></td><td>{_cell(value)}</td></tr>"
+            for name, value in _lines(message, told, links)
+        )
+        tables.append(f"<table>{rows}</table>")
+    return "<hr>".join(tables)
+
+
+def _one(message: Message, told: Told, links: Links) -> dict[str, Any]:
+    facts = told.model_dump(mode="json")
+    return {**facts, "runbook_link": links.runbook(told.runbook), "page": links.page(message.pipeline, told.source)}
+
+
+def _lines(message: Message, told: Told, links: Links) -> list[tuple[str, str]]:
+    facts = ", ".join(f"{name}={value}" for name, value in told.evidence.items() if value is not None)
+    found = [
+        (message.kind.value, told.what),
+        ("severity", told.severity.value),
+        ("pipeline", message.pipeline),
+        ("since", datetime.fromtimestamp(told.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")),
+        ("found by", f"{told.source} ({told.cause})"),
+        ("evidence", facts),
+        ("follows from it", "; ".join(told.also)),
+        ("done already", told.done),
+        ("runbook", links.runbook(told.runbook) or ""),
+        ("Airflow", links.page(message.pipeline, told.source) or ""),
+        ("alert", told.id),
+        ("message", message.id),
+    ]
+    return [(name, value) for name, value in found if value]
+
+
+def _cell(value: str) -> str:
+    shown = html.escape(value)
+    return f'<a href="{shown}">{shown}</a>' if value.startswith(("http://", "https://")) else shown.replace("\n", "<br>")

@@ -1,0 +1,57 @@
+"""Starts an application that works beside the stream for a command, and follows it to its end."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from lakebound.cli import foreground
+from lakebound.cli.output import say
+
+if TYPE_CHECKING:
+    from lakebound.run_spec import RunSpec
+    from lakebound.settings import Settings
+    from lakebound.submission import Submission
+
+
+def start_guest(orders: RunSpec, settings: Settings, application: str) -> tuple[subprocess.Popen[bytes], Submission]:
+    """Start the application in a session of its own, so that Ctrl-C reaches this command only.
+
+    Raises:
+        SubmitFailedError: It cannot be started.
+    """
+    from lakebound.submit import spark_submit_command
+
+    log = orders.control.log(orders.app_id)
+    command = spark_submit_command(orders, settings, application=application)
+    process = foreground.start(command, log, log.parent, orders.spec.pipeline, settings)
+    return process, foreground.submission_of(process, orders.app_id, log)
+
+
+def follow_guest(process: subprocess.Popen[bytes], orders: RunSpec, submission: Submission, what: str, *, by: str) -> int:
+    """Say how far it is until it has ended; return its exit code.
+
+    Args:
+        process: As ``start_guest`` gave it.
+        orders: Its orders.
+        submission: Its record.
+        what: It is called so.
+        by: Who asks it to end.
+    """
+    from lakebound.desired import request_stop
+    from lakebound.replay.orders import read_result
+
+    told = 0
+
+    def look() -> None:
+        nonlocal told
+        result = read_result(orders.control, orders.app_id)
+        if result is not None and result.chunks_done > told:
+            told = result.chunks_done
+            say(f"{what}: batch {told} of {result.chunks}; {result.read:,} records read")
+
+    def ask_to_end() -> None:
+        say(f"{what}: ending after this batch; Ctrl-C again kills it (what is landed stays)")
+        request_stop(orders.control, orders.app_id, reason="Ctrl-C", by=by)
+
+    return foreground.watch(process, submission, look, ask_to_end)

@@ -1,0 +1,137 @@
+"""``lakebound quarantine``: what could not be landed and why, and landing what fits by now."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.guest import follow_guest, start_guest
+from lakebound.cli.output import Json, moment, number, print_json, print_rows, say
+
+if TYPE_CHECKING:
+    from lakebound.quarantine.listing import Listing, ReasonCount, Sample
+    from lakebound.quarantine.orders import ReleaseResult
+    from lakebound.settings import Settings
+    from lakebound.spec import PipelineSpec
+
+BY = "lakebound quarantine --replay"
+
+
+def quarantine(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    reason: Annotated[str | None, typer.Option(help="Only records of this reason.")] = None,
+    samples: Annotated[int, typer.Option(min=0, help="So many records of each reason, the newest.")] = 3,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Decode them again with the schema and transform of today, and land what fits.")
+    ] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="With --replay: decode, say what would land, and land nothing.")] = False,
+    json: Json = False,
+) -> None:
+    """Show the quarantine by reason, or land what fits by now. Exit code 1 when a replay did not get to its end.
+
+    A replay may run beside the stream, be killed and repeated: what a table holds is never landed again. Nothing is deleted:
+    a released record stays in the quarantine and is no longer open.
+    """
+    from lakebound.load import load_pipeline
+    from lakebound.run_spec import places_of
+    from lakebound.settings import load_settings
+
+    if plan and not replay:
+        raise typer.BadParameter("it belongs to --replay", param_hint="--plan")
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    if replay:
+        _replay(spec, settings, reason, is_trial=plan, json=json)
+        return
+    from lakebound.quarantine.listing import list_quarantine
+
+    found = list_quarantine(spec, places_of(settings), reason=reason, samples=samples)
+    if json:
+        print_json(found.model_dump(mode="json") | {"open": found.open})
+    else:
+        _print(found)
+
+
+def _print(found: Listing) -> None:
+    if not found.exists or not found.reasons:
+        typer.echo(f"{found.table}: " + ("nothing is in it" if found.exists else "no table yet"))
+        return
+    headers = ("REASON", "RECORDS", "OPEN", "REPLAY", "FIRST (UTC)", "LAST (UTC)")
+    rows = [
+        (one.reason, number(one.records), number(one.open), "may fit" if one.is_replayable else "landed", *_times(one))
+        for one in found.reasons
+    ]
+    print_rows(headers, rows, right=("RECORDS", "OPEN"))
+    shown = [(one.reason, sample) for one in found.reasons for sample in one.samples]
+    if shown:
+        columns = ("REASON", "WHERE", "AT (UTC)", "ERROR", "BYTES", "VALUE")
+        print_rows(columns, [_cells(reason, sample) for reason, sample in shown], right=("BYTES",))
+    for note in found.notes:
+        typer.echo(f"note: {note}")
+    typer.echo(f"{found.table}: {found.open:,} records are open")
+
+
+def _times(one: ReasonCount) -> tuple[str, ...]:
+    return tuple("-" if at is None else moment(at) for at in (one.first_ms, one.last_ms))
+
+
+def _cells(reason: str, sample: Sample) -> tuple[str, ...]:
+    at = moment(sample.timestamp_ms) if sample.timestamp_ms is not None else "-"
+    where = f"{sample.topic}/{sample.partition} {sample.offset}"
+    return (reason, where, at, sample.error, number(sample.value_bytes), "-" if sample.value is None else sample.value)
+
+
+def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_trial: bool, json: bool) -> None:
+    from lakebound.quarantine.plan import prepare
+    from lakebound.run_spec import places_of
+
+    plan = prepare(spec, places_of(settings), reason)
+    if not json:
+        for share in plan.tables:
+            say(f"replay: {share.table}: {share.lacking:,} records to try, {share.landed:,} landed already")
+            if share.uncovered:
+                say(f"replay: {share.table}: {share.uncovered:,} are not covered yet, or of an earlier topic: left alone")
+    result = _run(spec, settings, plan.reasons, is_trial=is_trial) if plan.is_due else None
+    if json:
+        print_json({"plan": plan.model_dump(mode="json"), "result": result.model_dump(mode="json") if result else None})
+    elif result is None:
+        typer.echo(f"pipeline {spec.pipeline}: no record to try")
+    else:
+        _print_result(result)
+    raise typer.Exit(0 if result is None or result.state == "completed" else 1)
+
+
+def _run(spec: PipelineSpec, settings: Settings, reasons: tuple[str, ...], *, is_trial: bool) -> ReleaseResult:
+    from lakebound.control import ControlFolder
+    from lakebound.desired import read_desired
+    from lakebound.errors import HeldError
+    from lakebound.quarantine.orders import APPLICATION, ReleaseResult, read_release, release_orders
+    from lakebound.submission import app_id_for
+
+    desired = read_desired(ControlFolder(settings.home, spec.pipeline))
+    if desired.state == "held" and not is_trial:
+        raise HeldError(spec.pipeline, desired.reason)
+    app_id = f"release-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
+    orders = release_orders(spec, settings, app_id, reasons=reasons, is_trial=is_trial)
+    process, submission = start_guest(orders, settings, APPLICATION)
+    say(f"replay: {app_id}; its log: {submission.log}; Ctrl-C ends it after the batch in flight")
+    code = follow_guest(process, orders, submission, "replay", by=BY)
+    result = read_release(orders.control, app_id) or ReleaseResult(app_id=app_id)
+    if result.state != "running":
+        return result
+    reason = f"it died (exit code {code}); its log: {submission.log}; run the command again, what is landed is skipped"
+    return result.model_copy(update={"state": "failed", "reason": reason})
+
+
+def _print_result(result: ReleaseResult) -> None:
+    if result.verdicts:
+        rows = [(reason, number(found.fit), number(found.stay)) for reason, found in sorted(result.verdicts.items())]
+        print_rows(("REASON", "FIT NOW", "STILL DO NOT"), rows, right=("FIT NOW", "STILL DO NOT"))
+    tables = [(table, number(landed.commits), number(landed.rows)) for table, landed in result.tables.items()]
+    if tables:
+        print_rows(("TABLE", "COMMITS", "ROWS"), tables, right=("COMMITS", "ROWS"))
+    what = "nothing was landed, as asked" if result.is_trial else f"landed {result.landed:,}, filtered {result.filtered:,}"
+    typer.echo(f"{result.state}: {result.reason}; tried {result.read:,} records: {what}, still open {result.quarantined:,}")

@@ -1,0 +1,169 @@
+"""A JSON Schema of records as the columns that they become, in Spark's DDL. Pure; imports no Spark.
+
+Taken over is what says something about types (https://json-schema.org/draft/2020-12/json-schema-validation). Constraints
+on values (``minimum``, ``pattern``, ``enum``, …) and ``required`` inside of a column are no types: they are left to
+expectations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_STRINGS = {"date-time": "TIMESTAMP", "date": "DATE"}
+_INTEGERS = {"int32": "INT", "int64": "BIGINT"}
+_NUMBERS = {"float": "FLOAT", "double": "DOUBLE"}
+_DECIMAL = re.compile(r"^decimal\((\d{1,2}), ?(\d{1,2})\)$")
+_MAX_PRECISION = 38
+_ELSEWHERE = "is not in this schema; only references such as #/$defs/address are followed"
+_COMBINING = ("allOf", "not", "if", "patternProperties", "prefixItems", "dependentSchemas")
+
+
+class UnmappedSchemaError(ValueError):
+    """A JSON Schema, or a part of it, has no column type."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"json_schema: {path or 'the record'}: {reason}")
+
+
+@dataclass(frozen=True)
+class _Type:
+    """A column type, and whether a value may be null."""
+
+    ddl: str
+    is_nullable: bool = False
+
+
+def to_ddl(schema: Mapping[str, Any]) -> str:
+    """Return the columns of records that the schema describes; a required property that may not be null is NOT NULL.
+
+    Raises:
+        UnmappedSchemaError: A part of it cannot be a column; it is named.
+    """
+    return _Converter(schema).columns()
+
+
+class _Converter:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+
+    def columns(self) -> str:
+        """Return the columns of the record itself."""
+        record = self._resolved(self._root, "", ())
+        properties = record.get("properties")
+        if record.get("type", "object") != "object" or not isinstance(properties, Mapping) or not properties:
+            raise UnmappedSchemaError("", "must be an object with properties")
+        _check_words(record, "")
+        required = record.get("required", [])
+        unknown = sorted(set(required) - set(properties)) if isinstance(required, Sequence) else ["required"]
+        if unknown:
+            raise UnmappedSchemaError("", f"requires {', '.join(unknown)}, which its properties do not describe")
+        columns = []
+        for name, part in properties.items():
+            found = self._type(part, name, ())
+            is_needed = name in required and not found.is_nullable
+            columns.append(f"{_quoted(name, name)} {found.ddl}{' NOT NULL' if is_needed else ''}")
+        return ", ".join(columns)
+
+    def _type(self, part: Any, path: str, around: tuple[str, ...]) -> _Type:
+        if not isinstance(part, Mapping):
+            raise UnmappedSchemaError(path, "must say of which type it is")
+        if "$ref" in part:
+            name = str(part["$ref"])
+            return self._type(self._resolved(part, path, around), path, (*around, name))
+        _check_words(part, path)
+        for word in ("anyOf", "oneOf"):
+            if word in part:
+                return self._one_of(part[word], path, around)
+        kinds = part.get("type")
+        if isinstance(kinds, str):
+            kinds = [kinds]
+        if not isinstance(kinds, list) or not kinds:
+            raise UnmappedSchemaError(path, "must say of which type it is")
+        others = [kind for kind in kinds if kind != "null"]
+        if len(others) != 1:
+            raise UnmappedSchemaError(path, f"may be {' or '.join(map(str, kinds))}; a column is of one type (and null)")
+        return _Type(self._of_kind(str(others[0]), part, path, around), "null" in kinds)
+
+    def _one_of(self, parts: Any, path: str, around: tuple[str, ...]) -> _Type:
+        given = list(parts) if isinstance(parts, list) else []
+        others = [one for one in given if not (isinstance(one, Mapping) and one.get("type") == "null")]
+        if len(others) != 1:
+            raise UnmappedSchemaError(path, f"may be one of {len(others)} types; a column is of one type (and null)")
+        found = self._type(others[0], path, around)
+        return _Type(found.ddl, found.is_nullable or len(others) < len(given))
+
+    def _of_kind(self, kind: str, part: Mapping[str, Any], path: str, around: tuple[str, ...]) -> str:
+        form = part.get("format")
+        if kind == "string":
+            return "BINARY" if part.get("contentEncoding") == "base64" else _STRINGS.get(str(form), "STRING")
+        if kind == "integer":
+            return _INTEGERS.get(str(form), "BIGINT")
+        if kind == "number":
+            return _decimal(str(form), path) or _NUMBERS.get(str(form), "DOUBLE")
+        if kind == "boolean":
+            return "BOOLEAN"
+        if kind == "array":
+            return f"ARRAY<{self._type(part.get('items'), f'{path}[]', around).ddl}>"
+        if kind == "object":
+            return self._object(part, path, around)
+        raise UnmappedSchemaError(path, f"{kind!r} is no type of JSON Schema")
+
+    def _object(self, part: Mapping[str, Any], path: str, around: tuple[str, ...]) -> str:
+        properties, others = part.get("properties"), part.get("additionalProperties")
+        if isinstance(properties, Mapping) and properties:
+            if isinstance(others, Mapping):
+                raise UnmappedSchemaError(path, "has properties and further ones of a type; a column is a struct or a map")
+            fields = [
+                f"{_quoted(name, f'{path}.{name}')}: {self._type(one, f'{path}.{name}', around).ddl}"
+                for name, one in properties.items()
+            ]
+            return f"STRUCT<{', '.join(fields)}>"
+        if isinstance(others, Mapping):
+            return f"MAP<STRING, {self._type(others, f'{path}.*', around).ddl}>"
+        raise UnmappedSchemaError(path, "is an object of which neither properties nor a type of additionalProperties is given")
+
+    def _resolved(self, part: Mapping[str, Any], path: str, around: tuple[str, ...]) -> Mapping[str, Any]:
+        """Return what a reference points to, in this very schema."""
+        name = part.get("$ref")
+        if name is None:
+            return part
+        if name in around:
+            raise UnmappedSchemaError(path, f"{name} contains itself; a column cannot")
+        found: Any = self._root
+        for word in _words(str(name), path):
+            found = found.get(word) if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping):
+            raise UnmappedSchemaError(path, f"{name} {_ELSEWHERE}")
+        return self._resolved(found, path, (*around, str(name))) if "$ref" in found else found
+
+
+def _words(reference: str, path: str) -> Iterator[str]:
+    if not reference.startswith("#/"):
+        raise UnmappedSchemaError(path, f"{reference} {_ELSEWHERE}")
+    for word in reference[2:].split("/"):
+        yield word.replace("~1", "/").replace("~0", "~")
+
+
+def _check_words(part: Mapping[str, Any], path: str) -> None:
+    found = [word for word in _COMBINING if word in part]
+    if found:
+        raise UnmappedSchemaError(path, f"{found[0]} does not say of which one type it is")
+
+
+def _decimal(form: str, path: str) -> str | None:
+    match = _DECIMAL.match(form)
+    if match is None:
+        return None
+    precision, scale = int(match[1]), int(match[2])
+    if not 1 <= precision <= _MAX_PRECISION or scale > precision:
+        raise UnmappedSchemaError(path, f"{form}: a decimal has 1 to {_MAX_PRECISION} digits, of which the scale is a part")
+    return f"DECIMAL({precision}, {scale})"
+
+
+def _quoted(name: str, path: str) -> str:
+    if not name or any(not char.isprintable() for char in name):
+        raise UnmappedSchemaError(path, "is no name for a column")
+    return "`" + name.replace("`", "``") + "`"

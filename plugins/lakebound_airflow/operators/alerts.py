@@ -1,0 +1,42 @@
+"""The operator behind the DAG ``alerts``: one look at every pipeline's folder of state, and one round of alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import BaseOperator
+
+from lakebound.settings import load_settings
+from lakebound_airflow.pipelines import valid_specs
+
+Context = Mapping[str, Any]
+
+
+class AlertsOperator(BaseOperator):
+    """Runs one round; XCom: what was said, and how many messages wait for a channel that does not take them."""
+
+    ui_color = "#f8cecc"
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Look, reconcile, send.
+
+        Raises:
+            InvalidAlertsError: ``alerts.yaml`` is wrong. The default webhook was told so, and of everything else.
+        """
+        from lakebound.alerts.load import alerts_file, load_alerts
+        from lakebound.alerts.look import look_at
+        from lakebound.alerts.round import look_whether_health_is_late
+        from lakebound_airflow.alerts import tell
+
+        settings = load_settings()
+        for spec in valid_specs(settings):
+            for problem in look_at(spec, settings):
+                self.log.error(problem)
+        look_whether_health_is_late(settings)
+        report = tell(settings)
+        load_alerts(alerts_file(settings))
+        return {
+            "said": [{"kind": one.kind.value, "pipeline": one.pipeline, "id": one.id} for one in report.said],
+            "waiting": report.delivered.left,
+        }

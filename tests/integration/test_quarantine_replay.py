@@ -1,0 +1,157 @@
+"""10,000 quarantined records, half of which a new schema fixes, beside the running stream; the release is killed on its way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.applications import QUICK_START, RunningApplication, applications
+from tests.conftest import topic_maker
+from tests.journal import Journal, value_hash
+from tests.landing_transforms import expected_tag_rows
+from tests.oracle import judge_quarantine, judge_table, quarantine_rows, table_rows
+from tests.pipelines import Pipeline, make_pipeline
+from tests.producing import JournalingProducer, as_json, event
+
+from lakebound.embedded.broker import Broker
+from lakebound.prove import prove
+from lakebound.run_spec import places_of
+
+pytestmark = pytest.mark.integration
+
+FIXED, HOPELESS, GOOD, CHUNK = 5_000, 5_000, 500, 4_000
+STRICT = "id BIGINT NOT NULL, body STRING NOT NULL, amount DOUBLE NOT NULL, tags ARRAY<STRING>"
+MILD = STRICT.replace("amount DOUBLE NOT NULL", "amount DOUBLE")
+DEADLINE_SECONDS = 150.0
+
+
+@dataclass
+class Scene:
+    """The stream runs with the strict schema; the commands read a file that says the mild one."""
+
+    pipeline: Pipeline
+    landed: Journal
+    producer: JournalingProducer
+    application: RunningApplication
+    fixed: set[str]
+
+    def lakebound(self, *arguments: str, code: int = 0, faults: str = "") -> dict[str, Any]:
+        """Run the command, check its exit code and return what it says."""
+        environment = {**os.environ, **self.pipeline.settings.environment(), "SPARK_SUBMIT_OPTS": QUICK_START}
+        environment |= {"LAKEBOUND_PIPELINES": str(self.pipeline.settings.home), "PYTHONPATH": str(Path(__file__).parents[2])}
+        environment |= {"LAKEBOUND_FAULTS": faults} if faults else {}
+        command = [str(Path(sys.executable).parent / "lakebound"), "quarantine", "events", "--json", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
+        assert done.returncode == code, f"exit code {done.returncode}: {done.stderr}\n{self._log(done.stderr)}"
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    def send_good(self, numbers: range) -> None:
+        """Send records that land at once."""
+        for number in numbers:
+            columns = event(number, amount=1.5)
+            rows = expected_tag_rows(columns)
+            self.producer.send(self.pipeline.spec.topics[0], as_json(columns), rows=rows, fate="table" if rows else "nothing")
+        self.producer.flush()
+
+    def judge(self) -> list[str]:
+        """Return what the oracle finds wrong: a record that was fixed is in the tables and stays in the quarantine."""
+        quarantined = Journal()
+        quarantined.write(
+            replace(record, fate="quarantine" if record.sha256 in self.fixed else record.fate) for record in self.landed.records
+        )
+        read, quarantine = self.pipeline.read, self.pipeline.spec.quarantine_table
+        found = [judge_table(self.landed, table.id, table_rows(read(table))) for table in self.pipeline.spec.tables]
+        found.append(judge_quarantine(quarantined, quarantine.id, quarantine_rows(read(quarantine))))
+        return [str(judgement) for judgement in found if not judgement.is_clean]
+
+    def _log(self, said: str) -> str:
+        found = [Path(word.rstrip(";")) for word in said.split() if word.endswith(".log;")]
+        return "\n".join(found[-1].read_text(errors="replace").splitlines()[-60:]) if found else ""
+
+
+@pytest.fixture(scope="module")
+def scene(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Everything is dealt with, and the stream goes on."""
+    folder, name, journal = tmp_path_factory.mktemp("release"), topic_maker(broker.bootstrap_servers)("release"), Journal()
+    producer, fixed = JournalingProducer(broker.bootstrap_servers, journal), set()
+    pipeline = make_pipeline(
+        folder,
+        broker.bootstrap_servers,
+        name,
+        value={"format": "json", "schema": STRICT},
+        transform="tests.landing_transforms.tag_rows",
+        freshness="500ms",
+    ).with_limits(max_records_per_batch=CHUNK)
+    file = pipeline.settings.home / "events.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    body = pipeline.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    file.write_text(yaml.safe_dump(body | {"value": {"format": "json", "schema": MILD}}))
+    for number in range(FIXED + HOPELESS):
+        columns = event(number, amount=None)
+        if number % 2:
+            producer.send(name, as_json(columns)[:-1])
+            continue
+        rows = expected_tag_rows(columns)
+        fixed.add(value_hash(as_json(columns)))
+        producer.send(name, as_json(columns), rows=rows, fate="table" if rows else "nothing")
+    producer.flush()
+    with applications() as starter:
+        application = starter.start(pipeline)
+        found = Scene(pipeline, journal, producer, application, fixed)
+        found.send_good(range(100_000, 100_000 + GOOD))
+        application.wait_running()
+        application.wait_landed(journal.ends())
+        yield found
+
+
+def counts(listing: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    return {one["reason"]: (one["records"], one["open"]) for one in listing["reasons"]}
+
+
+def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
+    before = scene.lakebound()
+    assert counts(before) == {"missing_field": (FIXED, FIXED), "malformed_json": (HOPELESS, HOPELESS)}
+    trial = scene.lakebound("--replay", "--plan")["result"]
+    assert trial["verdicts"] == {
+        "missing_field": {"fit": FIXED, "stay": 0},
+        "malformed_json": {"fit": 0, "stay": HOPELESS},
+    }
+    assert trial["tables"] == {} and scene.judge(), "a trial lands nothing"
+
+    for rules in ("kill@after_data_files#1", "kill@after_commit/delta#2"):
+        scene.send_good(range(200_000 + len(rules), 200_000 + len(rules) + 50))
+        died = scene.lakebound("--replay", code=1, faults=rules)["result"]
+        assert died["state"] == "failed" and "it died" in died["reason"]
+    assert prove_all(scene) == [], "between two runs every record is accounted for"
+
+    scene.send_good(range(300_000, 300_000 + GOOD))
+    done = scene.lakebound("--replay")["result"]
+    assert done["state"] == "completed"
+    landed = {table: found["rows"] for table, found in done["tables"].items()}
+    assert 0 < landed["delta:events"] < landed["iceberg:events"], "not killed between the commits of the two tables"
+
+    again = scene.lakebound("--replay")["result"]
+    assert (again["state"], again["tables"], again["landed"]) == ("completed", {}, 0)
+    assert counts(scene.lakebound()) == {"missing_field": (FIXED, 0), "malformed_json": (HOPELESS, HOPELESS)}
+
+    scene.application.wait_landed(scene.landed.ends())
+    assert scene.application.stop().verdict == "stopped"
+    assert scene.judge() == []
+    assert prove_all(scene) == []
+    said = scene.application.log.read_text(errors="replace")
+    assert "the query ended and starts again" not in said, said
+
+
+def prove_all(scene: Scene) -> list[str]:
+    """Return the problems of both proofs."""
+    proofs = [prove(scene.pipeline.spec, places_of(scene.pipeline.settings), deep=deep) for deep in (False, True)]
+    return [f"{table.table}: {problem}" for proof in proofs for table in proof.tables for problem in table.problems]

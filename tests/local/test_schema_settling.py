@@ -1,0 +1,198 @@
+"""Existing tables follow the pipeline's columns at a start, or nothing is changed and a finding says why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from tests import local_tables
+from tests.local_tables import SCHEMA, lander, make_table
+from tests.oracle import read_delta, read_iceberg
+
+from lakebound.control import ControlFolder
+from lakebound.errors import SchemaChangedError
+from lakebound.findings import read_findings
+from lakebound.ledger import Entry
+from lakebound.run_spec import Places
+from lakebound.schema_settling import check_settled, compare_schemas, settle_schemas
+from lakebound.spec import PipelineSpec
+from lakebound.tables import Table, open_table
+from lakebound.tables.datafiles import write_data_files
+
+ITEM = pa.struct([pa.field("sku", pa.string()), pa.field("quantity", pa.int32()), pa.field("gift", pa.bool_())])
+
+
+def pipeline(**changes: Any) -> PipelineSpec:
+    body = {
+        "pipeline": "orders",
+        "topics": ["orders"],
+        "connection": {"bootstrap_servers": "127.0.0.1:1"},
+        "value": {"format": "json", "schema": "id BIGINT, city STRING, note STRING"},
+        "freshness": "1s",
+        "schema_evolution": "add_columns",
+        "tables": [{"format": name, "name": "shop.orders"} for name in ("delta", "iceberg")],
+    }
+    return PipelineSpec.model_validate(body | changes)
+
+
+def changed(**columns: pa.DataType | None) -> pa.Schema:
+    """Return the tables' columns with some of them changed, dropped (None) or new."""
+    fields = {field.name: field.type for field in SCHEMA} | columns
+    return pa.schema([pa.field(name, kind) for name, kind in fields.items() if kind is not None])
+
+
+def both(schema: pa.Schema) -> Mapping[str, pa.Schema]:
+    return {f"{name}:shop.orders": schema for name in ("delta", "iceberg")}
+
+
+@pytest.fixture
+def tables(at: Places) -> list[Table]:
+    """A table of each format with ten rows, and what the stream said of them."""
+    made = [make_table(one, at) for one in pipeline().tables]
+    for table in made:
+        lander(table.spec, at).land(0, 10)
+    return made
+
+
+def rows_of(at: Places, name: str) -> list[dict[str, Any]]:
+    """Return a table's rows as the oracle reads them."""
+    found = (
+        read_delta(at.warehouse / "delta" / "shop" / "orders")
+        if name == "delta"
+        else read_iceberg(at.warehouse / "iceberg" / "catalog.db", "shop", "orders")
+    )
+    rows: list[dict[str, Any]] = found.sort_by("id").to_pylist()
+    return rows
+
+
+def land(spec: PipelineSpec, at: Places, schema: pa.Schema, start: int, **values: Any) -> None:
+    """Land five rows with the new columns in every table, as the application does after it has settled."""
+    for one in spec.tables:
+        own = lander(one, at)
+        body = [{**row, **values} for row in local_tables.rows(start, start + 5).to_pylist()]
+        rows = pa.Table.from_pylist(body, schema=own.table.schema())
+        assert set(schema.names) <= set(rows.column_names)
+        own.land(start, start + 5, write_data_files(rows, own.table.data_folder(), one, f"new-{start}"))
+
+
+def test_new_columns_are_added_and_old_rows_have_nulls(at: Places, tables: list[Table]) -> None:
+    spec, wanted = pipeline(), changed(note=pa.string(), items=pa.list_(ITEM), price=pa.decimal128(10, 2))
+    entries = [table.read_ledger().entry for table in tables]
+    settled = settle_schemas(spec, at, both(wanted))
+    assert all(len(plan.additions) == 3 for plan in settled.plans.values())
+    for table, before in zip(tables, entries, strict=True):
+        after = open_table(table.spec, at)
+        assert after.read_ledger().entry == before, "the entry that counts is the stream's, not the carried one"
+        assert set(after.schema().names) == {*SCHEMA.names, "note", "price"}
+    land(spec, at, wanted, 10, note="here", items=[{"sku": "s", "quantity": 1, "gift": True}])
+    for name in ("delta", "iceberg"):
+        rows = rows_of(at, name)
+        assert [row["note"] for row in rows] == [None] * 10 + ["here"] * 5
+        assert [row["items"][0]["gift"] for row in rows] == [None] * 10 + [True] * 5
+        assert [row["id"] for row in rows] == list(range(15))
+    assert not any(plan.is_change for plan in settle_schemas(spec, at, both(wanted)).plans.values()), "once is enough"
+
+
+def test_the_log_carries_the_entry_on(at: Places, tables: list[Table]) -> None:
+    settle_schemas(pipeline(), at, both(changed(note=pa.string())))
+    newest = next(open_table(pipeline().tables[0], at).entries()).entry
+    expected = tables[0].read_ledger().entry
+    assert isinstance(expected, Entry)
+    assert (newest.kind, newest.coverage, newest.epoch) == ("carry", expected.coverage, expected.epoch)
+    handle = DeltaTable(str(at.warehouse / "delta" / "shop" / "orders"))
+    assert handle.history(1)[0]["operation"] == "ADD COLUMN"
+
+
+def test_a_handle_of_before_lands_what_it_has_and_reads_the_new_columns(at: Places, tables: list[Table]) -> None:
+    """A replay that runs beside the start may still write files without the new column."""
+    owns = [lander(table.spec, at) for table in tables]
+    files = [own.write(10, 15) for own in owns]
+    settle_schemas(pipeline(), at, both(changed(note=pa.string())))
+    for own, written in zip(owns, files, strict=True):
+        own.land(10, 15, written)
+    for name in ("delta", "iceberg"):
+        assert [row["note"] for row in rows_of(at, name)] == [None] * 15
+
+
+def test_iceberg_widens_and_delta_says_that_it_cannot(at: Places, tables: list[Table]) -> None:
+    wide = pa.list_(pa.struct([pa.field("sku", pa.string()), pa.field("quantity", pa.int64())]))
+    wanted = changed(items=wide, note=pa.string())
+    with pytest.raises(SchemaChangedError, match=r"items\.element\.quantity is int in the table.*typeWidening") as caught:
+        settle_schemas(pipeline(), at, both(wanted))
+    assert "iceberg:shop.orders" not in str(caught.value) and "runbook schema-changed" in str(caught.value)
+    for table in tables:
+        assert open_table(table.spec, at).schema() == table.schema(), "no table was changed while one forbids"
+    only = pipeline(tables=[{"format": "iceberg", "name": "shop.orders"}])
+    settle_schemas(only, at, {"iceberg:shop.orders": wanted})
+    land(only, at, wanted, 10, items=[{"sku": "s", "quantity": 2**40}])
+    assert [row["items"][0]["quantity"] for row in rows_of(at, "iceberg")] == [1] * 10 + [2**40] * 5
+
+
+def test_a_removed_column_stays_and_gets_nulls(at: Places, tables: list[Table]) -> None:
+    settled = settle_schemas(pipeline(), at, both(changed(city=None)))
+    assert [plan.unfilled for plan in settled.plans.values()] == [("city",)] * 2
+    for table in tables:
+        own = lander(table.spec, at)
+        rows = local_tables.rows(10, 15).drop_columns("city")
+        own.land(10, 15, write_data_files(rows, table.data_folder(), table.spec, "less"))
+    for name in ("delta", "iceberg"):
+        assert [row["city"] for row in rows_of(at, name)][10:] == [None] * 5
+
+
+def test_another_type_is_a_finding_and_its_end_is_its_end(at: Places, tables: list[Table]) -> None:
+    spec, control = pipeline(), ControlFolder(at.home, "orders")
+    wanted = {"delta:shop.orders": changed(city=pa.int64(), note=pa.string()), "iceberg:shop.orders": changed(note=pa.string())}
+    with pytest.raises(SchemaChangedError, match="city is string in the table, bigint in the pipeline"):
+        settle_schemas(spec, at, wanted)
+    assert [table.schema() for table in tables] == [open_table(table.spec, at).schema() for table in tables]
+    (said,) = read_findings(control)
+    (finding,) = said.findings
+    assert (said.source, finding.cause, finding.runbook) == ("schema", "schema of delta:shop.orders", "schema-changed")
+    assert list(finding.evidence) == ["city"] and finding.severity == "critical"
+    settle_schemas(spec, at, both(changed(note=pa.string())))
+    assert read_findings(control)[0].findings == ()
+
+
+@pytest.mark.parametrize("policy", ["quarantine", "ignore"])
+def test_a_column_that_is_not_wanted_leaves_the_tables_as_they_are(at: Places, tables: list[Table], policy: str) -> None:
+    spec = pipeline(schema_evolution=policy)
+    settled = settle_schemas(spec, at, both(changed(note=pa.string())), ["id", "city", "note"])
+    assert settled.unhoused == ({"note"} if policy == "quarantine" else set())
+    assert [table.schema() for table in tables] == [open_table(table.spec, at).schema() for table in tables]
+
+
+def test_who_lands_beside_the_stream_waits_for_its_start(at: Places, tables: list[Table]) -> None:
+    spec, wanted = pipeline(), both(changed(note=pa.string()))
+    with pytest.raises(SchemaChangedError, match="column note comes with the pipeline's next start"):
+        check_settled(spec, at, wanted)
+    settle_schemas(spec, at, wanted)
+    assert check_settled(spec, at, wanted).unhoused == frozenset()
+
+
+def test_looking_makes_and_changes_nothing(at: Places, tmp_path: Path) -> None:
+    assert compare_schemas(pipeline(), at, both(SCHEMA)).plans == {}
+    assert read_findings(ControlFolder(at.home, "orders")) == []
+
+
+def test_cut_short_between_two_tables_the_next_start_goes_on(
+    at: Places, tables: list[Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lakebound.tables.iceberg import IcebergTable
+
+    class CutShortError(Exception):
+        """Stands for a kill."""
+
+    def cut_short(*_: object) -> None:
+        raise CutShortError
+
+    wanted = both(changed(note=pa.string()))
+    with monkeypatch.context() as patch, pytest.raises(CutShortError):
+        patch.setattr(IcebergTable, "change_schema", cut_short)
+        settle_schemas(pipeline(), at, wanted)
+    assert [len(plan.additions) for plan in compare_schemas(pipeline(), at, wanted).plans.values()] == [0, 1]
+    settle_schemas(pipeline(), at, wanted)
+    land(pipeline(), at, wanted["delta:shop.orders"], 10, note="x")
