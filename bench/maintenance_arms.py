@@ -176,8 +176,11 @@ def maintain(spec: PipelineSpec, settings: Settings, run_id: str, rss: list[int]
         )
         watcher = threading.Thread(target=_watch_memory, args=(process, rss))
         watcher.start()
-        output = process.communicate()[0].decode()
-        watcher.join()
+        try:
+            output = process.communicate()[0].decode()
+        finally:
+            process.kill()  # it has a session of its own: Ctrl-C does not reach it
+            watcher.join()
     if process.returncode:
         raise SystemExit(f"maintenance ended with {process.returncode}:\n{log.read_text()[-3000:]}\n{output[-1000:]}")
     report: dict[str, object] = json.loads(output.splitlines()[-1])

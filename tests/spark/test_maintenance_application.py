@@ -13,7 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.local_tables import landed_offsets, lander
-from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings, small_commits
+from tests.maintained import (
+    command_with_a_share,
+    content,
+    live_files_of,
+    maintained_pipeline,
+    maintained_settings,
+    small_commits,
+)
 
 from lakebound.control import ControlFolder
 from lakebound.maintenance.health_history import read_health_history
@@ -21,7 +28,7 @@ from lakebound.maintenance.past_reading import read_runs
 from lakebound.maintenance.planning import plan_now
 from lakebound.maintenance.run import only_run
 from lakebound.maintenance.steps import RunReport
-from lakebound.maintenance.submission import maintenance_command, maintenance_orders
+from lakebound.maintenance.submission import maintenance_orders
 from lakebound.run_spec import places_of
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
@@ -48,7 +55,7 @@ def started(spec: PipelineSpec, settings: Settings, run_id: str, *, plan_only: b
     orders = maintenance_orders(spec, settings, run_id, plan_only=plan_only)
     with (settings.home / f"{run_id}.err").open("w") as errors:
         process = subprocess.Popen(
-            maintenance_command(orders, settings),
+            command_with_a_share(orders, settings),
             env=spark_environment(settings),
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from tests.streams import orders, settings_fixture  # noqa: F401
 
 import lakebound.maintenance.planning
+from lakebound import background
 from lakebound.maintenance.past_reading import record_run
 from lakebound.maintenance.steps import CheckpointLog, MaintenancePlan, RunReport, StepReport
 from lakebound.settings import Settings
@@ -67,9 +69,8 @@ def test_it_is_submitted_behind_everything_else_with_nothing_of_airflows_environ
     monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "postgresql://canary")
     submitted = ends(0, "done")
     operator().execute(context())
-    assert submitted[0].endswith("nice")
-    assert submitted[1:3] == ["-n", "19"]
-    assert submitted[3].endswith("spark-submit")
+    assert submitted[:4] == [sys.executable, "-I", "-S", background.__file__]
+    assert submitted[4].endswith("spark-submit")
     assert submitted[submitted.index("--master") + 1] == "local[1]"
     assert submitted[-3].endswith("maintain.py")
     assert "canary" not in (tmp_path / "environment").read_text()

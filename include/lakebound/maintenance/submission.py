@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
+from lakebound import background
 from lakebound.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.run_spec import RunSpec, make_run_spec
@@ -93,7 +93,7 @@ def maintenance_arguments(orders: MaintenanceOrders) -> list[str]:
 
 
 def maintenance_command(orders: MaintenanceOrders, settings: Settings) -> list[str]:
-    """Return the command that starts the application, with the lowest priority where there is ``nice``."""
+    """Return the command that starts the application, behind everything else."""
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", MASTER, "--name", app_name(orders.app_id)]
     command += ["--driver-memory", DRIVER_MEMORY]
     for key, value in sorted(maintenance_conf(orders, settings).items()):
@@ -103,6 +103,5 @@ def maintenance_command(orders: MaintenanceOrders, settings: Settings) -> list[s
 
 
 def behind_everything(command: list[str]) -> list[str]:
-    """Return the command with the lowest priority, where there is ``nice``."""
-    nice = shutil.which("nice")
-    return [nice, "-n", "19", *command] if nice else command
+    """Return the command as the last in line for the machine's cores, in a session of its own."""
+    return [sys.executable, "-I", "-S", background.__file__, *command]
