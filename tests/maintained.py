@@ -10,11 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebound import background
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.maintenance.engines import carried_entry
 from lakebound.maintenance.steps import Compact
-from lakebound.maintenance.submission import MaintenanceOrders, maintenance_command
 from lakebound.run_spec import Places
 from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec, TableSpec
@@ -72,12 +70,6 @@ def maintained_pipeline(policy: Mapping[str, Any], delta_partition_by: Sequence[
 def maintained_settings(home: Path) -> Settings:
     """Return settings under which the maintenance application starts fast."""
     return replace(load_settings(), home=home, warehouse=home / "lake", jvm_options=QUICK_START)
-
-
-def command_with_a_share(orders: MaintenanceOrders, settings: Settings) -> list[str]:
-    """Return the command that maintains, with its share of the cores: behind everything it would starve beside other tests."""
-    command = maintenance_command(orders, settings)
-    return command[command.index(background.__file__) + 1 :]
 
 
 def small_commits(spec: TableSpec, at: Places, count: int, *, start: int = 0) -> Lander:

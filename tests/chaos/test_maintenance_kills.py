@@ -14,15 +14,16 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.batch_applications import with_a_share
 from tests.local_tables import landed_offsets, lander, make_table
 from tests.long_form import LONG_FORM
-from tests.maintained import command_with_a_share, content, live_files_of, maintained_pipeline, maintained_settings
+from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings
 
 from lakebound.control import ControlFolder
 from lakebound.maintenance.orphan_files import remove_orphans
 from lakebound.maintenance.past_reading import read_runs
 from lakebound.maintenance.steps import RemoveOrphans
-from lakebound.maintenance.submission import maintenance_orders
+from lakebound.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.run_spec import Places, places_of
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
@@ -114,7 +115,7 @@ def orphans_moved(table: TableSpec, at: Places, run_id: str) -> int:
 
 def run(spec: PipelineSpec, settings: Settings, run_id: str, *, kill_after_seconds: float | None = None) -> int:
     """Run maintenance to its end, or until it is killed with all that it started; return its exit code."""
-    command = command_with_a_share(maintenance_orders(spec, settings, run_id), settings)
+    command = with_a_share(maintenance_command(maintenance_orders(spec, settings, run_id), settings))
     with (settings.home / f"{run_id}.log").open("w") as log:
         process = subprocess.Popen(command, env=spark_environment(settings), stdout=log, stderr=log, start_new_session=True)
         try:

@@ -16,12 +16,13 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from tests.batch_applications import with_a_share
 from tests.foreign_hands import foreign_iceberg
 from tests.local_tables import SCHEMA, genesis, landed_offsets, lander
 from tests.long_form import LONG_FORM
-from tests.maintained import command_with_a_share, content, live_files_of, maintained_pipeline, maintained_settings
+from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings
 
-from lakebound.maintenance.submission import maintenance_orders
+from lakebound.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.run_spec import Places, places_of
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
@@ -111,7 +112,7 @@ def maintain(spec: PipelineSpec, settings: Settings) -> float:
     started = time.monotonic()
     with log.open("w") as output:
         code = subprocess.run(
-            command_with_a_share(maintenance_orders(spec, settings, "once"), settings),
+            with_a_share(maintenance_command(maintenance_orders(spec, settings, "once"), settings)),
             env=spark_environment(settings),
             stdout=output,
             stderr=output,

@@ -6,15 +6,13 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-import psutil
 import pytest
+from tests.batch_applications import DEADLINE_SECONDS, ended, kill_session, last_line, started
 from tests.local_tables import landed_offsets, lander
 from tests.maintained import (
-    command_with_a_share,
     content,
     live_files_of,
     maintained_pipeline,
@@ -28,16 +26,13 @@ from lakebound.maintenance.past_reading import read_runs
 from lakebound.maintenance.planning import plan_now
 from lakebound.maintenance.run import only_run
 from lakebound.maintenance.steps import RunReport
-from lakebound.maintenance.submission import maintenance_orders
+from lakebound.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.run_spec import places_of
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
-from lakebound.submit import spark_environment
 from lakebound.tables import open_table
 
 pytestmark = pytest.mark.spark
-
-DEADLINE_SECONDS = 300.0
 
 
 @pytest.fixture
@@ -50,43 +45,11 @@ def spec() -> PipelineSpec:
     return maintained_pipeline({"compaction": {"hot_seconds": 0, "min_small_files": 5}, "cooldown_seconds": 0})
 
 
-@contextmanager
-def started(spec: PipelineSpec, settings: Settings, run_id: str, *, plan_only: bool = False) -> Iterator[subprocess.Popen[str]]:
-    orders = maintenance_orders(spec, settings, run_id, plan_only=plan_only)
-    with (settings.home / f"{run_id}.err").open("w") as errors:
-        process = subprocess.Popen(
-            command_with_a_share(orders, settings),
-            env=spark_environment(settings),
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            kill_session(process.pid)
-            process.communicate(timeout=30)
-
-
-def kill_session(session: int) -> None:
-    """Kill every process of the session at once, Python and JVM."""
-    for process in psutil.process_iter():
-        try:
-            if psutil.os.getsid(process.pid) == session:  # type: ignore[attr-defined]
-                process.kill()
-        except (psutil.NoSuchProcess, ProcessLookupError):
-            continue
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
-    return process.returncode, output
-
-
-def last_line(output: str) -> str:
-    """Return the last line of JSON; the JVM may have a word after it."""
-    return [line for line in output.splitlines() if line.startswith("{")][-1]
+def running(
+    spec: PipelineSpec, settings: Settings, run_id: str, *, plan_only: bool = False
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    command = maintenance_command(maintenance_orders(spec, settings, run_id, plan_only=plan_only), settings)
+    return started(command, settings, settings.home / f"{run_id}.err")
 
 
 def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings) -> None:
@@ -94,7 +57,7 @@ def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings)
     for table in spec.tables:
         small_commits(table, at, 30)
     before = {table.id: content(table, at) for table in spec.tables}
-    with started(spec, settings, "run-1") as process:
+    with running(spec, settings, "run-1") as process:
         code, output = ended(process)
     assert code == 0, output
     report = RunReport.model_validate_json(last_line(output))
@@ -113,10 +76,10 @@ def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings)
 def test_a_second_run_ends_at_once_and_a_plan_changes_nothing(spec: PipelineSpec, settings: Settings) -> None:
     at, control = places_of(settings), ControlFolder(settings.home, spec.pipeline)
     small_commits(spec.tables[0], at, 10)
-    with only_run(control), started(spec, settings, "run-2") as process:
+    with only_run(control), running(spec, settings, "run-2") as process:
         code, output = ended(process)
     assert code == 3 and "is being maintained by another run" in output and not read_runs(control)
-    with started(spec, settings, "run-3", plan_only=True) as process:
+    with running(spec, settings, "run-3", plan_only=True) as process:
         code, output = ended(process)
     steps = json.loads(last_line(output))["steps"]
     assert code == 0 and [step["kind"] for step in steps][:1] == ["compact"]
@@ -130,7 +93,7 @@ def test_a_run_that_is_killed_costs_nothing_and_the_next_one_completes(spec: Pip
     for table in spec.tables:
         small_commits(table, at, 30)
     before = {table.id: content(table, at) for table in spec.tables}
-    with started(spec, settings, "killed") as process:
+    with running(spec, settings, "killed") as process:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while live_files_of(delta, at) > 1:
             assert time.monotonic() < deadline and process.poll() is None
@@ -139,7 +102,7 @@ def test_a_run_that_is_killed_costs_nothing_and_the_next_one_completes(spec: Pip
         assert ended(process)[0] == -signal.SIGKILL
     assert {table.id: content(table, at) for table in spec.tables} == before and not read_runs(control)
     lander(iceberg, at).land(30, 31)
-    with started(spec, settings, "next") as process:
+    with running(spec, settings, "next") as process:
         code, output = ended(process)
     assert code == 0, output
     assert live_files_of(iceberg, at) == 1

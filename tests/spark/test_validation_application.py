@@ -10,25 +10,23 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.applications import QUICK_START
 from tests.bad_orders import CUSTOMERS, KINDS, BadOrders, land, make
+from tests.batch_applications import DEADLINE_SECONDS, ended, last_line, started
 
 from lakebound.control import ControlFolder
 from lakebound.findings import read_findings
 from lakebound.run_spec import Places, places_of
 from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.submit import spark_environment
+from lakebound.submit import QUICK_START
 from lakebound.tables import KAFKA_TYPE, open_table
 from lakebound.validation.by_hand import ByHand
 from lakebound.validation.expectations import ExpectationFile
@@ -39,7 +37,6 @@ from lakebound_spark.schema import QUARANTINE_SCHEMA
 
 pytestmark = pytest.mark.spark
 
-DEADLINE_SECONDS = 300.0
 COMMITS, ROWS = 20, 500
 CRM = TableSpec(format="iceberg", name="crm.customers")
 ONE = ["delta:shop.orders"]
@@ -112,41 +109,17 @@ def expected(on_failure: str = "quarantine") -> ExpectationFile:
     return ExpectationFile.model_validate({"pipeline": "orders", "on_failure": on_failure, "expectations": EXPECTATIONS})
 
 
-@contextmanager
-def started(
+def running(
     spec: PipelineSpec, settings: Settings, run_id: str, by_hand: ByHand | None = None
-) -> Iterator[subprocess.Popen[str]]:
+) -> AbstractContextManager[subprocess.Popen[str]]:
     orders = validation_orders(spec, settings, expected(), run_id, by_hand=by_hand)
-    with (settings.home / f"{run_id}.err").open("w") as errors:
-        process = subprocess.Popen(
-            validation_command(orders, settings),
-            env=spark_environment(settings),
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            kill_session(process.pid)
-            process.communicate(timeout=30)
-
-
-def kill_session(session: int) -> None:
-    """Kill every process of the session at once, Python and JVM."""
-    for process in psutil.process_iter():
-        try:
-            if psutil.os.getsid(process.pid) == session:  # type: ignore[attr-defined]
-                process.kill()
-        except (psutil.NoSuchProcess, ProcessLookupError):
-            continue
+    return started(validation_command(orders, settings), settings, settings.home / f"{run_id}.err")
 
 
 def report_of(process: subprocess.Popen[str], settings: Settings, run_id: str) -> ValidationReport:
-    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 0, output + (settings.home / f"{run_id}.err").read_text()[-6000:]
-    return ValidationReport.model_validate_json([line for line in output.splitlines() if line.startswith("{")][-1])
+    code, output = ended(process)
+    assert code == 0, output + (settings.home / f"{run_id}.err").read_text()[-6000:]
+    return ValidationReport.model_validate_json(last_line(output))
 
 
 def make_tables(spec: PipelineSpec, at: Places) -> BadOrders:
@@ -172,7 +145,7 @@ def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec,
     orders = make_tables(spec, at)
     land_orders(spec, at, orders, 0, COMMITS)
     _one_is_killed_beside_another(spec, settings, control)
-    with started(spec, settings, "whole") as process:
+    with running(spec, settings, "whole") as process:
         report = report_of(process, settings, "whole")
     assert not report.problems, report.problems
     assert [(one.table, one.rows) for one in report.ranges] == [(table.id, COMMITS * ROWS) for table in spec.tables]
@@ -184,21 +157,21 @@ def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec,
     assert (summary["evaluated"], summary["passed"]) == (report.evaluated, report.evaluated - 2 * len(KINDS))
 
     land_orders(spec, at, orders, COMMITS, 1)
-    with started(spec, settings, "again", ByHand(tables=("iceberg:shop.orders",), first=report.ranges[1].last)) as process:
+    with running(spec, settings, "again", ByHand(tables=("iceberg:shop.orders",), first=report.ranges[1].last)) as process:
         (by_hand,) = report_of(process, settings, "again").ranges
     assert by_hand.rows == 2 * ROWS and len(read_history(control)) == 2
     assert len(DeltaTable(str(at.delta_path(spec.quarantine_table))).history()) == 2
 
 
 def _one_is_killed_beside_another(spec: PipelineSpec, settings: Settings, control: ControlFolder) -> None:
-    with started(spec, settings, "killed") as victim:
+    with running(spec, settings, "killed") as victim:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while (claim := open_claim(control, "delta:shop.orders", [])) is None:
             assert time.monotonic() < deadline and victim.poll() is None, (settings.home / "killed.err").read_text()[-6000:]
             time.sleep(0.05)
         # It holds still in the middle of its first range.
         os.killpg(victim.pid, signal.SIGSTOP)
-        with started(spec, settings, "other") as other:
+        with running(spec, settings, "other") as other:
             output, _ = other.communicate(timeout=DEADLINE_SECONDS)
             assert other.returncode == 3, output
     assert read_history(control) == [] and open_claim(control, "delta:shop.orders", []) == claim

@@ -1,0 +1,62 @@
+"""Starts the applications that work on tables beside streams, as they are submitted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from lakebound import background
+from lakebound.settings import Settings
+from lakebound.submit import spark_environment
+
+DEADLINE_SECONDS = 300.0
+
+
+def with_a_share(command: list[str]) -> list[str]:
+    """Return the command with its share of the cores: behind everything it would starve beside other tests."""
+    return command[command.index(background.__file__) + 1 :]
+
+
+@contextmanager
+def started(command: list[str], settings: Settings, errors: Path) -> Iterator[subprocess.Popen[str]]:
+    """Yield the application in a session of its own, which is killed at the end; ``errors``: what it logs."""
+    with errors.open("w") as log:
+        process = subprocess.Popen(
+            with_a_share(command),
+            env=spark_environment(settings),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            kill_session(process.pid)
+            process.communicate(timeout=30)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Return its exit code and output."""
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    return process.returncode, output
+
+
+def last_line(output: str) -> str:
+    """Return the last line of JSON; the JVM may have a word after it."""
+    return [line for line in output.splitlines() if line.startswith("{")][-1]
+
+
+def kill_session(session: int) -> None:
+    """Kill every process of the session at once, Python and JVM."""
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session:
+                process.kill()
+        except (psutil.NoSuchProcess, ProcessLookupError):
+            continue
