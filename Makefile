@@ -18,7 +18,8 @@ CHAOS_KILLS ?= 20
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-spark test-integration test-airflow \
-	test-chaos chaos bench-freshness bench-health bench-maintenance bench-maintained-freshness lint format lock lock-jars clean
+	test-chaos chaos bench-freshness bench-health bench-maintenance bench-maintained-freshness \
+	bench-validated-freshness lint format lock lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -113,6 +114,9 @@ bench-maintenance: class-archive ## Measure commits as a table grows, with maint
 
 bench-maintained-freshness: class-archive ## Measure freshness beside maintenance and without it (about 25 minutes)
 	@python bench/maintained_freshness.py
+
+bench-validated-freshness: class-archive ## Measure freshness beside validation and without it (about 25 minutes)
+	@python bench/validated_freshness.py
 
 ##@ Work on it
 lint: install ## Ruff and mypy

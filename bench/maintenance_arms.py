@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import psutil
 import pyarrow as pa
@@ -166,14 +168,24 @@ def _maintained(on: bool, spec: PipelineSpec, settings: Settings, runs: list[dic
             thread.join()
 
 
-def maintain(spec: PipelineSpec, settings: Settings, run_id: str, rss: list[int]) -> dict[str, object]:
+def maintain(spec: PipelineSpec, settings: Settings, run_id: str, rss: list[int]) -> dict[str, Any]:
     """Run maintenance once, and return its report."""
-    orders = maintenance_orders(spec, settings, run_id)
+    return run_batch(maintenance_command(maintenance_orders(spec, settings, run_id), settings), settings, run_id, rss)
+
+
+def run_batch(command: list[str], settings: Settings, run_id: str, rss: list[int]) -> dict[str, Any]:
+    """Run an application that works beside streams to its end; return its report, and what it cost as ``cpu_seconds``.
+
+    Args:
+        command: It prints its report as a line of JSON.
+        settings: Its home holds the log.
+        run_id: Names the log.
+        rss: Gets the megabytes of JVM and Python, twice a second.
+    """
     log = settings.home / f"{run_id}.log"
+    before = _cpu_of_children()
     with log.open("wb") as errors:
-        process = subprocess.Popen(
-            maintenance_command(orders, settings), env=spark_environment(settings), stdout=subprocess.PIPE, stderr=errors
-        )
+        process = subprocess.Popen(command, env=spark_environment(settings), stdout=subprocess.PIPE, stderr=errors)
         watcher = threading.Thread(target=_watch_memory, args=(process, rss))
         watcher.start()
         try:
@@ -182,9 +194,15 @@ def maintain(spec: PipelineSpec, settings: Settings, run_id: str, rss: list[int]
             process.kill()  # it has a session of its own: Ctrl-C does not reach it
             watcher.join()
     if process.returncode:
-        raise SystemExit(f"maintenance ended with {process.returncode}:\n{log.read_text()[-3000:]}\n{output[-1000:]}")
-    report: dict[str, object] = json.loads(output.splitlines()[-1])
-    return report
+        raise SystemExit(f"{run_id} ended with {process.returncode}:\n{log.read_text()[-3000:]}\n{output[-1000:]}")
+    report = next(line for line in reversed(output.splitlines()) if line.startswith("{"))
+    return {**json.loads(report), "cpu_seconds": _cpu_of_children() - before}
+
+
+def _cpu_of_children() -> float:
+    """Return the CPU seconds of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _watch_memory(process: subprocess.Popen[bytes], rss: list[int]) -> None:

@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from tests.streams import orders, settings_fixture  # noqa: F401
 
 import lakebound.validation.planning
+from lakebound import background
 from lakebound.findings import Severity
 from lakebound.settings import Settings
 from lakebound.validation.planning import DueTable
@@ -100,7 +101,7 @@ def test_the_summary_is_its_xcom_and_its_event_and_the_asset_shows_the_version(e
     submitted = ends(0)
     given = context(table=None)
     summary = operator().execute(given)
-    assert submitted[0].endswith("nice") and submitted[-3].endswith("validate.py")
+    assert background.__file__ in submitted[:4] and submitted[-3].endswith("validate.py")
     assert submitted[submitted.index("--master") + 1] == "local[1]"
     assert (summary["evaluated"], summary["passed"], summary["tables"]) == (1, 0, {"delta:lake.orders": "3..9"})
     assert summary["failed"] == ["delta:lake.orders: totals: 2 of 40 rows are not as expected"]
