@@ -17,6 +17,7 @@ from tests.streams import ORDERS
 pytestmark = pytest.mark.airflow
 
 REPOSITORY = Path(__file__).parents[2]
+EXPECTED = {"pipeline": "nightly", "expectations": [{"expect": "fresh", "max_seconds": 60}]}
 PARSE = """
 import json, socket, subprocess, sys
 import airflow.sdk  # what it does at import is not the DAGs' doing
@@ -76,13 +77,15 @@ def parse(tmp_path: Path, files: dict[str, str]) -> dict[str, Any]:
 def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(tmp_path: Path) -> None:
     cron = {**ORDERS, "pipeline": "nightly", "freshness": "available_now", "schedule": "0 3 * * *"}
     cron["tables"] = [{"format": "iceberg", "name": "lake.nightly"}]
+    (tmp_path / "expectations").mkdir()
+    (tmp_path / "expectations" / "nightly.yaml").write_text(yaml.safe_dump(EXPECTED))
     found = parse(tmp_path, {"orders.yaml": yaml.safe_dump(ORDERS), "nightly.yaml": yaml.safe_dump(cron)})
     assert found["errors"] == {}
     assert found["asked"] == []
     assert found["heavy"] == []
     kinds = ("ingest", "control", "prove", "maintain")
     of_pipelines = {f"{kind}__{pipeline}" for kind in kinds for pipeline in ("orders", "nightly")}
-    assert {dag_id for dag_id in found["dags"] if "__" in dag_id} == of_pipelines
+    assert {dag_id for dag_id in found["dags"] if "__" in dag_id} == {*of_pipelines, "validate__nightly"}
     assert found["dags"]["checkpoint_health"]["tasks"] == ["examine"]
     assert "*/5" in found["dags"]["checkpoint_health"]["schedule"]
     assert (found["dags"]["alerts"]["tasks"], found["dags"]["alerts"]["max_active_runs"]) == (["round"], 1)
@@ -96,6 +99,9 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     maintain = found["dags"]["maintain__orders"]
     assert (maintain["tasks"], maintain["max_active_runs"]) == (["plan", "run"], 1)
     assert "AssetOrTimeSchedule" in maintain["schedule"]
+    validate = found["dags"]["validate__nightly"]
+    assert (validate["tasks"], validate["params"]) == (["validate"], ["table", "suite", "first", "last"])
+    assert validate["max_active_runs"] == 1
     assert found["dags"]["recover"]["tasks"] == ["apply", "approve", "doctor", "plan", "prove"]
     assert found["dags"]["recover"]["params"] == ["pipeline", "action", "to", "table", "deep"]
 
