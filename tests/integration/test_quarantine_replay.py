@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.applications import QUICK_START, RunningApplication, applications
+from tests.applications import RunningApplication, applications
 from tests.conftest import topic_maker
 from tests.journal import Journal, value_hash
 from tests.landing_transforms import expected_tag_rows
@@ -24,6 +24,7 @@ from tests.producing import JournalingProducer, as_json, event
 from lakebound.embedded.broker import Broker
 from lakebound.prove import prove
 from lakebound.run_spec import places_of
+from lakebound.submit import QUICK_START
 
 pytestmark = pytest.mark.integration
 
