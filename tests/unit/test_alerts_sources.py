@@ -138,6 +138,14 @@ def test_a_step_of_maintenance_that_failed_stands_until_it_was_tried_again_with_
     assert maintenance_findings(runs, NOW + 2 * 86_400) == (), "long ago, and never due again"
 
 
+def test_a_maintenance_run_that_died_stands_until_one_reports_again() -> None:
+    died = run(0).model_copy(update={"problem": "it ended with exit code 137"})
+    (found,) = maintenance_findings([run(-1), died], NOW + 60)
+    assert (found.cause, found.runbook) == ("run", "maintenance-failed")
+    assert died.run_id in found.what and "exit code 137" in found.what
+    assert maintenance_findings([died, run(1, a="skipped")], NOW + 60) == ()
+
+
 def judged(spec: ObjectivesSpec, **facts: object) -> list[tuple[str, str]]:
     found = objective_findings(spec, ObjectiveFacts(**facts), NOW)  # type: ignore[arg-type]
     return [(one.cause, one.severity.value) for one in found]

@@ -1,4 +1,4 @@
-"""What of the last maintenance runs failed. Pure."""
+"""What of the last maintenance runs failed, or that they died. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from lakebound.maintenance.steps import RunReport
 SOURCE = "maintenance"
 _RECENT_SECONDS = 86_400.0
 _TEXT = 300
+_WHOLE_RUN = ("", "run")
 
 
 def maintenance_findings(runs: Sequence[RunReport], now: float) -> tuple[Finding, ...]:
-    """Return the steps whose last try failed, one finding for each table and kind.
+    """Return the steps whose last try failed, one finding for each table and kind, and one when the last run died.
 
     Args:
         runs: Reports, oldest first.
@@ -21,8 +22,14 @@ def maintenance_findings(runs: Sequence[RunReport], now: float) -> tuple[Finding
     """
     failing: dict[tuple[str, str], Finding] = {}
     for run in runs:
-        tried = {(step.step.table, step.step.kind) for step in run.steps if step.outcome != "skipped"}
-        problems = {(step.step.table, step.step.kind): step.problem for step in run.steps if step.outcome == "failed"}
+        tried: set[tuple[str, str]] = {(step.step.table, step.step.kind) for step in run.steps if step.outcome != "skipped"}
+        problems: dict[tuple[str, str], str] = {
+            (step.step.table, step.step.kind): step.problem for step in run.steps if step.outcome == "failed"
+        }
+        if run.problem:
+            problems[_WHOLE_RUN] = f"{run.run_id}: {run.problem}"
+        else:
+            tried.add(_WHOLE_RUN)
         for key in tried - set(problems):
             failing.pop(key, None)
         for key, problem in problems.items():
@@ -34,9 +41,9 @@ def _finding(key: tuple[str, str], problem: str, run: RunReport, before: Finding
     table, kind = key
     ended_at = run.ended_at_ms / 1000
     return Finding(
-        cause=f"{table}:{kind}",
+        cause=f"{table}:{kind}" if table else kind,
         severity=Severity.WARNING,
-        what=f"maintenance of {table}: {kind} failed: {problem[:_TEXT] or 'no reason given'}",
+        what=f"maintenance{f' of {table}' if table else ''}: {kind} failed: {problem[:_TEXT] or 'no reason given'}",
         since=before.since if before is not None else ended_at,
         evidence={"run_id": run.run_id, "tried_at": ended_at, "tries": int(before.evidence["tries"] or 0) + 1 if before else 1},
         runbook="maintenance-failed",

@@ -144,7 +144,11 @@ class StepReport(_Frozen):
 
 
 class RunReport(_Frozen):
-    """What one run did: kept as a line of ``maintenance.jsonl``, an XCom and an asset event."""
+    """What one run did: kept as a line of ``maintenance.jsonl``, an XCom and an asset event.
+
+    Attributes:
+        problem: Why the run as a whole came to nothing, said by who started it; empty where the application itself reported.
+    """
 
     pipeline: str
     run_id: str
@@ -152,3 +156,4 @@ class RunReport(_Frozen):
     ended_at_ms: int
     steps: tuple[StepReport, ...] = ()
     warnings: tuple[str, ...] = ()
+    problem: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
+from lakebound.control import ControlFolder
 from lakebound.errors import LakeboundError
 from lakebound.run_spec import places_of
 from lakebound.settings import Settings, load_settings
@@ -115,13 +117,27 @@ class MaintainOperator(SparkSubmitOperator):
             if hook.exit_code == ANOTHER_RUN:
                 raise AirflowSkipException(f"another maintenance run of {self.pipeline} is under way") from None
             if not (found := read_run(control, run_id)):
+                self._record_end(control, run_id, f"it ended with exit code {hook.exit_code} and without its report")
                 raise
             raise StepsFailedError(found) from None
         report = read_run(control, run_id)
         if report is None:
+            self._record_end(control, run_id, "it ended without its report")
             raise AirflowException(f"maintenance run {run_id} ended without its report; its log is above")
         self._announce(context, report)
         return report.model_dump(mode="json")
+
+    def _record_end(self, control: ControlFolder, run_id: str, problem: str) -> None:
+        """Keep that a run died, for the alerts; a folder that cannot be written hides no reason."""
+        from lakebound.maintenance.past_reading import record_run
+        from lakebound.maintenance.steps import RunReport
+
+        now_ms = time.time_ns() // 1_000_000
+        report = RunReport(pipeline=self.pipeline, run_id=run_id, started_at_ms=now_ms, ended_at_ms=now_ms, problem=problem)
+        try:
+            record_run(control, report)
+        except OSError as exc:
+            self.log.error("the end of %s could not be recorded: %s", run_id, exc)
 
     def _announce(self, context: Context, report: RunReport) -> None:
         """Give the events of the task's outlets what was done."""
