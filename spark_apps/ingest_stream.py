@@ -10,7 +10,9 @@ import logging
 import sys
 
 from lakebound.run_spec import RunSpec
-from lakebound_spark.application import Application
+from lakebound_spark.jvm import obey_signals
+from lakebound_spark.session import SessionStart
+from lakebound_spark.stop_signal import StopSignal
 
 EXIT_CODES = {"stopped": 0, "completed": 0, "failed": 1, "refused": 3, "superseded": 4}
 
@@ -22,7 +24,13 @@ def main() -> int:
     run = RunSpec.model_validate_json(parser.parse_args().run_spec)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    outcome = Application(run).run()
+    stop = StopSignal()
+    obey_signals(stop.on_signal)
+    session = SessionStart(f"lakebound-{run.spec.pipeline}")
+    # Arrow and the tables' libraries are loaded while the session starts: a second and a half of either.
+    from lakebound_spark.application import Application
+
+    outcome = Application(run, session, stop).run()
     print(f"{outcome.verdict}: {outcome.reason}", flush=True)
     return EXIT_CODES[outcome.verdict]
 

@@ -21,6 +21,8 @@ from lakebound.spec import TableSpec
 from tests.local_tables import places
 
 MARKERS = ("local", "enumeration", "spark", "airflow", "integration", "chaos")
+LONGEST_FIRST = ("chaos", "airflow", "integration", "spark")
+"""What runs side by side: the longest begin, so that nobody waits for one of them at the end."""
 
 
 class TopicMaker(Protocol):
@@ -36,12 +38,22 @@ class BrokerMaker(Protocol):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test."""
+    """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test.
+
+    With ``--dist loadgroup``, one worker runs all of a file, whose tests share what they started; chaos tests share nothing.
+    """
     for item in items:
         if item.path.parent.name == "local":
             item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)
+        if not item.get_closest_marker("chaos"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    return next((place for place, marker in enumerate(LONGEST_FIRST) if item.get_closest_marker(marker)), 0)
 
 
 @pytest.fixture(params=["delta", "iceberg"])

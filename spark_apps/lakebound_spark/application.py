@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import signal
 import time
 from dataclasses import dataclass, replace
 
@@ -45,8 +44,9 @@ from lakebound_spark.decode import make_decoder, value_fields
 from lakebound_spark.jvm import ParentWatch, obey_signals
 from lakebound_spark.opening import open_tables, reopen, start_offsets, take_lease
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
-from lakebound_spark.session import make_session
-from lakebound_spark.signs import LagWatch, ProgressBoard, SignsOfLife, StopRequest, StopSignal, lease_guard
+from lakebound_spark.session import SessionStart
+from lakebound_spark.signs import LagWatch, ProgressBoard, SignsOfLife, lease_guard
+from lakebound_spark.stop_signal import StopRequest, StopSignal
 from lakebound_spark.stream import LandingStream
 from lakebound_spark.targets import Target, Writer
 from lakebound_spark.transform import load_transform, may_multiply, planned_output
@@ -93,9 +93,10 @@ class _Parts:
 class Application:
     """Runs a pipeline until it is asked to end, has nothing more to read, or must give up."""
 
-    def __init__(self, run: RunSpec) -> None:
+    def __init__(self, run: RunSpec, session: SessionStart, stop: StopSignal) -> None:
         self._run = run
-        self._stop = StopSignal()
+        self._session = session
+        self._stop = stop
         self._jvm = ParentWatch()
         self._facts = KafkaFacts(run.spec.connection)
         self._started_at = time.time()
@@ -105,7 +106,6 @@ class Application:
 
     def run(self) -> Outcome:
         """Run to the end and return how it ended; the outcome is also written to the pipeline's folder."""
-        obey_signals(self._on_signal)
         lease: Lease | None = None
         signs: SignsOfLife | None = None
         error: BaseException | None = None
@@ -159,17 +159,14 @@ class Application:
         log.warning("incident: %s", found.what)
         record_incident(self._run.control, "unclean_end", found.what, facts=found.facts, outcome="repaired itself")
 
-    def _on_signal(self, number: signal.Signals) -> None:
-        self._stop.set("stopped", f"signal {number.name}")
-
     def _land(self, lease: Lease) -> None:
-        session = make_session(f"lakebound-{self._run.spec.pipeline}")
-        obey_signals(self._on_signal)
+        facts = self._wait_for_kafka()
+        if facts is None:
+            return
+        session = self._session.wait()
+        obey_signals(self._stop.on_signal)
         try:
             self._board.change(spark_ui=session.sparkContext.uiWebUrl)
-            facts = self._wait_for_kafka()
-            if facts is None:
-                return
             parts = self._prepare(session, lease, facts)
             watch = LagWatch(self._facts, self._run.spec.topics, self._board)
             watch.start()

@@ -25,8 +25,9 @@ from lakebound.spec import TableSpec
 from lakebound.tables.iceberg_catalog import CATALOG_NAME, open_catalog
 from lakebound.tables.iceberg_metadata import Body, change
 
-_COMMIT_RETRIES = {"commit.retry.num-retries": "30", "commit.retry.max-wait-ms": "2000"}
-"""Iceberg takes them from the table; its own four retries are too few beside two commits a second."""
+_COMMIT_RETRIES = {"commit.retry.num-retries": "100", "commit.retry.max-wait-ms": "300"}
+"""Iceberg takes them from the table. Its own four retries are too few beside a stream: a try takes 0.1 to 0.2 s, and is lost
+when a commit of the stream falls into it. Beside five commits a second most are, and long waits between them win nothing."""
 
 _TARGETS_PER_GROUP = 8
 _MAX_COMMITS = 10

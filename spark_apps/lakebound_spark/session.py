@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from pyspark.sql import SparkSession
 
 
@@ -10,3 +12,19 @@ def make_session(name: str) -> SparkSession:
     session: SparkSession = SparkSession.builder.appName(name).getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
+
+
+class SessionStart:
+    """A session that a thread starts, so that the JVM and Python are busy at the same time."""
+
+    def __init__(self, name: str) -> None:
+        starter = ThreadPoolExecutor(1, "session")
+        self._session = starter.submit(make_session, name)
+        starter.shutdown(wait=False)
+
+    def wait(self) -> SparkSession:
+        """Return the session when it has started, as the active one of this thread, too; raise what its start raised."""
+        session = self._session.result()
+        # Spark keeps the active session by thread, and reads its settings from it.
+        SparkSession._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
+        return session

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 from lakebound.control import ControlFolder, read_json
@@ -14,43 +13,14 @@ from lakebound.desired import read_desired
 from lakebound.errors import LakeboundError, LeaseLostError
 from lakebound.kafka import KafkaFacts
 from lakebound.lease import Lease, check_held, renew
-from lakebound.progress import Progress, Verdict, write_progress
+from lakebound.progress import Progress, write_progress
 from lakebound.run_spec import RunSpec
+from lakebound_spark.stop_signal import StopSignal
 
 log = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL_SECONDS = 1.0
 LAG_INTERVAL_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class StopRequest:
-    """Why the application is to end."""
-
-    verdict: Verdict
-    reason: str
-
-
-class StopSignal:
-    """Set once; the first reason counts."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self.request: StopRequest | None = None
-
-    def set(self, verdict: Verdict, reason: str) -> None:
-        """Ask the application to end after the batch in flight."""
-        if self.request is None:
-            self.request = StopRequest(verdict, reason)
-        self._event.set()
-
-    def is_set(self) -> bool:
-        """Whether the application is to end."""
-        return self._event.is_set()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for the signal; return whether it is set."""
-        return self._event.wait(seconds)
 
 
 class ProgressBoard:

@@ -21,8 +21,9 @@ from lakebound.run_spec import RunSpec
 from lakebound.spec import parse_freshness
 from lakebound.starting import StartingOffsets, bound_range, bound_reached
 from lakebound_spark.batch import BatchLander, BatchReport, in_offsets, range_between
-from lakebound_spark.signs import ProgressBoard, StopSignal
+from lakebound_spark.signs import ProgressBoard
 from lakebound_spark.source import read_stream
+from lakebound_spark.stop_signal import StopSignal
 from lakebound_spark.targets import Target
 
 log = logging.getLogger(__name__)

@@ -14,12 +14,14 @@ from tests.journal import Journal
 from tests.maintained import rewrite_iceberg
 from tests.maintenance import compact_delta, expire_iceberg
 from tests.pipelines import assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, send_events
+from tests.producing import JournalingProducer, Load
 
 from lakebound.embedded.broker import Broker
 from lakebound.run_spec import places_of
 
 pytestmark = pytest.mark.integration
+
+PER_SECOND = 100
 
 
 def test_compacted_and_expired_between_crash_and_restart(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
@@ -30,18 +32,14 @@ def test_compacted_and_expired_between_crash_and_restart(tmp_path: Path, broker:
     delta, iceberg = sorted(pipeline.spec.tables, key=lambda table: table.format)
     with applications() as starter:
         crashing = starter.start(pipeline, faults="kill@before_commit_log#3")
-        sent = 0
-        while crashing.process.poll() is None:
-            send_events(producer, name, range(sent, sent + 20))
-            sent += 20
-        crashing.wait_killed("after the commits of the third batch, before the commit log")
+        with Load(producer, name, PER_SECOND):
+            crashing.wait_killed("after the commits of the third batch, before the commit log")
 
         rewrite_iceberg(iceberg, at)
         assert expire_iceberg(iceberg, at) >= 3
         assert compact_delta(delta, at) >= 3
 
         last = starter.start(pipeline)
-        send_events(producer, name, range(sent, sent + 50))
         last.wait_landed(journal.ends())
         assert last.stop().verdict == "stopped", last
     assert_exactly_once(pipeline, journal)

@@ -231,7 +231,7 @@ def test_a_dangerous_property_is_said_with_the_fix(table: str, name: str, value:
         (DELTA, {"delta.logRetentionDuration": "interval 30 days", "delta.deletedFileRetentionDuration": "interval 1 week"}),
         (DELTA, {"delta.setTransactionRetentionDuration": "interval 7 days", "delta.columnMapping.mode": "none"}),
         (ICEBERG, {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "20"}),
-        (ICEBERG, {"history.expire.max-snapshot-age-ms": "604800000", "gc.enabled": "true", "commit.retry.num-retries": "30"}),
+        (ICEBERG, {"history.expire.max-snapshot-age-ms": "604800000", "gc.enabled": "true", "commit.retry.num-retries": "100"}),
         (ICEBERG, {"write.target-file-size-bytes": "536870912", "write.distribution-mode": "none"}),
     ],
 )
