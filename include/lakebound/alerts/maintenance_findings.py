@@ -43,7 +43,8 @@ def _finding(key: tuple[str, str], problem: str, run: RunReport, before: Finding
     return Finding(
         cause=f"{table}:{kind}" if table else kind,
         severity=Severity.WARNING,
-        what=f"maintenance{f' of {table}' if table else ''}: {kind} failed: {problem[:_TEXT] or 'no reason given'}",
+        what=(f"maintenance of {table}: {kind} failed: " if table else "maintenance run failed: ")
+        + (problem[:_TEXT] or "no reason given"),
         since=before.since if before is not None else ended_at,
         evidence={"run_id": run.run_id, "tried_at": ended_at, "tries": int(before.evidence["tries"] or 0) + 1 if before else 1},
         runbook="maintenance-failed",
