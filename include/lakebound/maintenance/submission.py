@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lakebound import background
@@ -94,12 +95,24 @@ def maintenance_arguments(orders: MaintenanceOrders) -> list[str]:
 
 def maintenance_command(orders: MaintenanceOrders, settings: Settings) -> list[str]:
     """Return the command that starts the application, behind everything else."""
+    conf = maintenance_conf(orders, settings)
+    return background_command(settings.apps / APPLICATION, orders, conf, maintenance_arguments(orders))
+
+
+def background_command(application: Path, orders: RunSpec, conf: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+    """Return the command that starts an application on one core and a small heap, behind everything else.
+
+    Args:
+        application: Its entry point.
+        orders: What it is told; they name the run.
+        conf: Its Spark settings.
+        arguments: Its own arguments.
+    """
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", MASTER, "--name", app_name(orders.app_id)]
     command += ["--driver-memory", DRIVER_MEMORY]
-    for key, value in sorted(maintenance_conf(orders, settings).items()):
+    for key, value in sorted(conf.items()):
         command += ["--conf", f"{key}={value}"]
-    command += [str(settings.apps / APPLICATION), *maintenance_arguments(orders)]
-    return behind_everything(command)
+    return behind_everything([*command, str(application), *arguments])
 
 
 def behind_everything(command: list[str]) -> list[str]:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from lakebound.desired import Desired
-from lakebound.maintenance.submission import (
-    DRIVER_MEMORY,
-    MASTER,
-    MaintenanceOrders,
-    behind_everything,
-    maintenance_conf,
-)
+from lakebound.maintenance.submission import MaintenanceOrders, background_command, maintenance_conf
 from lakebound.run_spec import RunSpec, make_run_spec
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
-from lakebound.submit import app_name
 from lakebound.validation.by_hand import ByHand
 from lakebound.validation.expectations import ExpectationFile
 
@@ -68,9 +58,6 @@ def validation_arguments(orders: ValidationOrders) -> list[str]:
 
 
 def validation_command(orders: ValidationOrders, settings: Settings) -> list[str]:
-    """Return the command that starts the application, with the lowest priority where there is ``nice``."""
-    command = [str(Path(sys.executable).parent / "spark-submit"), "--master", MASTER, "--name", app_name(orders.app_id)]
-    command += ["--driver-memory", DRIVER_MEMORY]
-    for key, value in sorted(validation_conf(orders, settings).items()):
-        command += ["--conf", f"{key}={value}"]
-    return behind_everything([*command, str(settings.apps / APPLICATION), *validation_arguments(orders)])
+    """Return the command that starts the application, behind everything else."""
+    conf = validation_conf(orders, settings)
+    return background_command(settings.apps / APPLICATION, orders, conf, validation_arguments(orders))
