@@ -22,7 +22,7 @@ SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
 .DELETE_ON_ERROR:
 .PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-real test-spark test-integration \
 	test-airflow test-chaos chaos bench-freshness bench-health bench-maintenance bench-maintained-freshness \
-	bench-validated-freshness lint format lock lock-jars clean
+	bench-validated-freshness bench-outage-alerts lint format lock lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -123,6 +123,9 @@ bench-maintained-freshness: class-archive ## Measure freshness beside maintenanc
 
 bench-validated-freshness: class-archive ## Measure freshness beside validation and without it (about 25 minutes)
 	@python bench/validated_freshness.py
+
+bench-outage-alerts: class-archive ## Count the messages of a broker's outage of 30 minutes (about 40 minutes)
+	@python bench/outage_alerts.py
 
 ##@ Work on it
 lint: install ## Ruff and mypy
