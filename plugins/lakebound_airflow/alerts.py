@@ -83,8 +83,7 @@ async def health_is_late(minutes: float, context: Mapping[str, Any] | None = Non
     """Tell that a run of ``checkpoint_health`` missed its deadline; runs in the triggerer and raises nothing."""
     settings = load_settings()
     try:
-        what = f"checkpoint_health was not done after {minutes:g} minutes: nobody watches the pipelines"
-        await asyncio.to_thread(note_health_late, settings, what)
+        await asyncio.to_thread(note_health_late, settings, minutes)
         await asyncio.to_thread(tell, settings)
     except Exception as exc:
         log.error("it was not told that checkpoint_health is late", error_class=type(exc).__name__)

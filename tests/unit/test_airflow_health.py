@@ -92,6 +92,16 @@ def test_a_late_run_is_told_and_taken_back_when_the_doctor_has_looked(
     assert read_source(round_module.watch_folder(settings), "watch").findings == ()  # type: ignore[union-attr]
 
 
+def test_a_run_that_failed_is_not_late_where_another_has_looked(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(channels, "send", lambda channel, message, links: told.append(message))
+    saying(monkeypatch)
+    HealthOperator(task_id="examine", pipeline="orders").execute(context())
+    asyncio.run(alerts.health_is_late(minutes=10))
+    assert read_source(round_module.watch_folder(settings), "watch") is None
+    assert not [message for message in told if "checkpoint_health" in str(message)]
+
+
 def test_a_late_run_raises_nothing_where_nothing_can_be_written(settings: Settings) -> None:
     settings.home.parent.mkdir(exist_ok=True)
     settings.home.write_text("a file, where a folder should be")

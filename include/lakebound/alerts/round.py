@@ -77,13 +77,19 @@ def watch_folder(settings: Settings) -> ControlFolder:
     return ControlFolder(settings.home / ALERTS, EVERYTHING)
 
 
-def note_health_late(settings: Settings, what: str) -> None:
-    """Write down that nobody has looked at the pipelines in time; it stands until somebody has."""
+def note_health_late(settings: Settings, minutes: float) -> None:
+    """Write down that nobody has looked at the pipelines for so long; it stands until somebody has.
+
+    Airflow counts a run that failed as late, too: where another one has looked since, nothing is.
+    """
+    now = time.time()
+    if _newest_look(settings) > now - minutes * 60:
+        return
     found = Finding(
         cause="health-late",
         severity=Severity.CRITICAL,
-        what=what,
-        since=time.time(),
+        what=f"checkpoint_health was not done after {minutes:g} minutes: nobody watches the pipelines",
+        since=now,
         evidence={"dag_id": "checkpoint_health"},
         runbook="health-late",
     )
@@ -96,10 +102,14 @@ def look_whether_health_is_late(settings: Settings) -> None:
     body = read_json(folder.findings / f"{WATCH}.json")
     if body is None:
         return
-    before = Findings.model_validate(body)
-    looks = [read_json(control.findings / "doctor.json") for control in pipelines_with_state(settings)]
-    newest = max((float(look["at"]) for look in looks if look is not None), default=0.0)
+    before, newest = Findings.model_validate(body), _newest_look(settings)
     write_findings(folder, WATCH, [finding for finding in before.findings if finding.since >= newest])
+
+
+def _newest_look(settings: Settings) -> float:
+    """Return when the doctor last looked at any pipeline, in epoch seconds."""
+    looks = [read_json(control.findings / "doctor.json") for control in pipelines_with_state(settings)]
+    return max((float(look["at"]) for look in looks if look is not None), default=0.0)
 
 
 def message_of_test(pipeline: str, now: float) -> Message:
