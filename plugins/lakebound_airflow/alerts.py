@@ -74,6 +74,8 @@ def tell(settings: Settings) -> RoundReport:
         log.info("alert delivered", channel=channel, id=message_id)
     for channel, problem in report.delivered.failed:
         log.warning("alert not delivered, and tried again later", channel=channel, problem=problem)
+    for channel, message_id, problem in report.delivered.given_up:
+        log.error("alert given up", channel=channel, id=message_id, problem=problem)
     for line in report.problems:
         log.error(line)
     return report

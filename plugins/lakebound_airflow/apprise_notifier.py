@@ -26,7 +26,8 @@ class CheckedAppriseNotifier(AppriseNotifier):
         """Send it.
 
         Raises:
-            NotDeliveredError: A service did not take it, or there is none. Who did gets it again with the next try.
+            NotDeliveredError: The service did not take it, there is none, or there are more than one: if one of them was
+                down, the next try would bring the others the message again.
         """
         services = apprise.Apprise()
         if self.url is not None:
@@ -35,6 +36,8 @@ class CheckedAppriseNotifier(AppriseNotifier):
             self.hook.set_config_from_conn(self.hook.get_connection(self.apprise_conn_id), services)
         if not len(services):
             raise NotDeliveredError("it names no service that Apprise knows")
+        if len(services) > 1:
+            raise NotDeliveredError(f"it names {len(services)} services: give each service a channel of its own")
         taken = services.notify(body=self.body, title=self.title or "", body_format=self.body_format, tag=self.tag)
         if not taken:
-            raise NotDeliveredError("no service took it, or not every one")
+            raise NotDeliveredError("no service took it")

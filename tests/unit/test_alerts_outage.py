@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from lakebound.alerts.doctor_findings import doctor_findings
+from lakebound.alerts.incident_findings import incident_findings
 from lakebound.alerts.model import Kind, Memory, Message, Policy
 from lakebound.alerts.objectives import ObjectiveFacts, objective_findings
 from lakebound.alerts.reconcile import reconcile
@@ -15,6 +16,7 @@ from lakebound.desired import Desired
 from lakebound.doctor.diagnosis import Diagnosis
 from lakebound.doctor.diagnosis import Finding as RuleFinding
 from lakebound.findings import Finding, Findings, found_before
+from lakebound.incidents import Incident
 from lakebound.progress import Progress
 from lakebound.spec_objectives import ObjectivesSpec
 
@@ -28,6 +30,7 @@ class Outage:
     """The stream, its doctor and its objectives through the outage, a minute at a time."""
 
     doctor_phase_seconds: int = 0
+    leaves_incident: bool = False
     memory: Memory = field(default_factory=Memory)
     files: dict[str, Findings] = field(default_factory=dict)
     said: list[Message] = field(default_factory=list)
@@ -68,9 +71,17 @@ class Outage:
         self.write("stream", now, still_wrong(before.findings if before else (), facts, now))
         self.write("application", now, waiting("orders", progress, now))
         self.write("objectives", now, objective_findings(OBJECTIVES, ObjectiveFacts(progress=progress), now))
+        if self.leaves_incident:
+            looked = self.files.get("incidents")
+            self.write("incidents", now, incident_findings(self.incidents(now), looked.at if looked else None, now))
         if (now + self.doctor_phase_seconds) % DOCTOR_SECONDS == 0:
             self.write("doctor", now, doctor_findings(self.diagnosis(now), now))
         self.round(now)
+
+    def incidents(self, now: float) -> list[Incident]:
+        """What the first start after the outage writes down of the application that gave up."""
+        at = BACK + 20
+        return [Incident(id="i-1", pipeline="orders", kind="unclean_end", at=at, what="app-1 ended")] if now >= at else []
 
     def diagnosis(self, now: float) -> Diagnosis:
         """What the doctor finds: Kafka does not answer, then a stream that is behind, and a start that is not over."""
@@ -97,9 +108,10 @@ class Outage:
         self.said += said
 
 
+@pytest.mark.parametrize("leaves_incident", [False, True])
 @pytest.mark.parametrize("phase", range(0, 300, 60))
-def test_a_broker_that_is_away_for_half_an_hour_is_two_messages(phase: int) -> None:
-    outage = Outage(doctor_phase_seconds=phase)
+def test_a_broker_that_is_away_for_half_an_hour_is_two_messages(phase: int, leaves_incident: bool) -> None:
+    outage = Outage(doctor_phase_seconds=phase, leaves_incident=leaves_incident)
     for now in range(0, 3 * 3600, 60):
         outage.minute(float(now))
     assert outage.failures >= 2, "the application gave up, and was started again"

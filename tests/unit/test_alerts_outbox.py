@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lakebound.alerts.model import Kind, Message, Told
-from lakebound.alerts.outbox import NoConnectionError, NotDeliveredError, deliver, retry_seconds
-from lakebound.alerts.routes import AlertsSpec, ChannelSpec, RouteSpec, WebhookSpec
+from lakebound.alerts.outbox import KEPT_SECONDS, NoConnectionError, NotDeliveredError, deliver, retry_seconds
+from lakebound.alerts.routes import DEFAULT_ALERTS, DEFAULT_CHANNEL, AlertsSpec, ChannelSpec, RouteSpec, WebhookSpec
 from lakebound.alerts.store import MAX_OUTBOX, AlertState, AlertStore
 from lakebound.findings import Severity
 
@@ -41,6 +41,7 @@ class Endpoints:
         self.got: list[tuple[str, str]] = []
         self.down: dict[str, Exception] = {}
         self.asked: list[str] = []
+        self.refused: set[str] = set()
 
     def send(self, channel: ChannelSpec, sent: Message) -> None:
         assert channel.webhook is not None
@@ -48,6 +49,8 @@ class Endpoints:
         self.asked.append(name)
         if name in self.down:
             raise self.down[name]
+        if sent.id in self.refused:
+            raise NotDeliveredError(f"connection {name}: the answer was 413")
         self.got.append((name, sent.id))
 
 
@@ -98,12 +101,73 @@ def test_what_raises_anything_is_tried_again_and_its_text_is_kept_nowhere(store:
     assert [(one.tries, one.problem) for one in store.read().outbox] == [(1, "ValueError")]
 
 
-def test_without_its_connection_only_an_optional_channel_is_given_up(store: AlertStore) -> None:
+def waits_for(store: AlertStore) -> list[str]:
+    return [delivery.channel for delivery in store.read().outbox]
+
+
+def test_a_connection_that_need_not_be_there_is_waited_for_without_a_word_and_not_for_ever(store: AlertStore) -> None:
     endpoints = Endpoints()
     endpoints.down = dict.fromkeys(("a", "maybe"), NoConnectionError("there is none"))
-    queue(store, ("maybe", 1), ("a", 1), ("gone", 1))
+    queue(store, ("maybe", 1), ("maybe", 2), ("a", 1))
     report = deliver(store, ALERTS, endpoints.send, lambda: 0.0)
-    assert ([one.channel for one in store.read().outbox], report.sent) == (["a"], ())
+    assert (report.failed, report.left) == ((("a", "there is none"),), 1)
+    assert (waits_for(store), endpoints.asked) == (["maybe", "maybe", "a"], ["maybe", "a"])
+    assert store.read().outbox[0].problem == "there is none, and there need not be one"
+    # Airflow says so, too, while its API server is away.
+    del endpoints.down["maybe"]
+    deliver(store, ALERTS, endpoints.send, lambda: 15.0)
+    assert endpoints.got == [("maybe", "m1"), ("maybe", "m2")]
+    endpoints.down["maybe"] = NoConnectionError("there is none")
+    queue(store, ("maybe", 3))
+    assert deliver(store, ALERTS, endpoints.send, lambda: KEPT_SECONDS - 1).left == 1
+    report = deliver(store, ALERTS, endpoints.send, lambda: KEPT_SECONDS + 300)
+    assert ("maybe" in waits_for(store), store.read().dropped) == (False, 1), "the other one was waited for"
+    assert [channel for channel, _, _ in report.given_up] == ["a"]
+
+
+def test_what_waits_for_a_channel_that_the_file_does_not_name_is_sent_by_the_default_one_or_stays_for_a_while(
+    store: AlertStore,
+) -> None:
+    endpoints = Endpoints()
+    queue(store, (DEFAULT_CHANNEL, 1), ("a", 1), ("gone", 1))
+    assert deliver(store, DEFAULT_ALERTS, endpoints.send, lambda: 0.0).left == 2, "the file is away"
+    queue(store, (DEFAULT_CHANNEL, 2))
+    deliver(store, ALERTS, endpoints.send, lambda: 60.0)
+    assert endpoints.got == [(DEFAULT_CHANNEL, "m1"), ("a", "m1"), (DEFAULT_CHANNEL, "m2")]
+    assert (waits_for(store), store.read().dropped) == (["gone"], 0)
+    report = deliver(store, ALERTS, endpoints.send, lambda: KEPT_SECONDS)
+    assert report.given_up == (("gone", "m1", "there is no such channel any more; given up after 72 hours"),)
+    assert (waits_for(store), store.read().dropped) == ([], 1)
+
+
+def test_a_message_that_is_never_taken_goes_behind_the_others_and_is_given_up_when_it_is_old(store: AlertStore) -> None:
+    endpoints = Endpoints()
+    endpoints.refused = {"m1", "m2"}
+    queue(store, *(("a", number) for number in range(1, 6)))
+    for now in range(0, 600, 60):
+        deliver(store, ALERTS, endpoints.send, lambda now=now: float(now))
+    assert [sent for _, sent in endpoints.got] == ["m3", "m4", "m5"]
+    queue(store, ("a", 6))
+    assert deliver(store, ALERTS, endpoints.send, lambda: 600.0).sent == (("a", "m6"),), "at once"
+    assert [delivery.message.id for delivery in store.read().outbox] == ["m1", "m2"]
+    reports = [deliver(store, ALERTS, endpoints.send, lambda now=now: KEPT_SECONDS + now) for now in (0, 60)]
+    why = "connection a: the answer was 413; given up after 72 hours"
+    assert [given for report in reports for given in report.given_up] == [("a", "m1", why), ("a", "m2", why)]
+    assert (waits_for(store), store.read().dropped) == ([], 2)
+
+
+def test_a_channel_that_was_down_for_hours_gets_its_messages_in_order(store: AlertStore) -> None:
+    endpoints = Endpoints()
+    endpoints.down["a"] = NotDeliveredError("connection a: ConnectionError")
+    queue(store, *(("a", number) for number in range(1, 6)))
+    for now in range(0, 7200, 60):
+        asked = len(endpoints.asked)
+        deliver(store, ALERTS, endpoints.send, lambda now=now: float(now))
+        assert len(endpoints.asked) - asked <= 2, "one more, to see whether it is the message"
+    endpoints.down.clear()
+    for now in range(7200, 7800, 60):
+        deliver(store, ALERTS, endpoints.send, lambda now=now: float(now))
+    assert [sent for _, sent in endpoints.got] == ["m1", "m2", "m3", "m4", "m5"]
 
 
 def test_while_one_process_sends_another_leaves_its_message_to_it(store: AlertStore) -> None:

@@ -138,6 +138,46 @@ def test_a_crash_loop_that_an_outage_left_is_told_as_soon_as_the_outage_is_over(
     ]
 
 
+UNCLEAN = finding("20260101T000000-abc", runbook="application-dead", what="unclean_end: app-1 ended")
+
+
+def test_an_incident_is_told_at_once_however_seldom_rounds_are() -> None:
+    rounds = Rounds()
+    assert rounds.at(0, look(0, UNCLEAN, source="incidents")) == [f"opened orders {UNCLEAN.cause}"]
+    rounds.at(3600, look(3600, source="incidents"))
+    assert rounds.at(3720, look(3720, source="incidents")) == [f"resolved orders {UNCLEAN.cause}"]
+
+
+def test_the_incident_of_an_end_that_the_stream_has_told_is_not_told_again() -> None:
+    for page, severity in (("application-dead", Severity.WARNING), ("stall", Severity.CRITICAL)):
+        rounds, seen = Rounds(), finding("event", severity, page)
+        said = [
+            line
+            for minute in range(40)
+            for line in rounds.at(
+                minute * MINUTE,
+                look(minute * MINUTE, *[seen] * (minute < 3), source="stream"),
+                look(minute * MINUTE, *[UNCLEAN] * (2 <= minute < 5), source="incidents"),
+            )
+        ]
+        assert [line.split()[0] for line in said] == ["opened", "resolved"], page
+
+
+def test_every_message_of_an_alert_is_routed_by_who_told_it_first_and_shows_who_names_it_now() -> None:
+    rounds = Rounds()
+    seen = finding("failed", Severity.WARNING, "application-dead")
+    judged = finding("application-dead", Severity.CRITICAL, "application-dead")
+    rounds.at(0, look(0, seen, source="stream"), look(0))
+    rounds.at(60, look(60, source="stream"), look(60, judged))
+    for now in (120, 240):
+        rounds.at(now, look(now, source="stream"), look(now))
+    assert [(one.kind, one.alerts[0].source, one.alerts[0].told_by) for one in rounds.said] == [
+        (Kind.OPENED, "stream", "stream"),
+        (Kind.WORSENED, "doctor", "stream"),
+        (Kind.RESOLVED, "doctor", "stream"),
+    ]
+
+
 def test_the_causes_of_other_sources_and_other_pipelines_are_not_mixed_up() -> None:
     rounds = Rounds()
     looks = [

@@ -57,6 +57,15 @@ def test_every_route_that_fits_counts_and_each_channel_gets_what_is_routed_to_it
     assert set(by_channel(test, alerts)) == {"ops", "mail", "pager"}
 
 
+def test_the_source_that_told_an_alert_first_decides_its_way_and_is_not_shown(tmp_path: Path) -> None:
+    alerts = load_alerts(write(tmp_path, RIGHT))
+    alert = told(Severity.INFO).model_copy(update={"told_by": "validation"})
+    message = Message(id="m", kind=Kind.RESOLVED, pipeline="readings", at=0.0, alerts=(alert,))
+    assert set(by_channel(message, alerts)) == {"mail", "ops"}
+    (shown,) = body_of(message, Links())["alerts"]
+    assert (shown["source"], "told_by" in shown) == ("doctor", False)
+
+
 def test_without_a_file_one_webhook_is_told_what_is_worth_it(tmp_path: Path) -> None:
     alerts = load_alerts(tmp_path / "alerts.yaml")
     assert alerts == DEFAULT_ALERTS

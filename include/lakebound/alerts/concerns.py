@@ -13,10 +13,12 @@ from lakebound.findings import Finding, Severity
 OUTAGE, CRASH_LOOP, DEAD, STALL, LAG = "broker-unavailable", "crash-loop", "application-dead", "stall", "lag"
 FRESHNESS = "objectives:freshness"
 
-IMMEDIATE = frozenset({"stream", "watch"})
-"""Sources that saw an event, such as the end of an application: there is nothing to be waited for."""
+INCIDENTS = "incidents"
 
-_LOOKERS = frozenset({"doctor", "stream", "application", "incidents", "objectives"})
+IMMEDIATE = frozenset({"stream", "watch", INCIDENTS})
+"""Sources that saw an event, such as the end of an application: there is nothing to be waited for, and it is named once."""
+
+_LOOKERS = frozenset({"doctor", "stream", "application", INCIDENTS, "objectives"})
 """Sources that look at the same pipeline from different sides. What two of them name with one runbook is one concern."""
 
 _KEEP_FROM_RUNNING = frozenset({OUTAGE, *REFUSAL_RUNBOOKS, "refused", "table-dropped", "table-unreadable", "tables-disagree"})
@@ -48,6 +50,11 @@ def concern_of(source: str, finding: Finding) -> str:
 def follows(concern: str, other: str) -> bool:
     """Whether the first usually follows from the other."""
     return other in _FOLLOWS.get(concern, ())
+
+
+def tells_again(source: str, concern: str, other: str) -> bool:
+    """Whether it is the end of an application that was ended for the other: the next start writes that down as unclean."""
+    return (source, concern, other) == (INCIDENTS, DEAD, STALL)
 
 
 def is_symptom(concern: str) -> bool:

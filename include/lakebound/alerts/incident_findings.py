@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lakebound.alerts.concerns import INCIDENTS
 from lakebound.findings import Finding, Severity
 from lakebound.incidents import Incident
 
-SOURCE = "incidents"
+SOURCE = INCIDENTS
 STANDS_SECONDS = 120.0
 _FIRST_LOOK_SECONDS = 900.0
 

@@ -70,6 +70,7 @@ class Alert(BaseModel):
         opened_at: When it was told; None while it is held back.
         told_at: When it was last told.
         told_severity: The worst that was told.
+        told_by: The source of its lead when it was opened: all its messages are routed by it, so its end follows its start.
         reminders: How often it was said again.
         flaps: How often it came back soon after it was resolved.
         resolved_at: When its end was told. Kept for a while, for what comes back and for what followed from it.
@@ -92,6 +93,7 @@ class Alert(BaseModel):
     opened_at: float | None = None
     told_at: float | None = None
     told_severity: Severity | None = None
+    told_by: str = ""
     reminders: int = 0
     flaps: int = 0
     resolved_at: float | None = None
@@ -131,7 +133,10 @@ class Memory(BaseModel):
 
 
 class Told(BaseModel):
-    """What a message says of one alert; ``also`` is what follows from it, a sentence each."""
+    """What a message says of one alert; ``also`` is what follows from it, a sentence each.
+
+    ``told_by`` is the source that routes go by, and is not shown; empty: ``source``.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -145,6 +150,7 @@ class Told(BaseModel):
     runbook: str | None = None
     done: str = ""
     also: tuple[str, ...] = ()
+    told_by: str = Field(default="", exclude=True)
 
 
 class Message(BaseModel):

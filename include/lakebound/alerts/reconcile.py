@@ -10,7 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lakebound.alerts.concerns import IMMEDIATE, concern_of, follows, is_symptom, passes
+from lakebound.alerts.concerns import IMMEDIATE, concern_of, follows, is_symptom, passes, tells_again
 from lakebound.alerts.model import Alert, Kind, Memory, Message, Policy, Told, by_severity, rank
 from lakebound.findings import Finding, Findings
 
@@ -146,20 +146,27 @@ def _ended(alert: Alert, now: float) -> tuple[Alert, Kind | None]:
 
 
 def _opened(alert: Alert, now: float) -> Alert:
-    return alert.model_copy(update={"opened_at": now, "told_at": now, "told_severity": alert.severity})
+    changes = {"opened_at": now, "told_at": now, "told_severity": alert.severity, "told_by": _source(alert)}
+    return alert.model_copy(update=changes)
 
 
 def _is_due(alert: Alert, others: Iterable[Alert], policy: Policy, now: float) -> bool:
     if any(_explains(other, alert, policy, now) for other in others):
         return False
-    if alert.lead.partition(":")[0] in IMMEDIATE:
+    if _source(alert) in IMMEDIATE:
         return True
     hold = policy.follow_after_seconds if is_symptom(alert.concern) else policy.open_after_seconds
     return now - alert.first_seen >= hold
 
 
+def _source(alert: Alert) -> str:
+    return alert.lead.partition(":")[0]
+
+
 def _explains(other: Alert, alert: Alert, policy: Policy, now: float) -> bool:
-    if other.pipeline != alert.pipeline or not follows(alert.concern, other.concern):
+    if other.pipeline != alert.pipeline:
+        return False
+    if not follows(alert.concern, other.concern) and not tells_again(_source(alert), alert.concern, other.concern):
         return False
     if other.resolved_at is None:
         return other.opened_at is not None or other.gone_since is None
@@ -203,5 +210,6 @@ def _told(alert: Alert, followers: Iterable[Alert]) -> Told:
         evidence=alert.evidence,
         runbook=alert.runbook,
         done=alert.done,
+        told_by=alert.told_by or source,
         also=tuple(follower.what for follower in followers if follows(follower.concern, alert.concern)),
     )

@@ -52,9 +52,7 @@ def run_round(settings: Settings, send: Send, clock: Callable[[], float] = time.
             for channel, own in by_channel(message, alerts).items():
                 state = state.queued(channel, own)
         store.write(state)
-    # While the file is wrong, its channels are not known: what waits for them is not given up.
-    delivered = deliver(store, alerts, send, clock, keeps_unknown=bool(problems))
-    return RoundReport(said, delivered, (*problems, *unreadable))
+    return RoundReport(said, deliver(store, alerts, send, clock), (*problems, *unreadable))
 
 
 def read_everything(settings: Settings, loaded: LoadedPipelines) -> tuple[list[Findings], list[str]]:

@@ -23,7 +23,7 @@ class WebhookSpec(Frozen):
 
     connection: str = Field(pattern=_CONNECTION, description="Airflow connection of type http; it holds address and secrets.")
     endpoint: str | None = Field(default=None, description="Path below the connection's address. No secret belongs here.")
-    optional: bool = Field(default=False, description="Without the connection nothing is sent, and nothing is kept for it.")
+    optional: bool = Field(default=False, description="There may be no such connection: messages wait for it for a while.")
 
 
 class EmailSpec(Frozen):
@@ -87,7 +87,7 @@ class RouteSpec(Frozen):
         return (
             rank(alert.severity) >= rank(self.severity)
             and any(fnmatchcase(pipeline, pattern) for pattern in self.pipelines)
-            and any(fnmatchcase(alert.source, pattern) for pattern in self.sources)
+            and any(fnmatchcase(alert.told_by or alert.source, pattern) for pattern in self.sources)
         )
 
 

@@ -27,6 +27,8 @@ class Delivery(BaseModel):
         number: Grows; deliveries of one channel go out in its order.
         next_try_at: Epoch seconds.
         problem: Why the last try failed, without addresses or secrets.
+        is_refused: Its channel took another message and not this one, so it comes after all others.
+        is_unconnected: The last try found no connection, and the channel is one that may have none.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -37,13 +39,15 @@ class Delivery(BaseModel):
     tries: int = 0
     next_try_at: float = 0.0
     problem: str = ""
+    is_refused: bool = False
+    is_unconnected: bool = False
 
 
 class AlertState(BaseModel):
     """The whole file.
 
     Attributes:
-        dropped: Messages that were given up because a channel took none for too long.
+        dropped: Messages that were given up because their channel did not take them for too long.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -75,6 +79,11 @@ class AlertState(BaseModel):
     def replaced(self, delivery: Delivery) -> AlertState:
         """Return the state with another version of a delivery."""
         outbox = tuple(delivery if one.number == delivery.number else one for one in self.outbox)
+        return self.model_copy(update={"outbox": outbox})
+
+    def put_behind(self, number: int) -> AlertState:
+        """Return the state with a delivery that comes after all others of its channel."""
+        outbox = tuple(one.model_copy(update={"is_refused": True}) if one.number == number else one for one in self.outbox)
         return self.model_copy(update={"outbox": outbox})
 
 

@@ -100,6 +100,6 @@ def _print(found: list[Alert], state: AlertState) -> None:
     for channel, own in waiting.items():
         typer.echo(f"{len(own)} messages wait for channel {channel}: {own[0].problem or 'not tried yet'}")
     if state.dropped:
-        typer.echo(f"{state.dropped} messages were given up: their channel took nothing for too long")
+        typer.echo(f"{state.dropped} messages were given up: their channel did not take them for too long")
     if state.round_at and now - state.round_at > 600:
         typer.echo(f"the last round was {duration(now - state.round_at)} ago: does the DAG alerts run?")
