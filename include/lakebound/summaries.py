@@ -24,7 +24,10 @@ class ProofSummary(BaseModel):
 
 
 class ValidationSummary(BaseModel):
-    """How many rows the last validation looked at, and how many of them were right; ``at`` is epoch seconds."""
+    """How many rows the last validation looked at, and how many of them were right; ``at`` is epoch seconds.
+
+    A row counts once for each expectation about rows that was asked of it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

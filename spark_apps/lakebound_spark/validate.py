@@ -11,7 +11,6 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -29,7 +28,11 @@ from lakebound_spark.lanes import write_by_cluster
 from lakebound_spark.priority import lower_priority
 from lakebound_spark.session import make_session
 from lakebound_spark.validate_gx import Suite
-from lakebound_spark.validate_questions import Prepared, names_only, prepare, used_columns
+from lakebound_spark.validate_questions import Prepared, names_only
+from lakebound_spark.validate_rows import cached_rows
+
+MAX_COLLECTED_KEYS = 50_000
+"""Failing rows whose keys are collected into the driver, some MB; the rows of more are found by sorting."""
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +60,12 @@ class SparkEvaluator:
         folder = result_folder(self._orders.control, self._orders.app_id)
         folder /= f"{batch.table.id.replace(':', '_')}-{self._number}"
         schema = open_table(batch.table, self._orders.places).schema()
-        prepared = prepare(self._session, batch, self._orders.places, schema)
-        frame = prepared.frame.select(*used_columns(prepared)).persist(StorageLevel.MEMORY_AND_DISK)
+        prepared, frame, rows = cached_rows(self._session, batch, self._orders.places, schema)
         try:
-            rows = frame.count()
             results, bodies = self._ask(prepared, frame, batch, folder)
+            if any(result.problem for result in results):
+                # Where it is the session that died, this fails, too: the range is then not validated, and taken again.
+                frame.count()
             # What failed is looked up again when it is copied: from the frame that is still at hand.
             self._plain = prepared.plain
         finally:
@@ -72,12 +76,12 @@ class SparkEvaluator:
         write_json(file, body)
         order = {one.label: number for number, one in enumerate(batch.expectations)}
         return RangeVerdict(
-            results=tuple(sorted(results, key=lambda result: order[result.label])),
+            results=tuple(sorted([*results, *prepared.problems], key=lambda result: order[result.label])),
             skipped=prepared.skipped,
             rows=rows,
             missing_rows=batch.missing_rows,
             result_file=str(file),
-            data_docs=str(folder / "data_docs" / "index.html"),
+            data_docs=str(folder / "data_docs" / "index.html") if bodies else "",
         )
 
     def copy_failing(self, batch: Batch, failures: Sequence[ExpectationResult]) -> int:
@@ -88,7 +92,7 @@ class SparkEvaluator:
         assert self._suite is not None and self._plain is not None
         parts = [self._copies(self._suite.failing_rows(one.label), self._plain, one) for one in failures]
         copies = reduce(DataFrame.unionByName, parts)
-        written = write_by_cluster(copies, [quarantine], f"validation-{batch.claim[:8]}", multiplies=False)
+        written = write_by_cluster(copies, [quarantine], f"validation-{batch.claim}", multiplies=False)
         files = written.files.get(quarantine.spec.id, [])
         if files:
             attempts = self._orders.spec.limits.commit_attempts
@@ -124,7 +128,9 @@ class SparkEvaluator:
     def _copies(self, failing: DataFrame, plain: DataFrame, result: ExpectationResult) -> DataFrame:
         """Return failing rows as rows of the quarantine; their whole rows are looked up by where they came from."""
         keys = failing.select(KAFKA_COLUMN).distinct()
-        rows = plain.join(F.broadcast(keys), KAFKA_COLUMN, "left_semi")
+        # Spark would judge by the size of compressed files; the keys of a whole range do not fit into the driver.
+        is_few = (result.unexpected or 0) <= MAX_COLLECTED_KEYS
+        rows = plain.join(keys.hint("broadcast" if is_few else "merge"), KAFKA_COLUMN, "left_semi")
         columns = [name for name in plain.columns if name != KAFKA_COLUMN]
         ordinal = (-1 - F.coalesce(F.col(f"{KAFKA_COLUMN}.ordinal"), F.lit(0))).cast("int")
         return rows.select(

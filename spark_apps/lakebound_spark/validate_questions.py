@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from lakebound.validation.expectations import (
 )
 from lakebound.validation.gx_catalog import CATALOG
 from lakebound.validation.run import Batch
+from lakebound.validation.verdict import ExpectationResult
 from lakebound.validation.volume import usual_rows
 from lakebound_spark.validate_frames import (
     COMMITTED_AT_MS,
@@ -34,6 +36,11 @@ from lakebound_spark.validate_gx import Question
 
 _ABOUT_COLUMNS = (*(name for name in CATALOG if name.startswith("expect_table_column")), "expect_column_to_exist")
 _MS_PER_SECOND = 1000.0
+_MAX_PROBLEM = 300
+_PY4J = "An error occurred while calling"
+"""Begins the first line of what py4j says of an exception in the JVM; the exception itself is in the second."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -46,6 +53,7 @@ class Prepared:
         questions: About rows and values, asked of ``frame``.
         column_questions: About which columns there are, asked of ``names_only`` of ``plain``.
         skipped: Expectations that cannot be asked yet, and why.
+        problems: The results of expectations that cannot be asked at all.
     """
 
     plain: DataFrame
@@ -53,6 +61,7 @@ class Prepared:
     questions: list[Question] = field(default_factory=list)
     column_questions: list[Question] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    problems: list[ExpectationResult] = field(default_factory=list)
 
 
 def prepare(session: SparkSession, batch: Batch, places: Places, schema: pa.Schema) -> Prepared:
@@ -62,8 +71,19 @@ def prepare(session: SparkSession, batch: Batch, places: Places, schema: pa.Sche
     plain = rows.drop(COMMITTED_AT_MS)
     prepared = Prepared(plain, rows)
     for number, one in enumerate(batch.expectations, 1):
-        _add(prepared, session, batch, places, one, helper_name(one.label, number))
+        try:
+            _add(prepared, session, batch, places, one, helper_name(one.label, number))
+        except Exception as exc:
+            _log.warning("%s: %s cannot be asked", batch.table.id, one.label, exc_info=True)
+            prepared.problems.append(problem_of(one, exc))
     return prepared
+
+
+def problem_of(one: Expectation, exc: Exception) -> ExpectationResult:
+    """Return the result of an expectation that could not be evaluated."""
+    lines = [line.strip(": ") for line in str(exc).splitlines() if line.strip() and not line.startswith(_PY4J)]
+    problem = (lines or [type(exc).__name__])[0][:_MAX_PROBLEM]
+    return ExpectationResult(label=one.label, severity=one.severity, passed=False, problem=problem)
 
 
 def names_only(rows: DataFrame) -> DataFrame:
@@ -125,7 +145,9 @@ def _add_volume(prepared: Prepared, batch: Batch, one: UsualVolume) -> None:
 
 def _gx(one: GxExpectation) -> Question:
     is_of_rows = CATALOG[one.expect].is_of_rows
-    return Question(one.label, one.expect, one.kwargs, one.severity, is_of_rows, where=one.where, notes=one.description)
+    question = Question(one.label, one.expect, one.kwargs, one.severity, is_of_rows, where=one.where, notes=one.description)
+    question.expectation()  # GX refuses arguments here, and not in the midst of a suite
+    return question
 
 
 def _true(one: Expectation, column: str, mostly: float, notes: str, *, where: str | None = None) -> Question:

@@ -16,6 +16,7 @@ from lakebound.control import ControlFolder
 from lakebound.desired import change_desired, read_desired
 from lakebound.findings import read_findings
 from lakebound.run_spec import Places
+from lakebound.summaries import read_validation
 from lakebound.validation.history import (
     Claim,
     done_of,
@@ -97,6 +98,10 @@ def test_ranges_follow_each_other_and_say_what_they_found(apps: list[Lander], at
     (found,) = read_findings(control)
     assert {finding.cause for finding in found.findings} == {f"{table.id} {LABEL}" for table in spec().tables}
     assert "orders/0:7" in str(found.findings[0].evidence["offsets"])
+    # The objective speaks of rows, and the run of expectations.
+    summary = read_validation(control)
+    assert summary is not None and (summary.evaluated, summary.passed) == (46, 38)
+    assert (report.evaluated, report.passed) == (2, 0)
 
 
 def file_of():  # type: ignore[no-untyped-def]

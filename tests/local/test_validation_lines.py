@@ -119,6 +119,17 @@ def test_expired_history_is_a_gap_with_its_offsets(app: Lander, at: Places) -> N
     assert look(app, at, Done((*done.positions, *found.positions), {}))[0] is None
 
 
+def test_an_entry_that_cannot_be_read_is_passed_where_a_later_one_mended_the_ledger(app: Lander, at: Places) -> None:
+    kept = app.land(0, 10)
+    app.table.commit([], kept.entry.model_copy(update={"kind": "nonsense", "commit": new_commit_id()}))
+    reset = Entry(kind="reset", pipeline="orders", epoch=1, commit=new_commit_id(), coverage=kept.entry.coverage)
+    app.table.commit([], reset)
+    app.view = app.table.read_ledger()
+    app.land(10, 15)
+    found, reader = look(app, at)
+    assert found is not None and offsets_in(reader, found) == list(range(15)) and found.gap is None
+
+
 def test_live_files_are_those_of_the_table_and_old_ones_are_left_out(app: Lander, at: Places) -> None:
     assert live_files(app.table.spec, at) == []
     app.land(0, 10)

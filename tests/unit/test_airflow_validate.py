@@ -16,8 +16,10 @@ from tests.streams import orders, settings_fixture  # noqa: F401
 
 import lakebound.validation.planning
 from lakebound import background
-from lakebound.findings import Severity
+from lakebound.findings import Severity, read_source
 from lakebound.settings import Settings
+from lakebound.validation.expectation_files import InvalidExpectationsError
+from lakebound.validation.findings_file import SOURCE
 from lakebound.validation.planning import DueTable
 from lakebound.validation.report_file import write_report
 from lakebound.validation.verdict import ExpectationResult, ValidatedRange, ValidationReport
@@ -103,6 +105,7 @@ def test_the_summary_is_its_xcom_and_its_event_and_the_asset_shows_the_version(e
     summary = operator().execute(given)
     assert background.__file__ in submitted[:4] and submitted[-3].endswith("validate.py")
     assert submitted[submitted.index("--master") + 1] == "local[1]"
+    assert "spark.sql.ansi.enabled=false" in submitted
     assert (summary["evaluated"], summary["passed"], summary["tables"]) == (1, 0, {"delta:lake.orders": "3..9"})
     assert summary["failed"] == ["delta:lake.orders: totals: 2 of 40 rows are not as expected"]
     assert given["outlet_events"][VALIDATED].extra == summary
@@ -146,3 +149,43 @@ def test_a_table_that_could_not_be_validated_fails_the_task_and_a_failed_expecta
     ends(1, "delta:lake.orders: it cannot be read")
     with pytest.raises(NotValidatedError, match="it cannot be read"):
         operator().execute(context())
+
+
+def wrong(settings: Settings) -> list[str]:
+    found = read_source(orders(settings).control, SOURCE)
+    return [one.what for one in found.findings] if found is not None else []
+
+
+def test_a_run_that_dies_or_cannot_be_planned_is_said_until_one_reports(
+    ends: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, settings: Settings, expectations: Path
+) -> None:
+    ends(3, reports=False)
+    with pytest.raises(AirflowSkipException):
+        operator().execute(context())
+    ends(137, reports=False)
+    with pytest.raises(AirflowException):
+        operator().execute(context(table="delta:lake.orders"))
+    assert wrong(settings) == [], "another run does it, and a range by hand is nobody's"
+    with pytest.raises(AirflowException):
+        operator().execute(context())
+    assert wrong(settings) == ["validation did not run: it ended with exit code 137 and without its report"]
+    ends(0, reports=False)
+    with pytest.raises(AirflowException, match="without its report"):
+        operator().execute(context())
+    assert wrong(settings) == ["validation did not run: it ended without its report"]
+
+    def refuse(*_: object) -> list[DueTable]:
+        raise OSError("no table\nat all")
+
+    monkeypatch.setattr(lakebound.validation.planning, "plan_validation", refuse)
+    with pytest.raises(OSError, match="no table"):
+        operator().execute(context())
+    assert wrong(settings) == ["validation did not run: it could not be planned: no table"]
+    monkeypatch.setattr(lakebound.validation.planning, "plan_validation", lambda spec, places, file: [])
+    with pytest.raises(AirflowSkipException, match="nothing landed"):
+        operator().execute(context())
+    assert wrong(settings) == []
+    expectations.write_text("pipeline: orders\nexpectations: []\n")
+    with pytest.raises(InvalidExpectationsError):
+        operator().execute(context())
+    assert "could not be planned" in wrong(settings)[0]

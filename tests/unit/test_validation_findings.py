@@ -17,6 +17,7 @@ FILE = ExpectationFile.model_validate(
         "expectations": [{"expect": "rows_to_satisfy", "name": "totals", "rule": "total > 0"}],
     }
 )
+TABLES = ["delta:orders", "iceberg:orders"]
 
 
 def checked(at: float, *, bad: int = 0, label: str = "totals", **changes: object) -> ValidatedRange:
@@ -34,7 +35,7 @@ def checked(at: float, *, bad: int = 0, label: str = "totals", **changes: object
 
 
 def test_a_failure_is_found_with_its_rows_versions_and_offsets() -> None:
-    (found,) = open_findings([checked(1), checked(2, bad=3), checked(3, bad=4, copied=4)], FILE, now=4)
+    (found,) = open_findings([checked(1), checked(2, bad=3), checked(3, bad=4, copied=4)], FILE, TABLES, now=4)
     assert found.cause == "delta:orders totals" and found.severity is Severity.CRITICAL and found.since == 2
     assert found.what == "delta:orders: totals: 4 of 100 rows are not as expected"
     assert found.evidence["rows_in_all"] == 7 and found.evidence["ranges_in_a_row"] == 2
@@ -44,30 +45,50 @@ def test_a_failure_is_found_with_its_rows_versions_and_offsets() -> None:
 
 def test_it_is_over_when_it_has_held_for_some_time_and_not_before() -> None:
     history = [checked(1, bad=3), checked(50)]
-    assert len(open_findings(history, FILE, now=60)) == 1
-    assert open_findings(history, FILE, now=102) == []
+    assert len(open_findings(history, FILE, TABLES, now=60)) == 1
+    assert open_findings(history, FILE, TABLES, now=102) == []
     # Without new data nothing is known to hold.
-    assert len(open_findings(history[:1], FILE, now=500)) == 1
+    assert len(open_findings(history[:1], FILE, TABLES, now=500)) == 1
 
 
 def test_failures_close_together_are_one_and_one_long_after_is_another() -> None:
-    (found,) = open_findings([checked(1, bad=3), checked(50), checked(60, bad=1)], FILE, now=61)
+    (found,) = open_findings([checked(1, bad=3), checked(50), checked(60, bad=1)], FILE, TABLES, now=61)
     assert found.since == 1 and found.evidence["ranges_in_a_row"] == 2
-    (found,) = open_findings([checked(1, bad=3), checked(50), checked(400, bad=1)], FILE, now=401)
+    (found,) = open_findings([checked(1, bad=3), checked(50), checked(400, bad=1)], FILE, TABLES, now=401)
     assert found.since == 400 and found.evidence["ranges_in_a_row"] == 1
 
 
 def test_an_expectation_that_is_no_longer_in_the_file_has_no_finding() -> None:
-    assert open_findings([checked(1, bad=3, label="gone")], FILE, now=2) == []
+    assert open_findings([checked(1, bad=3, label="gone")], FILE, TABLES, now=2) == []
+
+
+def test_an_expectation_that_is_no_longer_asked_of_a_table_has_no_finding_there() -> None:
+    rule = FILE.expectations[0].model_copy(update={"tables": ("delta:orders",)})
+    restricted = FILE.model_copy(update={"expectations": (rule,)})
+    history = [checked(1, bad=3), checked(1, bad=3, table="iceberg:orders"), checked(1, bad=3, table="delta:gone")]
+    assert [one.cause for one in open_findings(history, restricted, TABLES, now=2)] == ["delta:orders totals"]
+    assert [one.cause for one in open_findings(history, FILE, TABLES, now=2)] == [f"{table} totals" for table in TABLES]
+    lost = [checked(1, table=table, lost=LostRange(rows=1)) for table in ("iceberg:orders", "delta:gone")]
+    assert open_findings(lost, restricted, TABLES, now=2) == []
 
 
 @pytest.mark.parametrize(("first", "severity"), [(True, Severity.INFO), (False, Severity.WARNING)])
-def test_what_could_not_be_read_is_said_by_the_run_that_passed_it(first: bool, severity: Severity) -> None:
+def test_what_could_not_be_read_is_said_for_some_time(first: bool, severity: Severity) -> None:
     lost = LostRange(positions=((0, 9),), offsets=120, rows=3, is_before_first=first)
-    history = [checked(1), checked(2, lost=lost)]
-    (found,) = open_findings(history, FILE, now=3, new_from=1)
-    assert found.severity is severity and "120 offsets and 3 rows" in found.what
-    assert open_findings([*history, checked(3)], FILE, now=4, new_from=2) == []
+    history = [checked(1), checked(2, lost=lost), checked(3)]
+    (found,) = open_findings(history, FILE, TABLES, now=4)
+    assert found.severity is severity and "120 offsets and 3 rows" in found.what and found.since == 2
+    assert len(open_findings(history, FILE, TABLES, now=900)) == 1
+    assert open_findings(history, FILE, TABLES, now=902) == []
+    slow = FILE.model_copy(update={"resolve_after_seconds": 2000.0})
+    assert len(open_findings(history, slow, TABLES, now=902)) == 1
+
+
+def test_what_a_table_lost_twice_is_one_finding() -> None:
+    before = checked(1, lost=LostRange(offsets=500, is_before_first=True))
+    history = [before, checked(2, lost=LostRange(rows=3)), checked(3, lost=LostRange(offsets=4, rows=1))]
+    (found,) = open_findings(history, FILE, TABLES, now=4)
+    assert found.severity is Severity.WARNING and "4 offsets and 4 rows landed since" in found.what
 
 
 def past(count: int, rows: int = 600, spread: int = 0) -> list[ValidatedRange]:

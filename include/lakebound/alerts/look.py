@@ -16,6 +16,7 @@ from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
 from lakebound.submission import read_submission
 from lakebound.summaries import read_proof, read_validation
+from lakebound.validation import findings_file
 
 APPLICATION = "application"
 
@@ -34,6 +35,7 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
         (APPLICATION, lambda: _application(control)),
         (incident_findings.SOURCE, lambda: _incidents(control)),
         (maintenance_findings.SOURCE, lambda: _maintenance(control)),
+        (findings_file.SOURCE, lambda: findings_file.look_again(control, spec, settings)),
         (objectives.SOURCE, lambda: _objectives(spec, control)),
     )
     for source, look in looks:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebound.errors import TableRestoredError
+from lakebound.errors import BadEntryError, TableRestoredError
 from lakebound.ledger import Entry
 from lakebound.tables import KAFKA_COLUMN, CommittedEntry
 from lakebound.tables.entries import counting, read_entry
@@ -42,8 +42,13 @@ class DeltaCommit:
     entry: Entry | None
 
 
-def commits(folder: Path, version: int) -> Iterator[DeltaCommit]:
+def commits(folder: Path, version: int, *, pass_bad_entries: bool = False) -> Iterator[DeltaCommit]:
     """Yield the log's commits from ``version`` down to the oldest that is kept.
+
+    Args:
+        folder: The table's.
+        version: The first.
+        pass_bad_entries: Yield a commit whose entry cannot be read as one without an entry.
 
     Raises:
         BadEntryError: An entry cannot be read.
@@ -60,7 +65,7 @@ def commits(folder: Path, version: int) -> Iterator[DeltaCommit]:
             timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
             operation=str(info.get("operation", "")),
             restored_to=_restored_to(info),
-            entry=read_entry(_text(info.get("userMetadata")), str(path)),
+            entry=_entry(info, path, pass_bad_entries=pass_bad_entries),
         )
 
 
@@ -148,6 +153,15 @@ def file_range(row: Mapping[str, Any]) -> FileRange:
         offset=bounds("offset"),
         ordinal=bounds("ordinal"),
     )
+
+
+def _entry(info: Mapping[str, Any], path: Path, *, pass_bad_entries: bool) -> Entry | None:
+    try:
+        return read_entry(_text(info.get("userMetadata")), str(path))
+    except BadEntryError:
+        if not pass_bad_entries:
+            raise
+        return None
 
 
 def _commit_info(text: str) -> Mapping[str, Any]:

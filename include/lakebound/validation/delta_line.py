@@ -42,7 +42,8 @@ class DeltaLine:
         at = newest
         while at is not None:
             start, at = at, None
-            for commit in commits(self._folder, start):
+            # A ledger that was mended by a later entry keeps the bad one in its log, and what landed before it counts.
+            for commit in commits(self._folder, start, pass_bad_entries=True):
                 yield commit
                 parent = _parent(commit)
                 if parent is not None and parent != commit.version - 1:

@@ -1,46 +1,55 @@
 """What is wrong at this moment, from the history of validated ranges. Pure.
 
 An expectation that failed is a finding until it has held for some time: one good minute between two bad ones ends nothing.
+What could not be read is one for some time, long enough for an alert to be made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from lakebound.findings import Fact, Finding, Severity
 from lakebound.validation.expectations import ExpectationFile
 from lakebound.validation.verdict import ExpectationResult, ValidatedRange
 
 RUNBOOK = "validation-failed"
+RUN = "run"
+"""The cause of the finding that nothing could be validated."""
+LOST_SECONDS = 900.0
+"""What could not be read is a finding for at least so long."""
 
 
-def open_findings(history: Sequence[ValidatedRange], file: ExpectationFile, *, now: float, new_from: int = 0) -> list[Finding]:
+def open_findings(
+    history: Sequence[ValidatedRange], file: ExpectationFile, tables: Iterable[str], *, now: float
+) -> list[Finding]:
     """Return the findings that stand.
 
     Args:
         history: The record, oldest first.
-        file: What is expected today; an expectation that is no longer in it has no finding.
+        file: What is expected today; an expectation that it no longer asks of a table has no finding there.
+        tables: Ids of the tables that the pipeline has today.
         now: Epoch seconds.
-        new_from: Index in the history of the first range of this run: what these could not read is told.
     """
-    labels = {one.label for one in file.expectations}
+    labels = {table: {one.label for one in file.of(table)} for table in tables}
     streaks: dict[tuple[str, str], _Streak] = {}
     for one in history:
         for result in one.results:
-            if result.label in labels:
+            if result.label in labels.get(one.table, ()):
                 streaks.setdefault((one.table, result.label), _Streak(file.resolve_after_seconds)).add(one, result)
     found = [
         finding
         for (table, label), streak in sorted(streaks.items())
         if (finding := streak.finding(table, label, now)) is not None
     ]
-    return [*found, *_lost(history[new_from:])]
+    since = now - max(LOST_SECONDS, file.resolve_after_seconds)
+    lost = [one for one in history if one.lost is not None and one.at > since and labels.get(one.table)]
+    return [*found, *(_lost([one for one in lost if one.table == table]) for table in sorted({one.table for one in lost}))]
 
 
 def failed_run(problem: str, *, now: float) -> Finding:
     """Return the finding that nothing could be validated."""
     return Finding(
-        cause="run",
+        cause=RUN,
         severity=Severity.WARNING,
         what=f"validation did not run: {problem}",
         since=now,
@@ -102,19 +111,19 @@ class _Streak:
         return self.held_at > failed.at and now - failed.at >= self._resolve_after_seconds
 
 
-def _lost(ranges: Sequence[ValidatedRange]) -> Iterator[Finding]:
-    for one in ranges:
-        if one.lost is None:
-            continue
-        first = one.lost.is_before_first
-        parts = [f"{one.lost.offsets} offsets" if one.lost.offsets else "", f"{one.lost.rows} rows" if one.lost.rows else ""]
-        what = " and ".join(part for part in parts if part)
-        why = "landed before the first validation and" if first else "landed since the last validation and"
-        yield Finding(
-            cause=f"{one.table} not validated",
-            severity=Severity.INFO if first else Severity.WARNING,
-            what=f"{one.table}: {what} {why} were not validated: their commits or files are no longer kept",
-            since=one.at,
-            evidence={"up_to_version": one.last, "offsets": one.lost.offsets, "rows": one.lost.rows},
-            runbook=RUNBOOK,
-        )
+def _lost(ranges: Sequence[ValidatedRange]) -> Finding:
+    """Return the finding of a table's ranges of which something could not be read, oldest first."""
+    first = all(one.lost is not None and one.lost.is_before_first for one in ranges)
+    lost = [one.lost for one in ranges if one.lost is not None and one.lost.is_before_first is first]
+    offsets, rows = sum(one.offsets for one in lost), sum(one.rows for one in lost)
+    what = " and ".join(part for part in (f"{offsets} offsets" if offsets else "", f"{rows} rows" if rows else "") if part)
+    why = "landed before the first validation and" if first else "landed since the last validation and"
+    newest = ranges[-1]
+    return Finding(
+        cause=f"{newest.table} not validated",
+        severity=Severity.INFO if first else Severity.WARNING,
+        what=f"{newest.table}: {what} {why} were not validated: their commits or files are no longer kept",
+        since=ranges[0].at,
+        evidence={"up_to_version": newest.last, "offsets": offsets, "rows": rows},
+        runbook=RUNBOOK,
+    )

@@ -14,11 +14,12 @@ from lakebound.control import ControlFolder, write_json
 from lakebound.control_plane import app_is_alive
 from lakebound.desired import change_desired, read_desired
 from lakebound.errors import LakeboundError
-from lakebound.findings import Severity, write_findings
+from lakebound.findings import Severity
 from lakebound.offsets import merge
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.validation.expectations import Expectation, ExpectationFile
+from lakebound.validation.findings_file import write_open_findings
 from lakebound.validation.history import (
     Claim,
     append,
@@ -32,7 +33,6 @@ from lakebound.validation.history import (
 )
 from lakebound.validation.landed_files import LandedFile, LineReader, line_reader
 from lakebound.validation.line import Done, Due, due
-from lakebound.validation.open_findings import failed_run, open_findings
 from lakebound.validation.verdict import ExpectationResult, RangeVerdict, ValidatedRange, ValidationReport
 
 BY = "lakebound validate"
@@ -138,8 +138,7 @@ def run_validation(
             problems=tuple(problems),
             stopped=run.stopped,
         )
-        found = open_findings(history, file, now=time.time(), new_from=before)
-        write_findings(run.control, "validation", [*found, *(failed_run(one, now=time.time()) for one in problems[:1])])
+        write_open_findings(run.control, spec, file, history, problems[:1])
         write_summary(run.control, report)
     return report
 
@@ -167,15 +166,15 @@ def next_due(
 
 
 def write_summary(control: ControlFolder, report: ValidationReport) -> None:
-    """Keep what the last run that evaluated anything found, for objectives and pages."""
-    if not report.evaluated:
+    """Keep how many rows the last run that judged any found right, for objectives and pages."""
+    if not report.checked_rows:
         return
     last = {one.table: one.last for one in report.ranges}
     body = {
         "run_id": report.run_id,
         "at": report.ended_at,
-        "evaluated": report.evaluated,
-        "passed": report.passed,
+        "evaluated": report.checked_rows,
+        "passed": report.right_rows,
         "rows": sum(one.rows for one in report.ranges),
         "last_versions": last,
         "data_docs": [one.data_docs for one in report.ranges if one.data_docs],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakebound.findings import Severity
@@ -186,3 +188,17 @@ class ValidationReport(_Frozen):
     def passed(self) -> int:
         """How many of them held."""
         return sum(one.passed for one in self.ranges)
+
+    @property
+    def checked_rows(self) -> int:
+        """How many rows expectations about rows were asked of; a row counts once for each of them."""
+        return sum(result.checked or 0 for result in self._of_rows)
+
+    @property
+    def right_rows(self) -> int:
+        """How many of these were as expected."""
+        return sum((result.checked or 0) - (result.unexpected or 0) for result in self._of_rows)
+
+    @property
+    def _of_rows(self) -> Iterator[ExpectationResult]:
+        return (result for one in self.ranges for result in one.results if result.is_of_rows)

@@ -19,6 +19,7 @@ from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
     from lakebound.validation.by_hand import ByHand
+    from lakebound.validation.expectations import ExpectationFile
     from lakebound.validation.submission import ValidationOrders
     from lakebound.validation.verdict import ValidationReport
 
@@ -61,16 +62,22 @@ class ValidateOperator(SparkSubmitOperator):
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
         from lakebound.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
-        from lakebound.validation.planning import plan_validation
         from lakebound.validation.submission import validation_orders
 
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)
-        file = load_expectations(spec, settings)
+        by_hand = _by_hand(spec, context.get("params") or {})
+        try:
+            file = load_expectations(spec, settings)
+            is_due = file is None or by_hand is not None or self._is_due(spec, file, settings)
+        except Exception as exc:
+            self._record_end(
+                settings, by_hand, f"it could not be planned: {(str(exc).splitlines() or [type(exc).__name__])[0]}"
+            )
+            raise
         if file is None:
             raise NoExpectationsError(self.pipeline, expectations_path(self.pipeline, settings))
-        by_hand = _by_hand(spec, context.get("params") or {})
-        if by_hand is None and not plan_validation(spec, places_of(settings), file):
+        if not is_due:
             raise AirflowSkipException(f"nothing landed in the tables of {self.pipeline} since the last validation")
         run_id = f"validate-{self.pipeline}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{context['ti'].try_number}"
         report = self._submit(validation_orders(spec, settings, file, run_id, by_hand=by_hand), settings)
@@ -79,6 +86,29 @@ class ValidateOperator(SparkSubmitOperator):
         if report.problems:
             raise NotValidatedError(report)
         return summary
+
+    def _is_due(self, spec: PipelineSpec, file: ExpectationFile, settings: Settings) -> bool:
+        """Return whether something is due; where nothing is, no run is waited for any more, whatever became of the last one."""
+        from lakebound.validation.findings_file import write_open_findings
+        from lakebound.validation.history import read_history
+        from lakebound.validation.planning import plan_validation
+
+        if plan_validation(spec, places_of(settings), file):
+            return True
+        control = control_of(self.pipeline, settings)
+        write_open_findings(control, spec, file, read_history(control))
+        return False
+
+    def _record_end(self, settings: Settings, by_hand: ByHand | None, problem: str) -> None:
+        """Say that what is due was not validated, for the alerts; a folder that cannot be written hides no reason."""
+        from lakebound.validation.findings_file import add_failed_run
+
+        if by_hand is not None:
+            return
+        try:
+            add_failed_run(control_of(self.pipeline, settings), problem)
+        except OSError as exc:
+            self.log.error("that validation did not run could not be recorded: %s", exc)
 
     def _submit(self, orders: ValidationOrders, settings: Settings) -> ValidationReport:
         from lakebound.validation.report_file import read_report
@@ -92,10 +122,13 @@ class ValidateOperator(SparkSubmitOperator):
             if hook.exit_code == ANOTHER_RUN:
                 raise AirflowSkipException(f"another validation of {self.pipeline} is under way") from None
             if (report := read_report(control, orders.app_id)) is None:
+                problem = f"it ended with exit code {hook.exit_code} and without its report"
+                self._record_end(settings, orders.by_hand, problem)
                 raise
             return report
         report = read_report(control, orders.app_id)
         if report is None:
+            self._record_end(settings, orders.by_hand, "it ended without its report")
             raise AirflowException(f"validation {orders.app_id} ended without its report; its log is above")
         return report
 
