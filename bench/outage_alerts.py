@@ -82,9 +82,14 @@ def run(settings: Settings, endpoint: Endpoint, minutes: float) -> tuple[float, 
     came = time.time()
     stack.up(settings, kafka_port=int(services.kafka.rpartition(":")[2]))
     _land_some(settings, seed=2)
-    wait_until(lambda: any(body["kind"] == "resolved" for _, body in endpoint.messages), RESOLVED_SECONDS, "the end")
+    wait_until(lambda: _is_over(endpoint), RESOLVED_SECONDS, "the message that the outage is over")
     time.sleep(SETTLED_SECONDS)
     return went, came
+
+
+def _is_over(endpoint: Endpoint) -> bool:
+    of_outage = [body["kind"] for _, body in endpoint.messages if body["runbook"] == "broker-unavailable"]
+    return "resolved" in of_outage
 
 
 def _land_some(settings: Settings, seed: int) -> None:
