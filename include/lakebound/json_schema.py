@@ -8,7 +8,7 @@ expectations.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +56,9 @@ class _Converter:
         if record.get("type", "object") != "object" or not isinstance(properties, Mapping) or not properties:
             raise UnmappedSchemaError("", "must be an object with properties")
         _check_words(record, "")
-        required = record.get("required", [])
-        unknown = sorted(set(required) - set(properties)) if isinstance(required, Sequence) else ["required"]
+        _check_names(properties, "")
+        required = _required(record)
+        unknown = sorted(set(required) - set(properties))
         if unknown:
             raise UnmappedSchemaError("", f"requires {', '.join(unknown)}, which its properties do not describe")
         columns = []
@@ -116,6 +117,7 @@ class _Converter:
         if isinstance(properties, Mapping) and properties:
             if isinstance(others, Mapping):
                 raise UnmappedSchemaError(path, "has properties and further ones of a type; a column is a struct or a map")
+            _check_names(properties, path)
             fields = [
                 f"{_quoted(name, f'{path}.{name}')}: {self._type(one, f'{path}.{name}', around).ddl}"
                 for name, one in properties.items()
@@ -151,6 +153,20 @@ def _check_words(part: Mapping[str, Any], path: str) -> None:
     found = [word for word in _COMBINING if word in part]
     if found:
         raise UnmappedSchemaError(path, f"{found[0]} does not say of which one type it is")
+
+
+def _check_names(properties: Mapping[Any, Any], path: str) -> None:
+    """YAML reads ``on``, ``no`` and ``2024`` as a boolean or a number, unless they are quoted."""
+    for name in properties:
+        if not isinstance(name, str):
+            raise UnmappedSchemaError(path, f"has the property {name!r}, whose name is no text: write it in quotes")
+
+
+def _required(record: Mapping[str, Any]) -> list[str]:
+    required = record.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise UnmappedSchemaError("", "required must be a list of names; write them in quotes where YAML reads something else")
+    return required
 
 
 def _decimal(form: str, path: str) -> str | None:

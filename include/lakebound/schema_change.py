@@ -110,6 +110,7 @@ def plan_schema(
     policy: SchemaEvolution,
     format_: Literal["delta", "iceberg"],
     value_fields: Collection[str] = (),
+    reserved: Collection[str] = (),
 ) -> SchemaPlan:
     """Return what an existing table needs.
 
@@ -119,8 +120,10 @@ def plan_schema(
         policy: The pipeline's ``schema_evolution``.
         format_: The table's.
         value_fields: Fields of the records' schema: of ``quarantine`` only these can be told in a record.
+        reserved: Names that no new column may have: those of the table's partition fields.
     """
-    return _Comparison(policy, format_, frozenset(value_fields)).plan(normalise_schema(found), normalise_schema(wanted))
+    comparison = _Comparison(policy, format_, frozenset(value_fields), frozenset(reserved))
+    return comparison.plan(normalise_schema(found), normalise_schema(wanted))
 
 
 def name_of(path: Path) -> str:
@@ -148,6 +151,7 @@ class _Comparison:
     policy: SchemaEvolution
     format: str
     value_fields: frozenset[str]
+    reserved: frozenset[str] = frozenset()
     additions: list[Addition] = field(default_factory=list)
     widenings: list[Widening] = field(default_factory=list)
     left_out: list[Addition] = field(default_factory=list)
@@ -176,6 +180,10 @@ class _Comparison:
         path, kind = addition.path, type_name(addition.type)
         if path[0] == KAFKA_COLUMN:
             self._differ(path, f"({kind}) is missing in the table: the table was not made by a pipeline")
+        elif self.policy in ("add_columns", "refuse") and path in {(name,) for name in self.reserved}:
+            self._differ(
+                path, f"({kind}) is missing in the table, which has a partition field of this name: give it another name"
+            )
         elif self.policy == "add_columns":
             self.additions.append(addition)
         elif self.policy == "refuse":

@@ -42,6 +42,7 @@ from lakebound.tables import open_table
 from lakebound_spark.batch import BatchLander
 from lakebound_spark.decode import make_decoder, value_fields
 from lakebound_spark.jvm import ParentWatch, obey_signals
+from lakebound_spark.lanes import How
 from lakebound_spark.opening import open_tables, reopen, start_offsets, take_lease
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.session import SessionStart
@@ -184,13 +185,16 @@ class Application:
         output = planned_output(session, spec, transform)
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
-        settled = settle_schemas(spec, self._run.places, schemas, value_fields(spec))
         writer = Writer(spec.pipeline, lease.epoch, lease_guard(self._run.control, lease), spec.limits.commit_attempts)
+        settled = settle_schemas(
+            spec, self._run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease
+        )
         targets, quarantine = open_tables(self._run, schemas, writer, facts)
         self._targets = targets
         topic_ids = {topic: known.topic_id for topic, known in facts.items()}
         decoder = make_decoder(spec, topic_ids, settled.unhoused)
-        lander = BatchLander(spec, decoder, transform, targets, quarantine, writer, multiplies=may_multiply(output))
+        how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out}
+        lander = BatchLander(spec, decoder, transform, targets, quarantine, writer, **how)
         return _Parts(lander, targets, quarantine, topic_ids)
 
     def _stream(self, session, parts: _Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]

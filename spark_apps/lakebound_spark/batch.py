@@ -22,6 +22,7 @@ from lakebound_spark.decode import Decoder, good_columns
 from lakebound_spark.lanes import (
     Lane,
     LaneChooser,
+    LeftOut,
     ResultTooLargeError,
     Written,
     write_by_cluster,
@@ -74,6 +75,7 @@ class BatchLander:
         writer: Writer,
         *,
         multiplies: bool,
+        left_out: LeftOut,
     ) -> None:
         self._decoder = decoder
         self._transform = transform
@@ -81,6 +83,7 @@ class BatchLander:
         self._quarantine = quarantine
         self._writer = writer
         self._multiplies = multiplies
+        self._left_out = left_out
         self._lanes = LaneChooser(spec.driver_lane)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
@@ -161,13 +164,13 @@ class BatchLander:
                 with report.timed("driver_lane"):
                     collected = [collected_rows().alias("bad_rows")] if self._batches_since_bad < _BATCHES_UNTIL_GOOD else []
                     output, observation = self._observed_output(source, tag, *collected)
-                    written = write_by_driver(output, tables, tag, multiplies=self._multiplies)
+                    written = write_by_driver(output, tables, tag, multiplies=self._multiplies, left_out=self._left_out)
                     return written, observed_by(observation), lane
             except ResultTooLargeError:
                 tag = f"{tag}-c"
         with report.timed("cluster_lane"):
             output, observation = self._observed_output(source, tag)
-            written = write_by_cluster(output, tables, tag, multiplies=self._multiplies)
+            written = write_by_cluster(output, tables, tag, multiplies=self._multiplies, left_out=self._left_out)
             return written, observed_by(observation), "cluster"
 
     def _observed_output(self, source: DataFrame, tag: str, *further: Column) -> tuple[DataFrame, Observation]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -17,12 +17,26 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StringType
 
+from lakebound.errors import TableMismatchError
 from lakebound.spec import DriverLaneSpec, TableSpec
 from lakebound.tables import KAFKA_COLUMN, DataFile, Table
 from lakebound.tables.datafiles import list_data_files, write_data_files
 from lakebound.tables.schemas import normalise_type
 
 Lane = Literal["driver", "cluster"]
+LeftOut = Mapping[str, Collection[str]]
+"""By table id, columns of a batch that the table does not get, as ``schema_evolution`` says."""
+
+_NOTHING: LeftOut = {}
+
+
+class How(TypedDict):
+    """How rows of a pipeline become files: whether a record may become several, and what is left out."""
+
+    multiplies: bool
+    left_out: LeftOut
+
+
 _KEY_FIELDS = ("topic", "partition", "offset")
 _TOO_LARGE = ("maxResultSize", "org.apache.arrow.memory.OutOfMemoryException")
 """In the text of a job's failure: its rows are more than the driver takes, or than a task has buffers for."""
@@ -79,7 +93,9 @@ def _no_less_soon(known: float, seen: float) -> float:
     return max(seen, 0.8 * known + 0.2 * seen)
 
 
-def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, *, multiplies: bool) -> Written:
+def write_by_driver(
+    output: DataFrame, tables: Sequence[Table], tag: str, *, multiplies: bool, left_out: LeftOut = _NOTHING
+) -> Written:
     """Collect the rows as Arrow and write them as Parquet files of each table.
 
     Args:
@@ -87,8 +103,10 @@ def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, *, mul
         tables: Where they go.
         tag: Unique per attempt; part of the files' names.
         multiplies: Whether one record may have become several rows.
+        left_out: Columns that a table does not get.
 
     Raises:
+        TableMismatchError: A table lacks another column.
         ResultTooLargeError: They exceed ``spark.driver.maxResultSize``, or the memory for Arrow's buffers.
     """
     try:
@@ -98,24 +116,26 @@ def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, *, mul
         if any(text in str(exc) for text in _TOO_LARGE):
             raise ResultTooLargeError(str(exc)) from exc
         raise
-    return write_rows(rows, tables, tag, multiplies=multiplies)
+    return write_rows(rows, tables, tag, multiplies=multiplies, left_out=left_out)
 
 
-def write_rows(rows: pa.Table, tables: Sequence[Table], tag: str, *, multiplies: bool) -> Written:
+def write_rows(rows: pa.Table, tables: Sequence[Table], tag: str, *, multiplies: bool, left_out: LeftOut = _NOTHING) -> Written:
     """Write rows that the driver holds as Parquet files of each table."""
-    files = {table.spec.id: _write_arrow(rows, table, tag) for table in tables} if rows.num_rows else {}
+    files = {table.spec.id: _write_arrow(rows, table, tag, left_out) for table in tables} if rows.num_rows else {}
     return Written(files, rows.num_rows, _count_records(rows) if multiplies else rows.num_rows)
 
 
-def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, *, multiplies: bool) -> Written:
+def write_by_cluster(
+    output: DataFrame, tables: Sequence[Table], tag: str, *, multiplies: bool, left_out: LeftOut = _NOTHING
+) -> Written:
     """Have Spark's executors write the rows as Parquet files of each table; one file per task and partition value."""
     frame = output.persist() if len(tables) > 1 else output
     try:
         # The first write fills the cache, so that Kafka is read once; the others can then go side by side.
         first, *others = tables
-        files = {first.spec.id: _write_spark(frame, first, tag)}
+        files = {first.spec.id: _write_spark(frame, first, tag, left_out)}
         with ThreadPoolExecutor(max_workers=len(tables)) as pool:
-            written = {table.spec.id: pool.submit(_write_spark, frame, table, tag) for table in others}
+            written = {table.spec.id: pool.submit(_write_spark, frame, table, tag, left_out) for table in others}
             files |= {table_id: future.result() for table_id, future in written.items()}
         rows = sum(file.rows for file in files[first.spec.id])
         keys = [F.col(f"{KAFKA_COLUMN}.{name}") for name in _KEY_FIELDS]
@@ -134,8 +154,10 @@ def write_in_lane(output: DataFrame, table: Table, tag: str, lane: Lane) -> Writ
     return write_by_cluster(output, [table], f"{tag}-c", multiplies=False)
 
 
-def _write_arrow(rows: pa.Table, table: Table, tag: str) -> list[DataFile]:
-    return write_data_files(fit(rows, table.schema()), table.data_folder(), table.spec, tag)
+def _write_arrow(rows: pa.Table, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
+    schema = table.schema()
+    check_housed(rows.column_names, schema, table.spec.id, left_out)
+    return write_data_files(fit(rows, schema), table.data_folder(), table.spec, tag)
 
 
 def fit(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -147,15 +169,27 @@ def fit(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def check_housed(columns: Collection[str], schema: pa.Schema, table: str, left_out: LeftOut) -> None:
+    """Check that a table has a column for all that a batch gives it.
+
+    Raises:
+        TableMismatchError: It lacks one that is not left out on purpose: its values would be lost without a word.
+    """
+    unhoused = sorted({*columns} - {*schema.names} - {*left_out.get(table, ())})
+    if unhoused:
+        raise TableMismatchError(table, f"it has no column {', '.join(unhoused)} any more; restart the pipeline")
+
+
 def _count_records(rows: pa.Table) -> int:
     kafka = rows.column(KAFKA_COLUMN).combine_chunks()
     keys = pa.table({name: kafka.field(name) for name in _KEY_FIELDS})
     return int(keys.group_by(list(_KEY_FIELDS)).aggregate([]).num_rows)
 
 
-def _write_spark(frame: DataFrame, table: Table, tag: str) -> list[DataFile]:
+def _write_spark(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
     folder = table.data_folder() / f"lb-{tag}"
     schema = table.schema()
+    check_housed(frame.columns, schema, table.spec.id, left_out)
     columns = [_as_in_table(frame, field) for field in schema if field.name in frame.columns]
     folders = _partition_folders(frame, table.spec)
     if table.spec.format == "delta":

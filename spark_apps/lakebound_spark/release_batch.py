@@ -17,10 +17,10 @@ from lakebound.proof.offset_arrays import Arrays
 from lakebound.quarantine.candidates import offsets_in
 from lakebound.quarantine.orders import ReleaseOrders
 from lakebound.quarantine.reading import read_records
-from lakebound.schema_settling import check_settled
+from lakebound.schema_settling import check_settled, check_unmoved
 from lakebound.tables import KAFKA_COLUMN, Table
 from lakebound_spark.decode import PROBLEM, SKIPPED, good_columns, make_decoder, value_fields
-from lakebound_spark.lanes import Lane, LaneChooser, ResultTooLargeError, Written, write_by_cluster, write_by_driver
+from lakebound_spark.lanes import How, Lane, LaneChooser, ResultTooLargeError, Written, write_by_cluster, write_by_driver
 from lakebound_spark.schema import table_schema
 from lakebound_spark.transform import KAFKA_SCHEMA, load_transform, may_multiply, planned_output
 
@@ -56,8 +56,8 @@ class ReleaseBatch:
         self._transform = load_transform(self._spec)
         output = planned_output(session, self._spec, self._transform)
         self._multiplies = may_multiply(output)
-        schemas = {table.spec.id: table_schema(output.schema, table.spec) for table in tables}
-        self._unhoused = check_settled(self._spec, orders.places, schemas, value_fields(self._spec)).unhoused
+        self._schemas = {table.spec.id: table_schema(output.schema, table.spec) for table in tables}
+        self._settled = check_settled(self._spec, orders.places, self._schemas, value_fields(self._spec))
         self._kept: list[DataFrame] = []
 
     def decode(self, wanted: Arrays, tables: list[Table], *, write: bool) -> Released:
@@ -71,7 +71,7 @@ class ReleaseBatch:
         places, reasons = self._orders.places, self._orders.reasons
         records = _first_of_each(read_records(self._spec.quarantine_table, places, wanted, reasons, copies=False))
         ids = {topic: topic_id for topic, topic_id, _ in wanted}
-        decoded = make_decoder(self._spec, ids, self._unhoused).decode(self._frame(records)).persist()
+        decoded = make_decoder(self._spec, ids, self._settled.unhoused).decode(self._frame(records)).persist()
         self._kept.append(decoded)
         fitting = _fitting(decoded, records)
         faults.reach("after_trim")
@@ -81,6 +81,15 @@ class ReleaseBatch:
             written, lane = self._write(self._transform(good_columns(decoded)), tables, records)
             faults.reach("after_data_files", lane)
         return Released(records.num_rows, offsets_in(fitting), _verdicts(records, fitting), written, lane)
+
+    def check_columns(self) -> None:
+        """Check that the tables have the columns still with which the records are decoded.
+
+        Raises:
+            SchemaChangedError: They cannot take what it gives any more.
+            ColumnsMovedError: They have others now.
+        """
+        check_unmoved(self._spec, self._orders.places, self._schemas, self._settled, value_fields(self._spec))
 
     def forget(self) -> None:
         """Free what is kept of the pieces."""
@@ -95,14 +104,15 @@ class ReleaseBatch:
 
     def _write(self, output: DataFrame, tables: list[Table], records: pa.Table) -> tuple[Written, Lane]:
         tag = f"release-{uuid.uuid4().hex[:8]}"
+        how: How = {"multiplies": self._multiplies, "left_out": self._settled.left_out}
         width = records["value"].nbytes / records.num_rows
         lane = LaneChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows)
         if lane == "driver":
             try:
-                return write_by_driver(output, tables, tag, multiplies=self._multiplies), lane
+                return write_by_driver(output, tables, tag, **how), lane
             except ResultTooLargeError:
                 tag = f"{tag}-c"
-        return write_by_cluster(output, tables, tag, multiplies=self._multiplies), "cluster"
+        return write_by_cluster(output, tables, tag, **how), "cluster"
 
 
 def _fitting(decoded: DataFrame, records: pa.Table) -> pa.Table:

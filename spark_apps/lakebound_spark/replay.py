@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections.abc import Callable
 from contextlib import closing
 from functools import reduce
 
@@ -29,7 +30,7 @@ from lakebound.ledger import Offsets, TopicOffsets, add, check_owner, check_topi
 from lakebound.replay.chunks import chunks
 from lakebound.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
 from lakebound.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
-from lakebound.schema_settling import check_settled
+from lakebound.schema_settling import check_settled, check_unmoved
 from lakebound.spec import TableSpec
 from lakebound.tables import open_table
 from lakebound_spark.application import REFUSALS
@@ -85,7 +86,7 @@ class Replay:
             with closing(_Landing(self._orders, session, self._facts)) as landing:
                 for number, piece in enumerate(pieces):
                     self._check_wanted()
-                    report = landing.land(piece, number)
+                    report = landing.land(piece, number, self._check_wanted)
                     self._report(report, landing, done=number + 1)
                     log.info("batch %d of %d: %s", number + 1, len(pieces), report)
         finally:
@@ -126,18 +127,25 @@ class _Landing:
         self._multiplies = may_multiply(output)
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
+        self._schemas, self._places = schemas, orders.places
         self._topic_ids = facts.topic_ids(spec.topics)
-        settled = check_settled(spec, orders.places, schemas, value_fields(spec))
-        self._decoder = make_decoder(spec, self._topic_ids, settled.unhoused)
+        self._settled = check_settled(spec, orders.places, schemas, value_fields(spec))
+        self._decoder = make_decoder(spec, self._topic_ids, self._settled.unhoused)
         self.targets = [self._open(orders, table) for table in spec.tables]
         self._quarantine = self._open(orders, spec.quarantine_table)
         self._writer = self._guest()
         self._lander = self._make_lander()
 
-    def land(self, wanted: Offsets, number: int) -> BatchReport:
+    def land(self, wanted: Offsets, number: int, check_wanted: Callable[[], None]) -> BatchReport:
         """Land what any table lacks of ``wanted``, whatever else is committed meanwhile.
 
+        Args:
+            wanted: Offsets.
+            number: Of the batch.
+            check_wanted: Raises when the replay is no longer wanted; called before each attempt after the first.
+
         Raises:
+            ColumnsMovedError: The tables have other columns than those that it decodes.
             LakeboundError: What a batch raises; after ``limits.commit_attempts`` tries also what a table's moving on does.
         """
         attempts = self._spec.limits.commit_attempts
@@ -154,6 +162,7 @@ class _Landing:
                     raise
                 log.warning("batch %d, attempt %d: the ledgers are read again: %s", number, attempt, exc)
                 time.sleep(random.uniform(0.1, min(0.2 * 2**attempt, _LONGEST_WAIT_SECONDS)))
+                check_wanted()
         return BatchReport(number)
 
     def close(self) -> None:
@@ -168,6 +177,8 @@ class _Landing:
         for target in (*self.targets, self._quarantine):
             target.refresh()
             check_topic_ids(target.view.coverage, self._topic_ids)
+        # After the ledgers: a rewind that comes later has a later epoch, with which a commit on these is refused.
+        check_unmoved(self._spec, self._places, self._schemas, self._settled, value_fields(self._spec))
         writer = self._guest()
         if writer.epoch != self._writer.epoch:
             log.info("the newest epoch is now %d", writer.epoch)
@@ -201,6 +212,7 @@ class _Landing:
             self._quarantine,
             self._writer,
             multiplies=self._multiplies,
+            left_out=self._settled.left_out,
         )
 
     def _read(self, offsets: Offsets) -> DataFrame:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.quarantined import Quarantined, span
+from tests.quarantined import Quarantined, rows_of, span
 
 from lakebound.quarantine.listing import escaped, list_quarantine
 from lakebound.quarantine.plan import NotReplayableError, prepare
@@ -83,6 +83,20 @@ def test_released_records_whose_entry_is_gone_are_found_by_their_rows(world: Qua
         world.commit(table, None, kind="reset", coverage=span((0, 100)), released=5)
     found = list_quarantine(world.spec, world.at)
     assert found.open == 14 and "its rows were looked at instead" in found.notes[0]
+
+
+def test_what_was_landed_when_it_was_read_again_is_no_longer_open(world: Quarantined) -> None:
+    """No release names it: its rows say so."""
+    for table in world.targets:
+        world.commit(table, rows_of([10, 11]), range=span((100, 102)), read=2, landed=2, rows=2)
+    found = list_quarantine(world.spec, world.at)
+    assert found.open == 14 and found.notes == ()
+    assert [(share.lacking, share.landed) for share in prepare(world.spec, world.at).tables] == [(12, 2)] * 2
+    delta, iceberg = world.targets
+    world.release(delta, 12)
+    assert list_quarantine(world.spec, world.at).open == 14
+    world.release(iceberg, 12)
+    assert list_quarantine(world.spec, world.at).open == 13
 
 
 def test_copies_of_what_landed_are_never_tried(world: Quarantined) -> None:

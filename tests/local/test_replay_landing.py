@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests import local_tables
 from tests.local_tables import SCHEMA, TOPIC, TOPIC_ID, genesis, landed_offsets, make_table, places
@@ -16,9 +17,10 @@ from lakebound.commit import commit_entry
 from lakebound.control import ControlFolder
 from lakebound.desired import change_desired, request_stop
 from lakebound.errors import CommitUnknownError
-from lakebound.ledger import Offsets, TopicOffsets, intervals_of
+from lakebound.ledger import Offsets, TopicOffsets, carried, intervals_of
 from lakebound.replay.orders import ReplayOrders, read_result
 from lakebound.run_spec import Places
+from lakebound.schema_change import Addition, SchemaPlan
 from lakebound.spec import PipelineSpec
 from lakebound.tables import Table, open_table
 from lakebound.tables.datafiles import write_data_files
@@ -126,7 +128,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     open_with_epoch(made, 1)
     open_table(made.spec.quarantine_table, made.at).create(QUARANTINE_SCHEMA, genesis())
 
-    def fake_lander(*parts: Any, multiplies: bool) -> FakeLander:
+    def fake_lander(*parts: Any, **_: Any) -> FakeLander:
         _, _, _, targets, _, own = parts
         return FakeLander(made, targets, own)
 
@@ -219,6 +221,53 @@ def test_a_rollback_meanwhile_lowers_the_mark_and_the_rest_is_the_streams(scene:
     assert result.state == "completed"
     assert scene.reads == [(0, 100), (100, 200), (200, 300)]
     assert scene.coverages() == [((0, 150),)] * 2
+
+
+def add_note(scene: Scene) -> None:
+    """Give every table a column as a start does."""
+    for table in scene.tables():
+        entry = table.read_ledger().entry
+        table.change_schema(SchemaPlan((Addition(("note",), pa.string()),)), None if entry is None else carried(entry))
+
+
+def test_a_column_that_a_start_adds_meanwhile_ends_it(scene: Scene) -> None:
+    """It decodes without the column: its values would be null without a word."""
+
+    def start_anew() -> None:
+        add_note(scene)
+        open_with_epoch(scene, 2)
+
+    scene.meanwhile[2] = start_anew
+    result = Replay(scene.orders(0, 300)).run()
+    assert (result.state, result.error_class) == ("failed", "ColumnsMovedError") and "run it again" in result.reason
+    assert scene.reads == [(0, 100), (100, 200)] and scene.landed() == [list(range(100))] * 2
+
+
+def test_a_column_that_a_rewind_takes_away_meanwhile_ends_it(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    delta = scene.tables()[0]
+    before = delta.read_ledger()
+    add_note(scene)
+    monkeypatch.setattr(replaying, "table_schema", lambda *_: SCHEMA.append(pa.field("note", pa.string())))
+
+    def rewind() -> None:
+        reset = local_tables.draft(0, 0, kind="reset", epoch=2).model_copy(update={"coverage": before.coverage})
+        delta.restore(before.version, reset)
+
+    scene.meanwhile[2] = rewind
+    result = Replay(scene.orders(0, 300)).run()
+    assert (result.state, result.error_class) == ("refused", "SchemaChangedError") and "column note" in result.reason
+    assert scene.reads == [(0, 100), (100, 200)] and landed_offsets(scene.tables()[0]) == []
+
+
+def test_one_that_is_held_in_flight_is_not_tried_again(scene: Scene) -> None:
+    def hold() -> None:
+        change_desired(scene.control, "held", reason="rewind")
+        open_with_epoch(scene, 2)
+
+    scene.meanwhile[1] = hold
+    result = Replay(scene.orders(0, 100)).run()
+    assert (result.state, result.error_class, len(scene.reads)) == ("refused", "HeldError", 1)
+    assert scene.landed() == [[], []]
 
 
 def test_a_table_that_cannot_be_written_ends_it_after_so_many_attempts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

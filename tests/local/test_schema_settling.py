@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from tests.local_tables import SCHEMA, lander, make_table
 from tests.oracle import read_delta, read_iceberg
 
 from lakebound.control import ControlFolder
-from lakebound.errors import SchemaChangedError
+from lakebound.errors import LeaseLostError, SchemaChangedError, TableMismatchError
 from lakebound.findings import read_findings
 from lakebound.ledger import Entry
 from lakebound.run_spec import Places
-from lakebound.schema_settling import check_settled, compare_schemas, settle_schemas
+from lakebound.schema_settling import Settled, check_settled, compare_schemas, settle_schemas
 from lakebound.spec import PipelineSpec
 from lakebound.tables import Table, open_table
 from lakebound.tables.datafiles import write_data_files
@@ -47,6 +47,11 @@ def changed(**columns: pa.DataType | None) -> pa.Schema:
 
 def both(schema: pa.Schema) -> Mapping[str, pa.Schema]:
     return {f"{name}:shop.orders": schema for name in ("delta", "iceberg")}
+
+
+def settle(spec: PipelineSpec, at: Places, wanted: Mapping[str, pa.Schema], value_fields: Sequence[str] = ()) -> Settled:
+    """Settle as an application that holds the lease."""
+    return settle_schemas(spec, at, wanted, value_fields, own_epoch=1, check_lease=lambda: None)
 
 
 @pytest.fixture
@@ -82,7 +87,7 @@ def land(spec: PipelineSpec, at: Places, schema: pa.Schema, start: int, **values
 def test_new_columns_are_added_and_old_rows_have_nulls(at: Places, tables: list[Table]) -> None:
     spec, wanted = pipeline(), changed(note=pa.string(), items=pa.list_(ITEM), price=pa.decimal128(10, 2))
     entries = [table.read_ledger().entry for table in tables]
-    settled = settle_schemas(spec, at, both(wanted))
+    settled = settle(spec, at, both(wanted))
     assert all(len(plan.additions) == 3 for plan in settled.plans.values())
     for table, before in zip(tables, entries, strict=True):
         after = open_table(table.spec, at)
@@ -94,11 +99,11 @@ def test_new_columns_are_added_and_old_rows_have_nulls(at: Places, tables: list[
         assert [row["note"] for row in rows] == [None] * 10 + ["here"] * 5
         assert [row["items"][0]["gift"] for row in rows] == [None] * 10 + [True] * 5
         assert [row["id"] for row in rows] == list(range(15))
-    assert not any(plan.is_change for plan in settle_schemas(spec, at, both(wanted)).plans.values()), "once is enough"
+    assert not any(plan.is_change for plan in settle(spec, at, both(wanted)).plans.values()), "once is enough"
 
 
 def test_the_log_carries_the_entry_on(at: Places, tables: list[Table]) -> None:
-    settle_schemas(pipeline(), at, both(changed(note=pa.string())))
+    settle(pipeline(), at, both(changed(note=pa.string())))
     newest = next(open_table(pipeline().tables[0], at).entries()).entry
     expected = tables[0].read_ledger().entry
     assert isinstance(expected, Entry)
@@ -111,7 +116,7 @@ def test_a_handle_of_before_lands_what_it_has_and_reads_the_new_columns(at: Plac
     """A replay that runs beside the start may still write files without the new column."""
     owns = [lander(table.spec, at) for table in tables]
     files = [own.write(10, 15) for own in owns]
-    settle_schemas(pipeline(), at, both(changed(note=pa.string())))
+    settle(pipeline(), at, both(changed(note=pa.string())))
     for own, written in zip(owns, files, strict=True):
         own.land(10, 15, written)
     for name in ("delta", "iceberg"):
@@ -122,18 +127,18 @@ def test_iceberg_widens_and_delta_says_that_it_cannot(at: Places, tables: list[T
     wide = pa.list_(pa.struct([pa.field("sku", pa.string()), pa.field("quantity", pa.int64())]))
     wanted = changed(items=wide, note=pa.string())
     with pytest.raises(SchemaChangedError, match=r"items\.element\.quantity is int in the table.*typeWidening") as caught:
-        settle_schemas(pipeline(), at, both(wanted))
+        settle(pipeline(), at, both(wanted))
     assert "iceberg:shop.orders" not in str(caught.value) and "runbook schema-changed" in str(caught.value)
     for table in tables:
         assert open_table(table.spec, at).schema() == table.schema(), "no table was changed while one forbids"
     only = pipeline(tables=[{"format": "iceberg", "name": "shop.orders"}])
-    settle_schemas(only, at, {"iceberg:shop.orders": wanted})
+    settle(only, at, {"iceberg:shop.orders": wanted})
     land(only, at, wanted, 10, items=[{"sku": "s", "quantity": 2**40}])
     assert [row["items"][0]["quantity"] for row in rows_of(at, "iceberg")] == [1] * 10 + [2**40] * 5
 
 
 def test_a_removed_column_stays_and_gets_nulls(at: Places, tables: list[Table]) -> None:
-    settled = settle_schemas(pipeline(), at, both(changed(city=None)))
+    settled = settle(pipeline(), at, both(changed(city=None)))
     assert [plan.unfilled for plan in settled.plans.values()] == [("city",)] * 2
     for table in tables:
         own = lander(table.spec, at)
@@ -147,20 +152,20 @@ def test_another_type_is_a_finding_and_its_end_is_its_end(at: Places, tables: li
     spec, control = pipeline(), ControlFolder(at.home, "orders")
     wanted = {"delta:shop.orders": changed(city=pa.int64(), note=pa.string()), "iceberg:shop.orders": changed(note=pa.string())}
     with pytest.raises(SchemaChangedError, match="city is string in the table, bigint in the pipeline"):
-        settle_schemas(spec, at, wanted)
+        settle(spec, at, wanted)
     assert [table.schema() for table in tables] == [open_table(table.spec, at).schema() for table in tables]
     (said,) = read_findings(control)
     (finding,) = said.findings
     assert (said.source, finding.cause, finding.runbook) == ("schema", "schema of delta:shop.orders", "schema-changed")
     assert list(finding.evidence) == ["city"] and finding.severity == "critical"
-    settle_schemas(spec, at, both(changed(note=pa.string())))
+    settle(spec, at, both(changed(note=pa.string())))
     assert read_findings(control)[0].findings == ()
 
 
 @pytest.mark.parametrize("policy", ["quarantine", "ignore"])
 def test_a_column_that_is_not_wanted_leaves_the_tables_as_they_are(at: Places, tables: list[Table], policy: str) -> None:
     spec = pipeline(schema_evolution=policy)
-    settled = settle_schemas(spec, at, both(changed(note=pa.string())), ["id", "city", "note"])
+    settled = settle(spec, at, both(changed(note=pa.string())), ["id", "city", "note"])
     assert settled.unhoused == ({"note"} if policy == "quarantine" else set())
     assert [table.schema() for table in tables] == [open_table(table.spec, at).schema() for table in tables]
 
@@ -169,7 +174,7 @@ def test_who_lands_beside_the_stream_waits_for_its_start(at: Places, tables: lis
     spec, wanted = pipeline(), both(changed(note=pa.string()))
     with pytest.raises(SchemaChangedError, match="column note comes with the pipeline's next start"):
         check_settled(spec, at, wanted)
-    settle_schemas(spec, at, wanted)
+    settle(spec, at, wanted)
     assert check_settled(spec, at, wanted).unhoused == frozenset()
 
 
@@ -192,7 +197,56 @@ def test_cut_short_between_two_tables_the_next_start_goes_on(
     wanted = both(changed(note=pa.string()))
     with monkeypatch.context() as patch, pytest.raises(CutShortError):
         patch.setattr(IcebergTable, "change_schema", cut_short)
-        settle_schemas(pipeline(), at, wanted)
+        settle(pipeline(), at, wanted)
     assert [len(plan.additions) for plan in compare_schemas(pipeline(), at, wanted).plans.values()] == [0, 1]
-    settle_schemas(pipeline(), at, wanted)
+    settle(pipeline(), at, wanted)
     land(pipeline(), at, wanted["delta:shop.orders"], 10, note="x")
+
+
+def partitioned(at: Places) -> PipelineSpec:
+    """Return a pipeline whose Iceberg table is partitioned by the day, with both tables made."""
+    delta, iceberg = ({"format": name, "name": "shop.days"} for name in ("delta", "iceberg"))
+    spec = pipeline(tables=[delta, {**iceberg, "partition_by": ["day(at)"]}])
+    for one in spec.tables:
+        make_table(one, at)
+    return spec
+
+
+def test_the_name_of_a_partition_field_is_refused_before_any_table_is_touched(at: Places) -> None:
+    spec = partitioned(at)
+    wanted = {one.id: changed(at_day=pa.date32()) for one in spec.tables}
+    with pytest.raises(SchemaChangedError, match=r"iceberg:shop.days: column at_day .* partition field of this name"):
+        settle(spec, at, wanted)
+    assert [open_table(one, at).schema() for one in spec.tables] == [SCHEMA, SCHEMA]
+    assert [finding.cause for finding in read_findings(ControlFolder(at.home, "orders"))[0].findings] == [
+        "schema of iceberg:shop.days"
+    ]
+
+
+def test_what_the_format_does_not_allow_is_a_refusal(at: Places) -> None:
+    """The YAML no longer names the partitioning that the table has."""
+    spec = partitioned(at)
+    unnamed = pipeline(tables=[one.model_copy(update={"partition_by": ()}).model_dump() for one in spec.tables[1:]])
+    with pytest.raises(TableMismatchError, match=r"iceberg:shop.days does not fit the pipeline: its columns cannot be changed"):
+        settle(unnamed, at, {"iceberg:shop.days": changed(at_day=pa.date32())})
+
+
+def test_who_lost_the_lease_alters_no_table_and_leaves_the_findings_alone(at: Places, tables: list[Table]) -> None:
+    def lost() -> None:
+        raise LeaseLostError("orders", 1, 2)
+
+    for wanted in (changed(note=pa.string()), changed(city=pa.int64())):
+        with pytest.raises(LeaseLostError):
+            settle_schemas(pipeline(), at, both(wanted), own_epoch=1, check_lease=lost)
+    assert [open_table(table.spec, at).schema() for table in tables] == [table.schema() for table in tables]
+    assert read_findings(ControlFolder(at.home, "orders")) == []
+
+
+@pytest.mark.parametrize("name", ["delta", "iceberg"])
+def test_a_table_that_a_later_application_has_opened_is_not_altered(at: Places, tables: list[Table], name: str) -> None:
+    """It woke up after its last look at the lease."""
+    one = next(table.spec for table in tables if table.spec.format == name)
+    lander(one, at, epoch=2).open()
+    with pytest.raises(LeaseLostError, match="epoch 1 was superseded by epoch 2"):
+        settle(pipeline(tables=[one.model_dump()]), at, {one.id: changed(note=pa.string())})
+    assert "note" not in open_table(one, at).schema().names

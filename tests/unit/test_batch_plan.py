@@ -2,11 +2,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pytest
+
+from lakebound.errors import TableMismatchError
 from lakebound.ledger import Offsets, TopicOffsets, add
 from lakebound.offsets import Interval
 from lakebound.spec import DriverLaneSpec
 from lakebound_spark.batch import group_by_missing, range_between
-from lakebound_spark.lanes import LaneChooser
+from lakebound_spark.lanes import LaneChooser, check_housed
 
 
 def offsets(partitions: dict[int, tuple[Interval, ...]]) -> Offsets:
@@ -85,3 +89,12 @@ def test_a_filter_makes_no_batch_smaller_and_an_explode_is_forgotten_slowly() ->
     for _ in range(30):
         lanes.learn(records=10, value_bytes=100, rows=10)
     assert lanes.choose(900) == "driver"
+
+
+def test_a_column_that_a_table_lacks_is_dropped_only_where_it_is_left_out_on_purpose() -> None:
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("old", pa.int64())])
+    check_housed(["id"], schema, "delta:orders", {})
+    check_housed(["id", "note"], schema, "delta:orders", {"delta:orders": ["note"]})
+    for left_out in ({}, {"iceberg:orders": ["note"]}, {"delta:orders": ["other"]}):
+        with pytest.raises(TableMismatchError, match="delta:orders does not fit the pipeline: it has no column note any more"):
+            check_housed(["id", "note"], schema, "delta:orders", left_out)

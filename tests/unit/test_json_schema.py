@@ -101,6 +101,17 @@ def one(part: Any, **root: Any) -> dict[str, Any]:
         (one({"$ref": "#/$defs/t"}, **{"$defs": {"t": one({"$ref": "#/$defs/t"})}}), "a.a", "contains itself"),
         (one({"$ref": "#/$defs/t"}, **{"$defs": {"t": {"$ref": "#/$defs/t"}}}), "a", "contains itself"),
         ({"type": "object", "properties": {"a\nb": {"type": "string"}}}, "a\nb", "is no name"),
+        (
+            {"type": "object", "properties": {True: {"type": "string"}}},
+            "the record",
+            "the property True, whose name is no text",
+        ),
+        ({"type": "object", "properties": {2024: {}, "a": {}}}, "the record", "the property 2024, whose name is no text"),
+        (one({"type": "object", "properties": {True: {"type": "string"}}}), "a", "whose name is no text: write it in quotes"),
+        (one({"type": "string"}, required=[["a"]]), "the record", "required must be a list of names"),
+        (one({"type": "string"}, required=[True]), "the record", "required must be a list of names"),
+        (one({"type": "string"}, required="a"), "the record", "required must be a list of names"),
+        (one({"type": "string"}, required=None), "the record", "required must be a list of names"),
     ],
 )
 def test_what_does_not_map_is_named(schema: dict[str, Any], path: str, reason: str) -> None:

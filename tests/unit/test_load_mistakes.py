@@ -142,6 +142,20 @@ MISTAKES = {
         WITH_SASL.replace("{env: KAFKA_PASSWORD}", "{env: A, file: B}"),
         "orders.yaml:7: connection.sasl.password: give either env or file",
     ),
+    "property whose name YAML reads as something else": (
+        RIGHT.replace(
+            "  schema: order_id STRING NOT NULL", "  json_schema:\n    type: object\n    properties: {on: {type: string}}"
+        ),
+        "orders.yaml:5: value: json_schema: the record: has the property True, whose name is no text: write it in quotes",
+    ),
+    "required list in a list": (
+        RIGHT.replace(
+            "  schema: order_id STRING NOT NULL",
+            "  json_schema:\n    type: object\n    required: [[id]]\n    properties: {id: {type: string}}",
+        ),
+        "orders.yaml:5: value: json_schema: the record: required must be a list of names; "
+        "write them in quotes where YAML reads something else",
+    ),
     "empty file": ("# nothing\n", "orders.yaml:1: is empty; a pipeline is keys and values, beginning with pipeline: NAME"),
     "a list at the root": (
         "- pipeline: orders\n",

@@ -273,6 +273,14 @@ def test_other_columns_and_rows_that_come_back_are_told() -> None:
     assert any("other columns then" in note for note in made.notes)
 
 
+def test_what_was_released_since_is_told() -> None:
+    made = plan(facts(table(past=PastVersion(entry(coverage=offsets(0, 10), released=2), 10, SCHEMA), released=5)))
+    assert made.notes[0].startswith("3 records that were released from quarantine go from delta:shop.orders")
+    assert f"`lakebound quarantine {PIPELINE} --replay` lands again" in made.notes[0]
+    undone = plan(facts(table(past=PastVersion(entry(coverage=offsets(0, 10), released=2), 10, SCHEMA))))
+    assert not any("released" in note for note in (*plan(facts()).notes, *undone.notes))
+
+
 def test_the_coverage_of_former_incarnations_goes_with_the_reset() -> None:
     former = {TOPIC: (TopicOffsets(topic_id="gone", partitions={0: ((0, 5),)}),)}
     past = PastVersion(entry(coverage=offsets(0, 10), former=former), 10, SCHEMA)

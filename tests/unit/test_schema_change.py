@@ -64,6 +64,21 @@ def test_without_the_word_a_new_column_is_a_difference() -> None:
     assert str(difference) == "column new (timestamp) is missing in the table: schema_evolution: add_columns adds it"
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_partition_fields_name_is_no_name_for_a_new_column(policy: SchemaEvolution) -> None:
+    found, wanted = schema(at=UTC), schema(at=UTC, at_day=pa.date32())
+    done = plan_schema(found, wanted, policy, "iceberg", wanted.names, reserved=["at_day"])
+    if policy in ("quarantine", "ignore"):
+        assert done.left_out and not done.differences
+        return
+    assert [str(one) for one in done.differences] == [
+        "column at_day (date) is missing in the table, which has a partition field of this name: give it another name"
+    ]
+    assert not plan_schema(
+        schema(s=struct()), schema(s=struct(at_day=UTC)), "add_columns", "iceberg", (), ["at_day"]
+    ).differences
+
+
 @pytest.mark.parametrize("policy", ["quarantine", "ignore"])
 def test_a_new_column_can_be_left_out(policy: SchemaEvolution) -> None:
     done = plan(schema(a=pa.int64()), schema(a=pa.int64(), new=pa.string()), policy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakebound.ledger import Entry, Offsets
@@ -49,12 +49,15 @@ def quarantine_contradiction(target: Told, quarantine: Told) -> str | None:
     """Return how the quarantined records of a target and those of the quarantine contradict each other, if they do.
 
     An entry may cover offsets that the other side has not committed yet or no longer knows, and it does not say in which of
-    its offsets the bad records are: so each side gives the least and the most that the offsets common to both can hold.
+    its offsets the bad records are: so each side gives the least and the most that the offsets common to both can hold. What
+    was read again after it had been quarantined may have fitted by then, so of this the target may count less.
     """
     theirs, ours = spans_of(quarantine.history.base), spans_of(target.history.base)
-    expected = _bounds(target.history.recent, whole=None, outside=theirs)
+    expected = _bounds(target.history.recent, whole=None, outside=lambda _: theirs)
     landed = union(spans_of(committed.entry.range) for committed in target.history.recent)
-    held = _bounds(quarantine.history.recent, whole=landed, outside=ours)
+    epochs = {committed.entry.epoch for committed in quarantine.history.recent}
+    again = {epoch: union([ours, _read_again(target, epoch)]) for epoch in epochs}
+    held = _bounds(quarantine.history.recent, whole=landed, outside=lambda entry: again[entry.epoch])
     if expected[0] > held[1]:
         return f"its entries count {expected[0]} quarantined records, of which {quarantine.table} can hold {held[1]} at most"
     if held[0] > expected[1]:
@@ -62,7 +65,13 @@ def quarantine_contradiction(target: Told, quarantine: Told) -> str | None:
     return None
 
 
-def _bounds(entries: Sequence[CommittedEntry], *, whole: Spans | None, outside: Spans) -> tuple[int, int]:
+def _read_again(target: Told, epoch: int) -> Spans:
+    """Return what may have been read with another schema than by the application of an epoch: by a later one, or a replay."""
+    entries = (committed.entry for committed in target.history.recent)
+    return union(spans_of(entry.range) for entry in entries if entry.epoch > epoch or entry.kind == "replay")
+
+
+def _bounds(entries: Sequence[CommittedEntry], *, whole: Spans | None, outside: Callable[[Entry], Spans]) -> tuple[int, int]:
     """Return the least and the most that entries inside ``whole`` (None: anywhere) and not in ``outside`` count."""
     least = most = 0
     for committed in entries:
@@ -72,7 +81,7 @@ def _bounds(entries: Sequence[CommittedEntry], *, whole: Spans | None, outside: 
         touched = whole is None or any(_touches(spans, whole))
         inside = whole is None or _is_inside(spans, whole)
         most += committed.entry.quarantined if touched else 0
-        least += committed.entry.quarantined if inside and not any(_touches(spans, outside)) else 0
+        least += committed.entry.quarantined if inside and not any(_touches(spans, outside(committed.entry))) else 0
     return least, most
 
 

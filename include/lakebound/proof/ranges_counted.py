@@ -12,7 +12,7 @@ from lakebound.ledger import Entry
 from lakebound.offsets import total
 from lakebound.proof.facts import OffsetArray
 from lakebound.proof.history import Key, Spans, below, difference, ranges_of, spans_of, union
-from lakebound.proof.offset_arrays import NONE, Arrays, found_offsets, spans_from, within
+from lakebound.proof.offset_arrays import NONE, Arrays, both, found_offsets, spans_from, within
 from lakebound.proof.result import Found, found
 from lakebound.tables import CommittedEntry
 
@@ -49,6 +49,7 @@ class EntryCounts:
         landed: Distinct offsets with rows.
         rows: Rows, doubled ones once.
         quarantined: Distinct offsets in quarantine.
+        shared: Offsets that are both landed and in quarantine.
         unaccounted: Readable offsets that are neither.
         untold: Offsets that are neither, and of which Kafka no longer tells whether they were readable.
     """
@@ -58,6 +59,7 @@ class EntryCounts:
     landed: int
     rows: int
     quarantined: int
+    shared: int
     unaccounted: int
     untold: int
 
@@ -65,6 +67,18 @@ class EntryCounts:
     def spans(self) -> Spans:
         """The entry's range."""
         return spans_of(self.entry.range)
+
+    @property
+    def has_read_again(self) -> bool:
+        """Whether its records were quarantined by who read them before, and it landed those of them that fitted by then.
+
+        It is so where the rows are exactly those that it counts, and the quarantine has, beside what was landed, exactly those
+        that it counts as bad.
+        """
+        entry = self.entry
+        held = (self.landed, self.rows, self.quarantined - self.shared)
+        agrees = held == (entry.landed, entry.rows, entry.quarantined)
+        return agrees and self.shared > 0 and entry.kind in ("land", "replay")
 
     def shortfall(self, evidence: Evidence) -> Found:
         """Return what is missing of the range: exact offsets where they can be told, else the range and the number."""
@@ -109,7 +123,9 @@ def count_entries(
         rows: Offset of each row.
         quarantined: Distinct offsets in quarantine.
     """
-    arrays = {"landed": landed, "rows": rows, "quarantined": quarantined, "unaccounted": evidence.unaccounted}
+    shared = both(landed, quarantined)
+    arrays = {"landed": landed, "rows": rows, "quarantined": quarantined, "shared": shared}
+    arrays |= {"unaccounted": evidence.unaccounted}
     pieces: dict[Key, list[tuple[int, int, int]]] = {}
     for number, committed in enumerate(entries):
         for key, intervals in spans_of(committed.entry.range).items():

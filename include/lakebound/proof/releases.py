@@ -49,7 +49,7 @@ def doubted(shared: Arrays, releases: Releases) -> Found:
     """Return the offsets both landed and quarantined that no release explains.
 
     Args:
-        shared: All offsets that are both.
+        shared: All offsets that are both, without those that were read again.
         releases: Of the table.
     """
     rest = beyond(shared, releases.named)

@@ -101,14 +101,16 @@ def judge_target_rows(
     missing, undecided = _without_entry(missing, facts, history, unaccounted, may_filter=may_filter)
     holes = _in_gaps(proof, facts.coverage, rows, quarantine, kafka)
     missing = missing.plus(holes).plus(_deleted_unlanded(proof))
-    shared = doubted(both(landed, bad), releases)
-    proof = _judge_copies(proof, facts, rows, extra=shared, counted=[c for c in counted if c.version not in involved])
+    counted = [counts for counts in counted if counts.version not in involved]
+    again = union(counts.spans for counts in counted if counts.has_read_again)
+    shared = doubted(beyond(both(landed, bad), again), releases)
+    proof = _judge_copies(proof, facts, rows, extra=shared, counted=counted)
     problems = _missing_problem(missing, texts)
     if shared:
         problems.append(f"offsets both landed and quarantined: {shared}")
     return proof.adding(
         problems=problems,
-        notes=_limits(covered, kafka, undecided),
+        notes=[*_limits(covered, kafka, undecided), *_read_again(within(both(first, bad), again))],
         missing=missing,
         undecided=undecided,
         records=size(landed),
@@ -223,6 +225,13 @@ def _deleted_unlanded(proof: TableProof) -> Found:
 
 def _from(intervals: Intervals, mark: int) -> Intervals:
     return tuple((max(start, mark), end) for start, end in intervals if end > mark)
+
+
+def _read_again(shared: Arrays) -> Iterator[str]:
+    if size(shared):
+        yield (
+            f"offsets in quarantine that were landed when they were read again, as their entries say: {found_offsets(shared)}"
+        )
 
 
 def _limits(covered: Spans, kafka: KafkaRows, undecided: Found) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
 from lakebound.proof.history import Spans, union
-from lakebound.proof.offset_arrays import inside, spans_from, within
+from lakebound.proof.offset_arrays import beyond, inside, spans_from, within
 from lakebound.quarantine.candidates import look_at, offsets_in
 from lakebound.quarantine.reading import keys_of, read_index, read_records
 from lakebound.quarantine.reasons import DECODER_REASONS
@@ -48,7 +48,7 @@ class ReasonCount(_Frozen):
     Attributes:
         reason: It.
         records: All.
-        open: Those that no release has dealt with in every table.
+        open: Those that not every table has landed since, and no release has dealt with there.
         is_replayable: Whether a release may land them: of a copy of what landed it may not.
         first_ms: Of Kafka's timestamps, the earliest.
         last_ms: The latest.
@@ -115,7 +115,7 @@ def escaped(value: bytes | str | None, most: int = SHOWN_BYTES) -> str | None:
 
 
 def _released(spec: PipelineSpec, places: Places, index: pa.Table) -> tuple[Spans, tuple[str, ...]]:
-    """Return what was released in every table of the pipeline."""
+    """Return what every table of the pipeline has landed after all, or was released from quarantine in."""
     tables = [table for one in spec.tables if (table := open_table(one, places)).exists()]
     found = [_released_in(table, index) for table in tables]
     if not found:
@@ -129,9 +129,13 @@ def _released(spec: PipelineSpec, places: Places, index: pa.Table) -> tuple[Span
 def _released_in(table: Table, index: pa.Table) -> tuple[Spans, str]:
     view = table.read_ledger()
     named, unnamed = released_offsets(table.entries(), view.released)
-    if not unnamed:
+    # What was bad when it was first read may have fitted when a later start or a replay read it again: no entry names that.
+    tried = offsets_in(index.filter(pa.array(~_copies(index))))
+    if not unnamed and not beyond(tried, named):
         return named, ""
-    landed = look_at(table, offsets_in(index)).landed
+    landed = look_at(table, tried).landed
+    if not unnamed:
+        return union([named, spans_from(landed)]), ""
     text = f"{table.spec.id}: the entries of {unnamed:,} released offsets are no longer kept; its rows were looked at instead"
     return union([named, spans_from(landed)]), text
 

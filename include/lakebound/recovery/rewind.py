@@ -41,6 +41,7 @@ class RewoundTable:
         past: What it held there.
         kept_until_ms: Until when the pipeline's maintenance, or where that is off the table's own settings, keep what it is at
             present.
+        released: How many records were released from quarantine until now.
     """
 
     table: str
@@ -51,6 +52,7 @@ class RewoundTable:
     target: TableVersion
     past: PastVersion
     kept_until_ms: int
+    released: int = 0
 
     @property
     def reset_coverage(self) -> Offsets:
@@ -132,7 +134,7 @@ def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undo
         replays_records=records,
         removes_rows={table.table: max(table.rows - table.past.rows, 0) for table in facts.tables},
         estimate_seconds=catch_up_seconds(records, facts.records_per_second),
-        notes=tuple(_notes(facts, replayed)),
+        notes=(*_released(pipeline, facts), *_notes(facts, replayed)),
     )
 
 
@@ -248,6 +250,17 @@ def _notes(facts: RewindFacts, replayed: Sequence[tuple[str, int, int, int]]) ->
             f"not before {in_utc(table.kept_until_ms)}, that of others whenever it is told so"
         )
     yield READERS
+
+
+def _released(pipeline: str, facts: RewindFacts) -> Iterator[str]:
+    """Yield what was landed from quarantine since: the stream reads none of it again that lies below where it starts."""
+    for table in facts.targets:
+        gone = table.released - (table.past.entry.released if table.past.entry else 0)
+        if gone > 0:
+            yield (
+                f"{gone:,} records that were released from quarantine go from {table.table}, too: when the stream has caught "
+                f"up, `lakebound quarantine {pipeline} --replay` lands again what it has not landed by itself"
+            )
 
 
 def _below_marks(facts: RewindFacts) -> Iterator[str]:

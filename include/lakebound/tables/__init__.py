@@ -214,6 +214,7 @@ class Table(Protocol):
 
         Raises:
             CommitRefusedError: The table moved on this very moment; read it again and try again.
+            TableMismatchError: The format does not allow the change, and never will.
         """
 
     def data_folder(self) -> Path:

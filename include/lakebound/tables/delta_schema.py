@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaProtocolError, SchemaMismatchError
 
-from lakebound.errors import CommitRefusedError
+from lakebound.errors import CommitRefusedError, TableMismatchError
 from lakebound.ledger import Entry, encode
 from lakebound.schema_change import Addition, SchemaPlan
 
@@ -26,6 +26,7 @@ def add_columns(handle: DeltaTable, plan: SchemaPlan, entry: Entry | None, table
 
     Raises:
         CommitRefusedError: Another commit was faster.
+        TableMismatchError: Delta does not allow the change.
     """
     metadata = {} if entry is None else {"userMetadata": encode(entry)}
     try:
@@ -36,6 +37,8 @@ def add_columns(handle: DeltaTable, plan: SchemaPlan, entry: Entry | None, table
         )
     except CommitFailedError as exc:
         raise CommitRefusedError(table, str(exc)) from exc
+    except (ValueError, DeltaProtocolError, SchemaMismatchError) as exc:
+        raise TableMismatchError(table, f"its columns cannot be changed: {exc}") from exc
 
 
 def _changed(found: pa.Schema, additions: Sequence[Addition]) -> pa.Schema:

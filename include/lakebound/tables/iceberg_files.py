@@ -27,8 +27,7 @@ from lakebound.errors import TableMismatchError
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_COLUMN, DataFile
 from lakebound.tables.reconstruction import FileRange
-
-_SUFFIXES = {"identity": "", "truncate": "_trunc"}
+from lakebound.tables.schemas import partition_names
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,7 @@ def _check_bounds(spec: PartitionSpec, schema: Schema, statistics: DataFileStati
 def partition_spec(spec: TableSpec, schema: Schema) -> PartitionSpec:
     """Return the partitioning that a spec asks for."""
     fields = []
+    names = partition_names(spec)
     for number, (name, argument, column) in enumerate(spec.partition_fields()):
         transform: Transform[Any, Any] = parse_transform(f"{name}[{argument}]" if argument else name)
         fields.append(
@@ -109,7 +109,7 @@ def partition_spec(spec: TableSpec, schema: Schema) -> PartitionSpec:
                 source_id=schema.find_field(column).field_id,
                 field_id=PARTITION_FIELD_ID_START + number,
                 transform=transform,
-                name=column + _SUFFIXES.get(name, f"_{name}"),
+                name=names[number],
             )
         )
     return PartitionSpec(*fields)

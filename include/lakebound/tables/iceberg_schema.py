@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import IcebergType, PrimitiveType
 
-from lakebound.errors import CommitRefusedError
+from lakebound.errors import CommitRefusedError, TableMismatchError
 from lakebound.schema_change import SchemaPlan
 
 
@@ -22,6 +22,7 @@ def change(handle: Table, plan: SchemaPlan, table: str) -> None:
 
     Raises:
         CommitRefusedError: Somebody else changed its columns this very moment.
+        TableMismatchError: Iceberg does not allow the change.
     """
     try:
         with handle.update_schema() as update:
@@ -33,6 +34,8 @@ def change(handle: Table, plan: SchemaPlan, table: str) -> None:
                 update.update_column(widening.path, wanted)
     except CommitFailedException as exc:
         raise CommitRefusedError(table, str(exc)) from exc
+    except (ValueError, ValidationError) as exc:
+        raise TableMismatchError(table, f"its columns cannot be changed: {exc}") from exc
 
 
 def _type(handle: Table, kind: pa.DataType) -> IcebergType:

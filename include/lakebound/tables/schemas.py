@@ -9,6 +9,8 @@ import pyarrow as pa
 from lakebound.errors import TableMismatchError
 from lakebound.spec import TableSpec
 
+_SUFFIXES = {"identity": "", "truncate": "_trunc"}
+
 
 def normalise_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema with every field nullable, without metadata, timestamps in microseconds, and zoned ones in UTC."""
@@ -66,6 +68,13 @@ def _partitions(format_: str, transform: str, kind: pa.DataType) -> bool:
     if transform == "truncate":
         return bool(types.is_integer(kind) or types.is_string(kind))
     return bool(types.is_timestamp(kind) or (types.is_date(kind) and transform != "hour"))
+
+
+def partition_names(spec: TableSpec) -> tuple[str, ...]:
+    """Return the names of the partition fields of an Iceberg table, which no new column may have; none of a Delta table."""
+    if spec.format == "delta":
+        return ()
+    return tuple(column + _SUFFIXES.get(transform, f"_{transform}") for transform, _, column in spec.partition_fields())
 
 
 def leaves(schema: pa.Schema) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
