@@ -15,7 +15,7 @@ COMPILED := airflow sqlalchemy pydantic aiohttp fastapi libcst rich jinja2 opent
 CHAOS_KILLS ?= 20
 
 # Tests with real parts wait a good deal: three at once keep two cores busy.
-SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -107,7 +107,7 @@ test-chaos: class-archive ## Kills under load, the short form of `make chaos`
 
 chaos: class-archive ## Crash points, zombies and 20 random kills (CHAOS_KILLS=20); with MINUTES=30 the soak
 	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) LAKEBOUND_SOAK_MINUTES=$(MINUTES) \
-	  pytest -m chaos --durations=5 $(if $(MINUTES),-s tests/chaos/test_soak.py,-n 2 --dist loadgroup --deselect tests/chaos/test_soak.py)
+	  pytest -m chaos --durations=5 $(if $(MINUTES),-s tests/chaos/test_soak.py,-n 2 --deselect tests/chaos/test_soak.py)
 
 bench-freshness: class-archive ## Measure freshness as an outside reader sees it (about 13 minutes)
 	@python bench/freshness.py

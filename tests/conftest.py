@@ -38,17 +38,12 @@ class BrokerMaker(Protocol):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test.
-
-    With ``--dist loadgroup``, one worker runs all of a file, whose tests share what they started; chaos tests share nothing.
-    """
+    """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test."""
     for item in items:
         if item.path.parent.name == "local":
             item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)
-        if not item.get_closest_marker("chaos"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
     items.sort(key=_place)
 
 
