@@ -14,15 +14,12 @@ COMPILED := airflow sqlalchemy pydantic aiohttp fastapi libcst rich jinja2 opent
 # How many random kills the chaos tests make: few in `make test`, many in `make chaos`.
 CHAOS_KILLS ?= 20
 
-# Tests with real parts wait a good deal: three at once keep two cores busy.
-SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
-
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-real test-spark test-integration \
-	test-airflow test-chaos chaos bench-freshness bench-health bench-maintenance bench-maintained-freshness \
-	bench-validated-freshness bench-outage-alerts lint format lock lock-jars clean
+.PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-spark test-integration test-airflow \
+	test-chaos chaos bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
+	bench-outage-alerts lint format lock lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -72,7 +69,7 @@ class-archive: jars ## Make, once, what lets applications start faster (about a 
 	@python -m lakebound.embedded.training_run
 
 ##@ Test
-test: lint test-unit test-local test-enumeration test-real ## Everything: real Spark, broker and Airflow included
+test: lint test-unit test-local test-enumeration test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included
 
 test-unit: install ## Tests without a JVM and without Airflow's database
 	@echo "== unit tests"
@@ -86,24 +83,21 @@ test-enumeration: install ## The doctor against every crash prefix and corruptio
 	@echo "== every crash prefix and corruption"
 	@pytest -q -m enumeration -n 2 tests/unit
 
-test-real: class-archive ## All of the next four, side by side
-	@echo "== tests with a real Spark, broker and Airflow, and kills under load (few of those that 'make chaos' makes)"
-	@pytest -m "spark or integration or airflow or chaos" $(SIDE_BY_SIDE) --durations=15
-
 test-spark: class-archive ## Tests with a local Spark
 	@echo "== tests with a local Spark"
-	@pytest -m spark $(SIDE_BY_SIDE) --durations=5
+	@pytest -m spark -n 2 --dist loadfile --durations=5
 
 test-integration: class-archive ## Tests with a real Kafka broker
 	@echo "== tests with a real broker"
-	@pytest -m integration $(SIDE_BY_SIDE) --durations=5
+	@pytest -m integration -n 2 --dist loadfile --durations=5
 
 test-airflow: class-archive ## Tests with a real Airflow
 	@echo "== tests with a real Airflow"
 	@pytest -m airflow --durations=5
 
-test-chaos: class-archive ## Kills under load, the short form of `make chaos`
-	@pytest -m chaos $(SIDE_BY_SIDE) --durations=5
+test-chaos: class-archive
+	@echo "== random kills under load, the short form ('make chaos' makes $(CHAOS_KILLS))"
+	@pytest -m chaos -n 2 --durations=5
 
 chaos: class-archive ## Crash points, zombies and 20 random kills (CHAOS_KILLS=20); with MINUTES=30 the soak
 	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) LAKEBOUND_SOAK_MINUTES=$(MINUTES) \

@@ -21,8 +21,6 @@ from lakebound.spec import TableSpec
 from tests.local_tables import places
 
 MARKERS = ("local", "enumeration", "spark", "airflow", "integration", "chaos")
-LONGEST_FIRST = ("chaos", "airflow", "integration", "spark")
-"""What runs side by side: the longest begin, so that nobody waits for one of them at the end."""
 
 
 class TopicMaker(Protocol):
@@ -44,11 +42,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)
-    items.sort(key=_place)
-
-
-def _place(item: pytest.Item) -> int:
-    return next((place for place, marker in enumerate(LONGEST_FIRST) if item.get_closest_marker(marker)), 0)
 
 
 @pytest.fixture(params=["delta", "iceberg"])
