@@ -7,17 +7,19 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from lakebound.desired import change_desired, request_stop
+from lakebound.embedded.processes import is_living
 from lakebound.lease import read_lease
 from lakebound.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.run_spec import RunSpec
 from lakebound.submit import QUICK_START, spark_environment, spark_submit_command
 from tests.pipelines import REPOSITORY, Pipeline
+from tests.producing import wait_until
 
 START_SECONDS = 150.0
 LANDING_SECONDS = 150.0
@@ -156,12 +158,15 @@ class RunningApplication:
         return outcome
 
     def kill(self) -> None:
-        """End the whole process group at once."""
-        try:
+        """End the whole process group at once, and return when nothing of it runs any more."""
+        family: list[psutil.Process] = []
+        with suppress(psutil.NoSuchProcess):
+            family = psutil.Process(self.process.pid).children(recursive=True)
+        with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait(30)
+        # Its Python is not this process's child, and on a busy machine the last to go.
+        wait_until(lambda: not any(map(is_living, family)), 30, "the end of what was killed")
 
     def _state(self) -> str | None:
         progress = self.progress

@@ -35,7 +35,7 @@ from lakebound.submit import QUICK_START
 from lakebound.tables import open_table
 
 PIPELINES = ("orders", "sensor_readings")
-PRODUCE_SECONDS = 50.0
+PRODUCE_SECONDS = 45.0
 WARM_UP_DEADLINE_SECONDS = 40.0
 WARM_UP_MESSAGES_PER_SECOND = 100.0
 WARM_UP_COMMITS = 3

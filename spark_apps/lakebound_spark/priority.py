@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-_LOWEST = 19
+from lakebound.background import LOWEST
 
 
 def lower_priority() -> None:
@@ -19,7 +19,7 @@ def lower_priority() -> None:
     """
     for thread in _threads():
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, thread, _LOWEST)
+            os.setpriority(os.PRIO_PROCESS, thread, LOWEST)
         if hasattr(psutil, "IOPRIO_CLASS_IDLE"):
             with suppress(OSError, psutil.Error):
                 psutil.Process(thread).ionice(psutil.IOPRIO_CLASS_IDLE)

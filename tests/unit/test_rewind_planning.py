@@ -286,6 +286,3 @@ def test_the_coverage_of_former_incarnations_goes_with_the_reset() -> None:
     past = PastVersion(entry(coverage=offsets(0, 10), former=former), 10, SCHEMA)
     (step,) = (step for step in plan(facts(table(past=past))).steps if step.table)
     assert step.detail["former"][TOPIC][0]["topic_id"] == "gone"
-
-
-# How fast
