@@ -180,6 +180,11 @@ class DriverLaneSpec(Frozen):
         ge=0,
         description="Bytes of its rows, estimated from recent batches; a row counts as its record's value.",
     )
+    direct: bool = Field(
+        default=True,
+        description="Without a transform the driver also reads and decodes such a batch, where both are beyond doubt; "
+        "false: Spark always does.",
+    )
 
 
 class ThresholdsSpec(Frozen):

@@ -41,6 +41,7 @@ from lakebound.starting import StartingOffsets
 from lakebound.tables import open_table
 from lakebound_spark.batch import BatchLander
 from lakebound_spark.decode import make_decoder, value_fields
+from lakebound_spark.direct import make_direct_lane
 from lakebound_spark.jvm import ParentWatch, obey_signals
 from lakebound_spark.lanes import How
 from lakebound_spark.opening import open_tables, reopen, start_offsets, take_lease
@@ -194,7 +195,8 @@ class Application:
         topic_ids = {topic: known.topic_id for topic, known in facts.items()}
         decoder = make_decoder(spec, topic_ids, settled.unhoused)
         how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out}
-        lander = BatchLander(spec, decoder, transform, targets, quarantine, writer, **how)
+        direct = make_direct_lane(spec, topic_ids, settled.unhoused)
+        lander = BatchLander(spec, decoder, transform, targets, quarantine, writer, direct=direct, **how)
         return _Parts(lander, targets, quarantine, topic_ids)
 
     def _stream(self, session, parts: _Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]

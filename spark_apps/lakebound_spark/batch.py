@@ -18,7 +18,9 @@ from lakebound import faults
 from lakebound.ledger import Offsets, TopicOffsets, add, intervals_of, missing
 from lakebound.offsets import Intervals
 from lakebound.spec import PipelineSpec
+from lakebound.tables import Table
 from lakebound_spark.decode import Decoder, good_columns
+from lakebound_spark.direct import DirectLane
 from lakebound_spark.lanes import (
     Lane,
     LaneChooser,
@@ -76,6 +78,7 @@ class BatchLander:
         *,
         multiplies: bool,
         left_out: LeftOut,
+        direct: DirectLane | None = None,
     ) -> None:
         self._decoder = decoder
         self._transform = transform
@@ -84,6 +87,7 @@ class BatchLander:
         self._writer = writer
         self._multiplies = multiplies
         self._left_out = left_out
+        self._direct = direct
         self._lanes = LaneChooser(spec.driver_lane)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
@@ -112,8 +116,10 @@ class BatchLander:
             target.flush(self._writer, older_than_seconds=older_than_seconds)
 
     def close(self) -> None:
-        """Free the threads."""
+        """Free the threads, and disconnect."""
         self._pool.shutdown()
+        if self._direct is not None:
+            self._direct.close()
 
     def _land_group(
         self,
@@ -129,7 +135,9 @@ class BatchLander:
         source = records if whole else records.where(in_offsets(offsets))
         tag = f"{self._writer.epoch}-{report.batch}-{uuid.uuid4().hex[:8]}"
         lane = self._lanes.choose(sum(e - s for _, _, intervals in intervals_of(offsets) for s, e in intervals))
-        written, observed, lane = self._write(source, targets, tag, lane, report)
+        tables = [target.table for target in targets]
+        taken = self._write_directly(offsets, tables, tag, report) if lane == "driver" else None
+        written, observed, lane = taken or self._write(source, tables, tag, lane, report)
         faults.reach("after_data_files", lane)
         self._lanes.learn(observed.read, observed.value_bytes, written.rows)
         self._batches_since_bad = 0 if observed.bad else self._batches_since_bad + 1
@@ -155,10 +163,23 @@ class BatchLander:
             report.newest_record_ms = max(report.newest_record_ms or 0, newest)
             report.oldest_record_ms = min(report.oldest_record_ms or oldest, oldest)
 
+    def _write_directly(
+        self, offsets: Offsets, tables: list[Table], tag: str, report: BatchReport
+    ) -> tuple[Written, Observed, Lane] | None:
+        """Write a small batch without a Spark job; None where it needs one."""
+        if self._direct is None:
+            return None
+        with report.timed("direct_read"):
+            taken = self._direct.take(offsets)
+        if taken is None:
+            return None
+        with report.timed("direct_write"):
+            written = write_rows(taken.rows, tables, tag, multiplies=False, left_out=self._left_out)
+        return written, taken.observed, "driver"
+
     def _write(
-        self, source: DataFrame, targets: list[Target], tag: str, lane: Lane, report: BatchReport
+        self, source: DataFrame, tables: list[Table], tag: str, lane: Lane, report: BatchReport
     ) -> tuple[Written, Observed, Lane]:
-        tables = [target.table for target in targets]
         if lane == "driver":
             try:
                 with report.timed("driver_lane"):

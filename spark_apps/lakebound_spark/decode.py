@@ -64,7 +64,13 @@ def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Col
 
 def value_fields(spec: PipelineSpec) -> list[str]:
     """Return the top-level fields of a pipeline's records; of bytes there are none."""
-    return [field.name for field in _columns(spec.value).fields] if isinstance(spec.value, JsonValueSpec) else []
+    schema = value_schema(spec)
+    return [field.name for field in schema.fields] if schema is not None else []
+
+
+def value_schema(spec: PipelineSpec) -> StructType | None:
+    """Return the schema of a pipeline's records; None where they are bytes."""
+    return _columns(spec.value) if isinstance(spec.value, JsonValueSpec) else None
 
 
 def _columns(value: JsonValueSpec) -> StructType:

@@ -1,0 +1,205 @@
+"""What is measured against what: how each contender is started on a topic, and where its tables are looked at.
+
+An arm is named ``lakebound:TABLES:FRESHNESS``, ``flink:INTERVAL``, ``connect:INTERVAL`` or ``spark:FORMAT[:tuned]``.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from peers.install import install
+from visible import DeltaTable, HadoopTable, Place, SqlTable
+
+from lakebound.desired import Desired
+from lakebound.embedded.ports import free_port
+from lakebound.embedded.stack import create_topics
+from lakebound.run_spec import make_run_spec
+from lakebound.settings import Settings
+from lakebound.spec import PipelineSpec
+from lakebound.submit import spark_environment, spark_submit_command
+
+SCHEMA = "event_id STRING, device STRING, value DOUBLE, kind STRING, pad STRING"
+_OPENED = ("lang", "lang.reflect", "util", "util.concurrent", "util.concurrent.atomic", "util.concurrent.locks")
+_OPENED += ("net", "io", "nio", "text", "time")
+_TUNED = {
+    "delta": {"spark.databricks.delta.snapshotPartitions": "1", "spark.databricks.delta.stats.collect": "false"},
+    "iceberg": {},
+}
+_TUNED_BOTH = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.locality.wait": "0s",
+    "spark.ui.enabled": "false",
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where one run of one arm works: its topic (there already), its folder, and this machine's places."""
+
+    bootstrap_servers: str
+    topic: str
+    settings: Settings
+
+    @property
+    def folder(self) -> Path:
+        """The run's own folder."""
+        return self.settings.home
+
+
+@dataclass(frozen=True)
+class Started:
+    """A running arm: its first process, its tables by name, and how long its last records may take to be seen."""
+
+    process: subprocess.Popen[bytes]
+    places: dict[str, Place]
+    settle_seconds: float = 5.0
+
+
+def start(arm: str, setting: Setting) -> Started:
+    """Start an arm; its output goes to ``app.log`` in its folder."""
+    kind, *rest = arm.split(":")
+    setting.folder.mkdir(parents=True, exist_ok=True)
+    starters = {"lakebound": _lakebound, "flink": _flink, "connect": _connect, "spark": _plain_spark}
+    if kind not in starters:
+        raise SystemExit(f"no arm '{arm}': its first word is one of {', '.join(starters)}")
+    return starters[kind](setting, *rest)
+
+
+def _started(setting: Setting, command: list[str], places: dict[str, Place], **how: object) -> Started:
+    settle_seconds = float(how.pop("settle_seconds", 5.0))  # type: ignore[arg-type]
+    with (setting.folder / "app.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **how)  # type: ignore[call-overload]
+    return Started(process, places, settle_seconds)
+
+
+def _lakebound(setting: Setting, tables: str, freshness: str) -> Started:
+    formats = ["delta", "iceberg"] if tables == "both" else [tables]
+    spec = PipelineSpec.model_validate(
+        {
+            "pipeline": "bench",
+            "topics": [setting.topic],
+            "connection": {"bootstrap_servers": setting.bootstrap_servers},
+            "value": {"format": "json", "schema": SCHEMA},
+            "freshness": freshness,
+            "tables": [{"format": name, "name": "bench.events"} for name in formats],
+        }
+    )
+    run = make_run_spec(spec, setting.settings, Desired(), "bench")
+    places: dict[str, Place] = {}
+    for table in spec.tables:
+        if table.format == "delta":
+            places["delta"] = DeltaTable(run.places.delta_path(table), "_kafka.timestamp")
+        else:
+            folder = run.places.iceberg_warehouse / "bench" / "events"
+            database = Path(run.places.iceberg_catalog_uri.removeprefix("sqlite:///"))
+            places["iceberg"] = SqlTable(folder, "_kafka.timestamp", database=database)
+    command = spark_submit_command(run, setting.settings)
+    return _started(setting, command, places, env=spark_environment(setting.settings))
+
+
+def _flink(setting: Setting, interval: str) -> Started:
+    peer = install() / "flink"
+    temporary = setting.folder / "tmp"
+    temporary.mkdir()
+    opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED]
+    opened.append("--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
+    memory = ["-Xms512m", "-Xmx2g", "-XX:MaxDirectMemorySize=512m"]
+    log = f"-Dlog4j2.configurationFile={peer / 'log4j2.properties'}"
+    java = ["java", *memory, *opened, log, f"-Djava.io.tmpdir={temporary}", "-cp", "classes:lib/*", "FlinkJob"]
+    words = [setting.bootstrap_servers, setting.topic, str(setting.folder), f"execution.checkpointing.interval={interval}"]
+    place = HadoopTable(setting.folder / "warehouse" / "bench" / "events", "kafka_ts")
+    return _started(setting, [*java, *words], {"iceberg": place}, cwd=peer)
+
+
+def _connect(setting: Setting, interval: str) -> Started:
+    peer = install() / "connect"
+    warehouse = setting.folder / "warehouse"
+    log = f"-Dlog4j2.configurationFile={peer / 'log4j2.properties'}"
+    java = ["java", log, "-cp", "classes:lib/*"]
+    subprocess.run([*java, "CreateTable", str(warehouse)], cwd=peer, check=True, stdout=subprocess.DEVNULL)
+    control = f"{setting.topic}-control"
+    create_topics(setting.bootstrap_servers, {control: 1})
+    worker = {
+        "bootstrap.servers": setting.bootstrap_servers,
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "offset.storage.file.filename": str(setting.folder / "offsets"),
+        "offset.flush.interval.ms": "100",
+        "plugin.discovery": "service_load",
+        "listeners": f"http://127.0.0.1:{free_port()}",
+    }
+    connector = {
+        "name": setting.topic,
+        "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+        "tasks.max": "1",
+        "topics": setting.topic,
+        "consumer.override.auto.offset.reset": "earliest",
+        "transforms": "k",
+        "transforms.k.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+        "transforms.k.topic.field": "topic",
+        "transforms.k.partition.field": "partition",
+        "transforms.k.offset.field": "offset",
+        "transforms.k.timestamp.field": "kafka_ts",
+        "iceberg.catalog": "ice",
+        "iceberg.catalog.type": "hadoop",
+        "iceberg.catalog.warehouse": str(warehouse),
+        "iceberg.tables": "bench.events",
+        "iceberg.kafka.bootstrap.servers": setting.bootstrap_servers,
+        "iceberg.control.topic": control,
+        "iceberg.control.group-id-prefix": f"{setting.topic}-",
+        "iceberg.control.commit.interval-ms": interval.removesuffix("ms"),
+        "iceberg.control.commit.timeout-ms": "5000",
+    }
+    for name, properties in (("worker", worker), ("connector", connector)):
+        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
+        (setting.folder / f"{name}.properties").write_text(lines)
+    memory = ["-Xms512m", "-Xmx1536m", "-XX:MaxDirectMemorySize=512m"]
+    files = [str(setting.folder / f"{name}.properties") for name in ("worker", "connector")]
+    command = [java[0], *memory, *java[1:], "org.apache.kafka.connect.cli.ConnectStandalone", *files]
+    place = HadoopTable(warehouse / "bench" / "events", "kafka_ts")
+    return _started(setting, command, {"iceberg": place}, cwd=peer)
+
+
+def _plain_spark(setting: Setting, table_format: str, tuned: str = "") -> Started:
+    jars = str(setting.settings.jars / "spark" / "*")
+    conf = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraClassPath": jars,
+        "spark.ui.showConsoleProgress": "false",
+        "spark.security.credentials.kafka.enabled": "false",
+    }
+    if table_format == "delta":
+        conf["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
+        conf["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        place: Place = DeltaTable(setting.folder / "events", "kafka_ts")
+    else:
+        conf["spark.sql.extensions"] = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+        conf["spark.sql.catalog.ice"] = "org.apache.iceberg.spark.SparkCatalog"
+        conf["spark.sql.catalog.ice.type"] = "hadoop"
+        conf["spark.sql.catalog.ice.warehouse"] = f"file://{setting.folder}/warehouse"
+        place = HadoopTable(setting.folder / "warehouse" / "bench" / "events", "kafka_ts")
+    if tuned:
+        conf |= {**_TUNED_BOTH, **_TUNED[table_format]}
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", setting.settings.spark_master]
+    command += ["--driver-memory", "1g"]
+    command += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    command += [str(Path(__file__).with_name("plain_spark.py")), "--bootstrap-servers", setting.bootstrap_servers]
+    command += ["--topic", setting.topic, "--folder", str(setting.folder), "--format", table_format]
+    command += ["--tuned"] if tuned else []
+    environment = spark_environment(setting.settings, os.environ)
+    return _started(setting, command, {table_format: place}, env=environment, settle_seconds=10.0 if tuned else 45.0)
+
+
+def setting_of(base: Settings, bootstrap_servers: str, topic: str) -> Setting:
+    """Return the place of one run below the benchmark's folder."""
+    home = base.home / topic
+    return Setting(bootstrap_servers, topic, replace(base, home=home, warehouse=home / "warehouse"))

@@ -1,0 +1,198 @@
+"""Lakebound and its peers one after the other: same broker, same topic content, same machine, seen by the same observer.
+
+Every run is written to ``docs/benchmarks/comparison.jsonl`` as soon as it has ended, and is not made again: an interrupted
+benchmark goes on where it stopped (``--anew`` begins anew). ``docs/benchmarks.md`` is made of that file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+from arms import Started, setting_of, start
+from comparison_page import write_pages
+from visible import Watch
+
+from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
+from lakebound.embedded.stack import create_topics
+from lakebound.settings import Settings, load_settings
+
+FIRST_ROWS_SECONDS = 180.0
+DOCS = Path(__file__).parents[1] / "docs"
+LOG = DOCS / "benchmarks" / "comparison.jsonl"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is produced: records per second into partitions, of about so many bytes each."""
+
+    rate: int
+    partitions: int
+    record_bytes: int
+
+
+FLINK = ("flink:250ms", "flink:500ms", "flink:1s")
+LAKEBOUND = ("lakebound:iceberg:0ms", "lakebound:both:0ms")
+PLAIN = ("spark:delta", "spark:delta:tuned", "spark:iceberg", "spark:iceberg:tuned")
+MATRIX: dict[Load, tuple[str, ...]] = {
+    Load(2000, 2, 180): (*LAKEBOUND, "lakebound:delta:0ms", *FLINK, "connect:1000ms", *PLAIN),
+    Load(20000, 2, 180): (*LAKEBOUND, "flink:250ms", "flink:1s", "connect:1000ms"),
+    Load(200, 2, 180): (*LAKEBOUND, "flink:250ms", "connect:1000ms"),
+    Load(2000, 16, 180): (*LAKEBOUND, "flink:250ms", "connect:1000ms"),
+    Load(2000, 2, 1200): (*LAKEBOUND, "flink:250ms", "connect:1000ms"),
+}
+"""Which arms run under which load. The first is the one that the targets speak of; the others change one thing each."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One arm under one load: what was seen of each table, and what it cost in the measured time."""
+
+    arm: str
+    load: Load
+    repeat: int
+    seconds: float
+    tables: dict[str, dict[str, Any]]
+    cpu_seconds: float
+    peak_rss_megabytes: int
+    broker_cpu_seconds: float
+    generator_cpu_seconds: float
+    observer_cpu_seconds: float
+    at: str
+
+
+def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: Settings, broker: Broker) -> Run:
+    """Run one arm on a topic of its own."""
+    topic = f"bench-{arm.replace(':', '-')}-{load.rate}-{load.partitions}-{load.record_bytes}-{repeat}"
+    create_topics(broker.bootstrap_servers, {topic: load.partitions})
+    setting = setting_of(base, broker.bootstrap_servers, topic)
+    with _running(start(arm, setting)) as started, producing(load, topic, broker) as generator, Watch(started.places) as watch:
+        wait_until(lambda: _has_rows(started, watch, setting.folder), FIRST_ROWS_SECONDS, f"the first rows of {arm}")
+        time.sleep(args.warm_up_seconds)
+        processes = {"app": started.process.pid, "broker": _pid_of(broker), "generator": generator.pid, "observer": os.getpid()}
+        from_ms = time.time() * 1000
+        before = {name: _cpu_seconds(pid) for name, pid in processes.items()}
+        time.sleep(args.seconds)
+        until_ms = time.time() * 1000
+        cpu = {name: round(_cpu_seconds(pid) - before[name], 1) for name, pid in processes.items()}
+        peak = _peak_rss_megabytes(started.process.pid)
+        generator.send_signal(signal.SIGTERM)
+        time.sleep(started.settle_seconds)
+        if started.process.poll() is not None:
+            raise SystemExit(f"{arm} ended with {started.process.returncode}; its log is {setting.folder}/app.log")
+    seen = {name: watch.measure(name, from_ms, until_ms) for name in started.places}
+    tables = {name: asdict(one) for name, one in seen.items() if one is not None}
+    now = time.strftime("%Y-%m-%d %H:%M")
+    return Run(arm, load, repeat, args.seconds, tables, cpu["app"], peak, cpu["broker"], cpu["generator"], cpu["observer"], now)
+
+
+def _has_rows(started: Started, watch: Watch, folder: Path) -> bool:
+    if started.process.poll() is not None:
+        raise SystemExit(f"it ended with {started.process.returncode}: {(folder / 'app.log').read_text()[-3000:]}")
+    return all(watch.commits(name) > 1 for name in started.places)
+
+
+@contextmanager
+def _running(started: Started) -> Iterator[Started]:
+    try:
+        yield started
+    finally:
+        os.killpg(started.process.pid, signal.SIGKILL)
+        started.process.wait(timeout=30)
+
+
+@contextmanager
+def producing(load: Load, topic: str, broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
+    """Produce the load from a process of its own."""
+    options = {"--bootstrap-servers": broker.bootstrap_servers, "--topic": topic, "--rate": load.rate, "--seconds": 7200}
+    options["--record-bytes"] = load.record_bytes
+    words = [str(word) for pair in options.items() for word in pair]
+    generator = subprocess.Popen([sys.executable, str(Path(__file__).with_name("generator.py")), *words])
+    try:
+        yield generator
+    finally:
+        generator.kill()
+        generator.wait(timeout=30)
+
+
+def _pid_of(broker: Broker) -> int:
+    assert broker.record is not None
+    return broker.record.pid
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    root = psutil.Process(pid)
+    return [root, *root.children(recursive=True)] if pid != os.getpid() else [root]
+
+
+def _cpu_seconds(pid: int) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in _family(pid))
+
+
+def _peak_rss_megabytes(pid: int) -> int:
+    kilobytes = 0
+    for process in _family(pid):
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return kilobytes // 1000
+
+
+def done_runs() -> list[dict[str, Any]]:
+    """Return the runs that were made already."""
+    return [json.loads(line) for line in LOG.read_text().splitlines()] if LOG.exists() else []
+
+
+def _wanted(args: argparse.Namespace) -> Iterator[tuple[str, Load, int]]:
+    made = {(one["arm"], Load(**one["load"]), one["repeat"]) for one in done_runs()}
+    for load, arms in MATRIX.items():
+        for repeat in range(args.repeats):
+            for arm in args.arms or arms:
+                if (arm, load, repeat) not in made and (not args.rate or load.rate in args.rate):
+                    yield arm, load, repeat
+
+
+def main() -> None:
+    """Make the runs that are not there yet, then the pages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arms", nargs="*", help="only these")
+    parser.add_argument("--rate", nargs="*", type=int, help="only loads of these rates")
+    parser.add_argument("--warm-up-seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=180)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--anew", action="store_true", help="forget the runs that were made")
+    args = parser.parse_args()
+    if args.anew:
+        LOG.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="lakebound-bench-") as folder:
+        base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
+        base = replace(base, warehouse=Path(folder) / "warehouse")
+        broker = Broker(Path(folder) / "kafka", base.jars)
+        broker.start()
+        try:
+            for arm, load, repeat in _wanted(args):
+                print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
+                run = measure(arm, load, repeat, args, base, broker)
+                print(json.dumps(asdict(run)), flush=True)
+                LOG.parent.mkdir(parents=True, exist_ok=True)
+                with LOG.open("a") as log:
+                    log.write(json.dumps(asdict(run)) + "\n")
+        finally:
+            broker.stop()
+    write_pages(done_runs(), DOCS)
+
+
+if __name__ == "__main__":
+    main()

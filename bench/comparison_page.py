@@ -1,0 +1,187 @@
+"""The pages of the comparison: a table and a chart per load, and the ratios that the project is held to."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from bars import draw
+
+Record = dict[str, Any]
+MAIN_RATE, HIGH_RATE = 2000, 20000
+_FIGURES = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Medians of one arm's table under one load, over its repeats."""
+
+    arm: str
+    table: str
+    load: tuple[int, int, int]
+    figures: dict[str, float]
+    lowest_mean_ms: float
+    highest_mean_ms: float
+    commits_per_minute: float
+    files_per_minute: float
+    kilobytes_per_file: float
+    cpu_seconds_per_million: float
+    cores: float
+    peak_rss_megabytes: float
+    seen_share: float
+    repeats: int
+
+
+def rows_of(records: Sequence[Record]) -> list[Row]:
+    """Return one row per load, arm and table."""
+    groups: dict[tuple[tuple[int, int, int], str, str], list[Record]] = {}
+    for record in records:
+        load = (record["load"]["rate"], record["load"]["partitions"], record["load"]["record_bytes"])
+        for table in record["tables"]:
+            groups.setdefault((load, record["arm"], table), []).append(record)
+    return [_row(load, arm, table, group) for (load, arm, table), group in groups.items()]
+
+
+def _row(load: tuple[int, int, int], arm: str, table: str, group: list[Record]) -> Row:
+    def median(figure: Any) -> float:
+        return statistics.median(figure(record) for record in group)
+
+    def of_table(name: str) -> float:
+        return median(lambda record: record["tables"][table][name])
+
+    means = [record["tables"][table]["mean_ms"] for record in group]
+    return Row(
+        arm,
+        table,
+        load,
+        {name: of_table(name) for name in _FIGURES},
+        min(means),
+        max(means),
+        median(lambda r: r["tables"][table]["commits"] / r["seconds"] * 60),
+        median(lambda r: r["tables"][table]["files"] / r["seconds"] * 60),
+        median(lambda r: r["tables"][table]["bytes"] / r["tables"][table]["files"] / 1000),
+        median(lambda r: r["cpu_seconds"] / (load[0] * r["seconds"]) * 1e6),
+        median(lambda r: r["cpu_seconds"] / r["seconds"]),
+        median(lambda r: r["peak_rss_megabytes"]),
+        median(lambda r: r["tables"][table]["rows"] / (load[0] * r["seconds"])),
+        len(group),
+    )
+
+
+def interpolated(points: Sequence[tuple[float, float]], x: float) -> float | None:
+    """Return y at x on the line through the points; None outside of them (with 5 % of grace)."""
+    ordered = sorted(points)
+    if not ordered or x < 0.95 * ordered[0][0] or x > 1.05 * ordered[-1][0]:
+        return None
+    x = min(max(x, ordered[0][0]), ordered[-1][0])
+    for (x0, y0), (x1, y1) in pairwise(ordered):
+        if x0 <= x <= x1:
+            return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+    return ordered[0][1]
+
+
+def targets(rows: Sequence[Row]) -> list[str]:
+    """Return the lines of the table of ratios; a line whose arms were not run is left out."""
+    lines = ["| what | measured ÷ peer | target |", "|---|---|---|"]
+    known = {(row.load[0], row.load[1], row.load[2], row.arm, row.table): row for row in rows}
+
+    def get(arm: str, table: str, rate: int = MAIN_RATE) -> Row | None:
+        return known.get((rate, 2, 180, arm, table))
+
+    def flinks(rate: int) -> list[Row]:
+        return [row for row in rows if row.load == (rate, 2, 180) and row.arm.startswith("flink:")]
+
+    def ratios(own: Row | None, peer: Row | None) -> str | None:
+        if own is None or peer is None:
+            return None
+        mean, p99 = (own.figures[name] / peer.figures[name] for name in ("mean_ms", "p99_ms"))
+        return f"mean {mean:.2f}, p99 {p99:.2f} ({peer.arm})"
+
+    def best(rate: int) -> Row | None:
+        return min(flinks(rate), key=lambda row: row.figures["mean_ms"], default=None)
+
+    own, both = get("lakebound:iceberg:0ms", "iceberg"), [get("lakebound:both:0ms", name) for name in ("delta", "iceberg")]
+    slower = max((row for row in both if row is not None), key=lambda row: row.figures["mean_ms"], default=None)
+    high = get("lakebound:iceberg:0ms", "iceberg", HIGH_RATE)
+    named = [
+        ("one Iceberg table, 2,000/s, against Flink at its best interval", ratios(own, best(MAIN_RATE)), "≤ 0.8"),
+        ("the same at 20,000/s", ratios(high, best(HIGH_RATE)), "≤ 1.0"),
+        ("Delta and Iceberg both (the slower), 2,000/s, against Flink writing Iceberg only", ratios(slower, best(MAIN_RATE)),
+         "≤ 1.2"),
+        ("Delta, 2,000/s, against plain Spark → Delta with defaults",
+         ratios(get("lakebound:delta:0ms", "delta"), get("spark:delta", "delta")), "≤ 0.05"),
+    ]  # fmt: skip
+    if own is not None:
+        for what, name, target in (("CPU s per million rows", "cpu_seconds_per_million", "≤ 1.0"),
+                                   ("files per minute", "files_per_minute", "≤ 0.5")):  # fmt: skip
+            peer = interpolated([(row.figures["mean_ms"], getattr(row, name)) for row in flinks(MAIN_RATE)],
+                                own.figures["mean_ms"])  # fmt: skip
+            said = None if peer is None else f"{getattr(own, name) / peer:.2f} ({getattr(own, name):,.0f} ÷ {peer:,.0f})"
+            named.append((f"{what}, 2,000/s, against Flink at the same mean freshness", said, target))
+    return lines + [f"| {what} | {said} | {target} |" for what, said, target in named if said is not None]
+
+
+def load_name(load: tuple[int, int, int]) -> str:
+    """Return a load in words."""
+    return f"{load[0]:,} records/s of {load[2]:,} B into {load[1]} partitions"
+
+
+def _load_table(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        "| arm | table | mean ms (spread) | p50 | p95 | p99 | max | commits/min | files/min | kB/file "
+        "| CPU s per 10⁶ rows | cores | peak MB | rows seen |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        mean = f"{row.figures['mean_ms']:,.0f} ({row.lowest_mean_ms:,.0f} to {row.highest_mean_ms:,.0f})"
+        rest = " | ".join(f"{row.figures[name]:,.0f}" for name in _FIGURES[1:])
+        lines.append(
+            f"| {row.arm} | {row.table} | {mean} | {rest} | {row.commits_per_minute:,.0f} | {row.files_per_minute:,.0f} "
+            f"| {row.kilobytes_per_file:,.0f} | {row.cpu_seconds_per_million:,.0f} | {row.cores:.2f} "
+            f"| {row.peak_rss_megabytes:,.0f} | {row.seen_share:.1%} |"
+        )
+    return lines
+
+
+def write_pages(records: Sequence[Record], docs: Path) -> None:
+    """Write ``benchmarks.md`` and a chart per load."""
+    rows = rows_of(records)
+    cost = statistics.median(record["generator_cpu_seconds"] / record["seconds"] for record in records) if records else 0.0
+    repeats = max((row.repeats for row in rows), default=0)
+    seconds = max((record["seconds"] for record in records), default=0.0)
+    lines = [
+        "# Lakebound and its peers",
+        "",
+        f"Made by `make bench`, last run {max((record['at'] for record in records), default='never')}; {os.cpu_count()} cores,",
+        f"{platform.machine()}; {seconds:.0f} s each after a minute of warm-up, up to {repeats} repeats, medians; broker, "
+        f"generator ({cost:.2f} cores, median)",
+        "and observer on the same machine. Freshness is from a record's CreateTime to the moment at which an outside observer",
+        "(`bench/visible.py`, the same for all) first sees its commit. CPU and memory are of all processes of an arm.",
+        "Names: `lakebound:TABLES:FRESHNESS`, `flink:CHECKPOINT INTERVAL`, `connect:COMMIT INTERVAL`, `spark:FORMAT` is plain",
+        "`writeStream` with its defaults, `tuned` the same tuned. There is no Flink → Delta here: no artifact of it for",
+        "Flink 2 is in the registries.",
+        "",
+        f"Versions: pyspark {version('pyspark')}, deltalake {version('deltalake')}, pyiceberg {version('pyiceberg')}, "
+        f"delta-spark {version('delta-spark')}, Iceberg 1.12.0 (Spark, Connect) and 1.11.0 (Flink), Flink 2.1.3, Kafka and",
+        "Kafka Connect 4.2.1, Java 17. How each is configured: `bench/arms.py`, `bench/peers/`. Every run: ",
+        "[comparison.jsonl](benchmarks/comparison.jsonl).",
+        "",
+        "## Ratios",
+        "",
+        *targets(rows),
+    ]
+    for load in sorted({row.load for row in rows}, key=lambda one: (one != (MAIN_RATE, 2, 180), one)):
+        chosen = sorted((row for row in rows if row.load == load), key=lambda row: row.figures["mean_ms"])
+        picture = f"comparison-{'-'.join(map(str, load))}.svg"
+        bars = [(f"{row.arm} ({row.table})" if ":both:" in row.arm else row.arm, row.figures["mean_ms"], row.figures["p99_ms"])
+                for row in chosen]  # fmt: skip
+        (docs / "benchmarks" / picture).write_text(draw(f"Mean / p99 freshness, {load_name(load)}", bars, "ms"))
+        lines += ["", f"## {load_name(load)}", "", f"![freshness](benchmarks/{picture})", "", *_load_table(chosen)]
+    (docs / "benchmarks.md").write_text("\n".join([*lines, ""]))
