@@ -128,8 +128,16 @@ class Stack:
         """The processes of the triggerer that ``airflow standalone`` started."""
         record = self.airflow.record or pytest.fail("Airflow was never started")
         members = processes.members(record)
-        leaders = [process for process in members if "triggerer" in process.cmdline()]
+        leaders = [process for process in members if "triggerer" in _command_of(process)]
         return [process for leader in leaders for process in (leader, *leader.children(recursive=True))]
+
+
+def _command_of(process: psutil.Process) -> list[str]:
+    """Return its command line, empty for one that has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def write_pipelines(folder: Path) -> None:
