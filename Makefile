@@ -18,7 +18,7 @@ CHAOS_KILLS ?= 20
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-spark test-integration test-airflow \
-	test-chaos chaos bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
+	test-chaos chaos bench bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts lint format lock lock-jars clean
 
 ##@ Start here
@@ -102,6 +102,9 @@ test-chaos: class-archive
 chaos: class-archive ## Crash points, zombies and 20 random kills (CHAOS_KILLS=20); with MINUTES=30 the soak
 	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) LAKEBOUND_SOAK_MINUTES=$(MINUTES) \
 	  pytest -m chaos --durations=5 $(if $(MINUTES),-s tests/chaos/test_soak.py,-n 2 --deselect tests/chaos/test_soak.py)
+
+bench: class-archive ## Measure Lakebound, Flink, Kafka Connect and plain Spark side by side (hours; goes on where it was stopped)
+	@python bench/compare.py
 
 bench-freshness: class-archive ## Measure freshness as an outside reader sees it (about 13 minutes)
 	@python bench/freshness.py

@@ -46,9 +46,11 @@ class Load:
 
 FLINK = ("flink:250ms", "flink:500ms", "flink:1s")
 LAKEBOUND = ("lakebound:iceberg:0ms", "lakebound:both:0ms")
+SAME_FRESHNESS = ("lakebound:iceberg:300ms", "lakebound:iceberg:350ms")
+"""As fresh as Flink at its best interval, so that cost can be compared at the same freshness."""
 PLAIN = ("spark:delta", "spark:delta:tuned", "spark:iceberg", "spark:iceberg:tuned")
 MATRIX: dict[Load, tuple[str, ...]] = {
-    Load(2000, 2, 180): (*LAKEBOUND, "lakebound:delta:0ms", *FLINK, "connect:1000ms", *PLAIN),
+    Load(2000, 2, 180): (*LAKEBOUND, "lakebound:delta:0ms", *SAME_FRESHNESS, *FLINK, "connect:1000ms", *PLAIN),
     Load(20000, 2, 180): (*LAKEBOUND, "flink:250ms", "flink:1s", "connect:1000ms"),
     Load(200, 2, 180): (*LAKEBOUND, "flink:250ms", "connect:1000ms"),
     Load(2000, 16, 180): (*LAKEBOUND, "flink:250ms", "connect:1000ms"),

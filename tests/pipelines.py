@@ -30,8 +30,9 @@ from tests.producing import EVENT_SCHEMA
 
 REPOSITORY = Path(__file__).parents[1]
 LANES = ("driver", "cluster")
-Lane = Literal["driver", "cluster"]
-_MAX_ROWS: dict[str, int] = {"driver": 10_000_000, "cluster": 0}
+Lane = Literal["driver", "cluster", "direct"]
+"""``direct``: the driver lane, where the driver also reads and decodes; ``driver``: where Spark does."""
+_MAX_ROWS: dict[str, int] = {"driver": 10_000_000, "direct": 10_000_000, "cluster": 0}
 _numbers = itertools.count(1)
 
 
@@ -61,7 +62,8 @@ class Pipeline:
 
     def with_lane(self, lane: Lane) -> Pipeline:
         """Return it with every batch (but the first of an application, which is always the cluster's) in one lane."""
-        limits = self.spec.driver_lane.model_copy(update={"max_rows": _MAX_ROWS[lane], "max_bytes": 1 << 40})
+        changes = {"max_rows": _MAX_ROWS[lane], "max_bytes": 1 << 40, "direct": lane == "direct"}
+        limits = self.spec.driver_lane.model_copy(update=changes)
         return replace(self, spec=self.spec.model_copy(update={"driver_lane": limits}))
 
     def run_spec(self) -> RunSpec:

@@ -120,9 +120,10 @@ def send_events(producer: JournalingProducer, topic: str, numbers: range, **opti
 
 
 class Load:
-    """A thread that keeps producing events, a few of them bad, until it is ended."""
+    """A thread that keeps producing events, until it is ended; each so many-th is bad, or none."""
 
-    def __init__(self, producer: JournalingProducer, topic: str, per_second: int) -> None:
+    def __init__(self, producer: JournalingProducer, topic: str, per_second: int, bad_every: int | None = BAD_EVERY) -> None:
+        self._bad_every = bad_every
         self._producer = producer
         self._topic = topic
         self._per_second = per_second
@@ -157,7 +158,7 @@ class Load:
 
     def _send(self, number: int) -> None:
         columns = event(number)
-        if number % BAD_EVERY == BAD_EVERY - 1:
+        if self._bad_every and number % self._bad_every == self._bad_every - 1:
             self._producer.send(self._topic, as_json(columns)[:-1], key=str(number).encode())
         else:
             self._producer.send(self._topic, as_json(columns), rows=[columns], key=str(number).encode())

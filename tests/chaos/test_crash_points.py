@@ -15,7 +15,7 @@ from tests.conftest import TopicMaker
 from tests.journal import Journal
 from tests.long_form import LONG_FORM, only_in_long_form
 from tests.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, Load
+from tests.producing import BAD_EVERY, JournalingProducer, Load
 
 from lakebound.embedded.broker import Broker
 
@@ -51,10 +51,10 @@ def before_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
 
 def in_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
     """Return the points of an application's how many-th batch in its lane; the first batch is always the cluster's."""
-    in_lane = batch - 1 if lane == "driver" else batch
+    in_lane, written = (batch, "cluster") if lane == "cluster" else (batch - 1, "driver")
     committed, held = "kill@after_commit/{}#" + str(batch), "hold@before_commit/{}#" + str(batch)
     return [
-        CrashPoint("after the data files", lane, f"kill@after_data_files/{lane}#{in_lane}"),
+        CrashPoint("after the data files", lane, f"kill@after_data_files/{written}#{in_lane}"),
         CrashPoint("after the quarantine's commit", lane, f"kill@after_commit/land#{batch}"),
         CrashPoint("Delta alone committed", lane, f"{committed.format('delta')},{held.format('iceberg')}", "delta"),
         CrashPoint("Iceberg alone committed", lane, f"{committed.format('iceberg')},{held.format('delta')}", "iceberg"),
@@ -68,6 +68,15 @@ def test_killed_at_every_point_lands_everything_once(lane: Lane, tmp_path: Path,
     if LONG_FORM:
         points += [point for batch in (3, 5) for point in (*before_the_lane(lane, batch), *in_the_lane(lane, batch))]
     kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points)
+
+
+def test_killed_where_the_driver_reads_by_itself_lands_everything_once(
+    tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
+    # A bad record is Spark's, and so would be the batches after it: there is none, and so no commit to the quarantine.
+    wanted = [point for batch in ((2, 3, 5) if LONG_FORM else (2,)) for point in in_the_lane("direct", batch)]
+    points = [point for point in wanted if "quarantine" not in point.name]
+    kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points, bad_every=None)
 
 
 @only_in_long_form
@@ -86,12 +95,12 @@ def test_killed_at_every_point_with_one_table(table: str, tmp_path: Path, broker
     kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), formats=(table,)), points)
 
 
-def kill_at(pipeline: Pipeline, points: list[CrashPoint]) -> None:
+def kill_at(pipeline: Pipeline, points: list[CrashPoint], bad_every: int | None = BAD_EVERY) -> None:
     """Start the pipeline once per crash point, have it killed there under load, then land the rest and judge."""
     journal = Journal()
     name = pipeline.spec.topics[0]
     with applications() as starter:
-        with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND):
+        with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, bad_every):
             for point in points:
                 application = starter.start(pipeline.with_lane(point.lane), faults=point.rules)
                 application.wait_killed(f"at {point.name!r} in the {point.lane} lane")

@@ -1,0 +1,115 @@
+"""Batches that the driver reads and decodes by itself land as all others do; what it leaves to Spark lands, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from tests.applications import RunningApplication, applications
+from tests.conftest import topic_maker
+from tests.journal import Journal
+from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.producing import JournalingProducer, as_json, event, send_events
+
+from lakebound.embedded.broker import Broker
+
+pytestmark = pytest.mark.integration
+
+REFUSED = "Spark reads this batch"
+"""In the application's log, when it leaves a batch to Spark."""
+
+
+@dataclass
+class Landing:
+    """The running application, and who writes to its topics."""
+
+    application: RunningApplication
+    pipeline: Pipeline
+    journal: Journal
+    producer: JournalingProducer
+    topic: str
+    transactional: str
+    servers: str
+
+    def assert_landed(self) -> None:
+        """Wait until everything that was sent is dealt with, and judge all of it."""
+        self.application.wait_landed(self.journal.ends())
+        assert_exactly_once(self.pipeline, self.journal)
+
+    def is_direct(self) -> bool:
+        """Whether the last batch was read by the driver."""
+        progress = self.application.progress
+        return progress is not None and "direct_write" in progress.durations_ms
+
+    def send(self, numbers: range, by: JournalingProducer | None = None) -> None:
+        """Send good events without waiting for their acknowledgement."""
+        for number in numbers:
+            columns = event(number)
+            topic = self.topic if by is None else self.transactional
+            (by or self.producer).send(topic, as_json(columns), rows=[columns])
+
+    def refusals(self) -> int:
+        """How often a batch was left to Spark."""
+        return self.application.log.read_text(errors="replace").count(REFUSED)
+
+
+@pytest.fixture(scope="module")
+def landing(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Landing]:
+    servers, journal = broker.bootstrap_servers, Journal()
+    make = topic_maker(servers)
+    plain, transactional = make("plain", partitions=2), make("transactional", partitions=1)
+    producer = JournalingProducer(servers, journal)
+    # An application's first batch is the cluster's, whatever comes after it: the width of the records is not known yet.
+    send_events(producer, plain, range(100))
+    pipeline = make_pipeline(tmp_path_factory.mktemp("direct"), servers, plain, transactional, lane="direct")
+    with applications() as starter:
+        application = starter.start(pipeline)
+        found = Landing(application, pipeline, journal, producer, plain, transactional, servers)
+        application.wait_running()
+        found.assert_landed()
+        yield found
+
+
+def test_good_records_are_read_by_the_driver(landing: Landing) -> None:
+    for first in range(1000, 1400, 100):
+        send_events(landing.producer, landing.topic, range(first, first + 100))
+        landing.application.wait_landed(landing.journal.ends())
+        assert landing.is_direct()
+    landing.assert_landed()
+    assert landing.refusals() == 0
+
+
+def test_aborted_transactions_are_not_landed_and_not_missed(landing: Landing) -> None:
+    transactions = JournalingProducer(landing.servers, landing.journal, transactional_id="test-direct")
+    for number, commit in enumerate((True, False, True, False)):
+        with transactions.transaction(commit=commit):
+            landing.send(range(2000 + 100 * number, 2060 + 100 * number), by=transactions)
+    send_events(landing.producer, landing.topic, range(2500, 2600))
+    landing.assert_landed()
+    assert landing.refusals() == 0
+
+
+def test_partitions_that_are_added_are_read_from_their_beginning(landing: Landing) -> None:
+    admin = AdminClient({"bootstrap.servers": landing.servers})
+    admin.create_partitions([NewPartitions(landing.topic, 4)])[landing.topic].result(30)
+    fresh = JournalingProducer(landing.servers, landing.journal)
+    for partition in (2, 3):
+        send_events(fresh, landing.topic, range(3000 + 100 * partition, 3050 + 100 * partition), partition=partition)
+    landing.assert_landed()
+    assert landing.refusals() == 0
+
+
+def test_what_is_not_plain_is_left_to_spark_and_nothing_is_lost(landing: Landing) -> None:
+    # After all others: for a while now Spark reads.
+    landing.send(range(4000, 4100))
+    landing.producer.send(landing.topic, b'{"id": 1, ')
+    landing.producer.send(landing.topic, None)
+    landing.producer.flush()
+    landing.assert_landed()
+    assert landing.refusals() == 1
+    assert not landing.is_direct()
+    send_events(landing.producer, landing.topic, range(4100, 4200))
+    landing.assert_landed()

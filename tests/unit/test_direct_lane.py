@@ -1,0 +1,108 @@
+"""When the driver reads and decodes a batch by itself, and for how long it leaves that to Spark after it could not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakebound.direct_read import DirectReadRefusedError, Records
+from lakebound.ledger import Offsets, TopicOffsets
+from lakebound.spec import PipelineSpec
+from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE
+from lakebound_spark import direct
+from lakebound_spark.direct import DirectLane, make_direct_lane
+from lakebound_spark.direct_decode import make_value_decoder
+
+OFFSETS: Offsets = {"raw": TopicOffsets(topic_id="id", partitions={0: ((5, 7),)})}
+TWO = Records(["raw", "raw"], [0, 0], [5, 6], [2_000, 1_000], [None, b"k"], [b"abc", b"\xff"])
+
+
+class Reader:
+    """Gives what it is told to give, and counts."""
+
+    def __init__(self, answer: Records | None) -> None:
+        self.answer = answer
+        self.reads = self.closed = 0
+
+    def read(self, wanted: Offsets) -> Records:
+        assert wanted == OFFSETS
+        self.reads += 1
+        if self.answer is None:
+            raise DirectReadRefusedError("the records did not come in time")
+        return self.answer
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def spec_of(**changes: Any) -> PipelineSpec:
+    body = {
+        "pipeline": "raw",
+        "topics": ["raw"],
+        "connection": {"bootstrap_servers": "nowhere:9092"},
+        "value": {"format": "bytes"},
+        "freshness": "1s",
+        "tables": [{"format": "delta", "name": "raw"}],
+    }
+    return PipelineSpec.model_validate({**body, **changes})
+
+
+def lane_with(answer: Records | None) -> tuple[DirectLane, Reader]:
+    reader, decode = Reader(answer), make_value_decoder(spec_of(), None)
+    assert decode is not None
+    return DirectLane(reader, decode, {"raw": "topic-id"}), reader  # type: ignore[arg-type]
+
+
+def test_a_batch_becomes_rows_and_what_was_seen_of_its_records() -> None:
+    lane, _ = lane_with(TWO)
+    taken = lane.take(OFFSETS)
+    assert taken is not None
+    assert taken.rows.drop_columns(KAFKA_COLUMN).to_pylist() == [
+        {"key": None, "value": b"abc"},
+        {"key": b"k", "value": b"\xff"},
+    ]
+    assert taken.rows.schema.field(KAFKA_COLUMN).type == KAFKA_TYPE
+    kafka = taken.rows[KAFKA_COLUMN].combine_chunks()
+    assert kafka.field("offset").to_pylist() == [5, 6]
+    assert kafka.field("topic_id").to_pylist() == ["topic-id", "topic-id"]
+    assert kafka.field("timestamp").cast(pa.int64()).to_pylist() == [2_000_000, 1_000_000]
+    seen = taken.observed
+    assert (seen.read, seen.bad, seen.value_bytes, seen.timestamps_ms) == (2, 0, 4, (1_000, 2_000))
+
+
+def test_a_range_without_records_has_no_rows() -> None:
+    taken = lane_with(Records())[0].take(OFFSETS)
+    assert taken is not None
+    assert (taken.rows.num_rows, taken.observed.read, taken.observed.timestamps_ms) == (0, 0, None)
+
+
+@pytest.mark.parametrize("answer", [None, Records(["raw"], [0], [5], [1], [None], [None])], ids=["not read", "no value"])
+def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: Records | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(direct.time, "monotonic", lambda: now)
+    lane, reader = lane_with(answer)
+    assert lane.take(OFFSETS) is None
+    assert reader.closed == 1, "what it holds ahead would be stale by then"
+    now += 29
+    reader.answer = TWO
+    assert lane.take(OFFSETS) is None
+    assert reader.reads == 1
+    now += 2
+    assert lane.take(OFFSETS) is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "unhoused", "is_direct"),
+    [
+        ({}, (), True),
+        ({"driver_lane": {"direct": False}}, (), False),
+        ({"transform": "transforms.raw.clean"}, (), False),
+        ({}, ("key",), False),
+    ],
+)
+def test_only_spark_can_do_what_some_pipelines_ask_for(
+    changes: dict[str, Any], unhoused: tuple[str, ...], is_direct: bool
+) -> None:
+    assert (make_direct_lane(spec_of(**changes), {"raw": "topic-id"}, unhoused) is not None) is is_direct
