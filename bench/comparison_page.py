@@ -125,7 +125,7 @@ def targets(rows: Sequence[Row]) -> list[str]:
 
 
 def _at_flinks_best(rows: Sequence[Row], name: str) -> str | None:
-    """Return Lakebound's cost ÷ Flink's at the mean freshness of Flink's best interval, by the line through its own intervals."""
+    """Return Lakebound's cost ÷ Flink's at the mean freshness of Flink's best interval, between its own intervals."""
     at_load = [row for row in rows if row.load == (MAIN_RATE, 2, 180)]
     peer = min((row for row in at_load if row.arm.startswith("flink:")), key=lambda row: row.figures["mean_ms"], default=None)
     if peer is None:

@@ -44,6 +44,7 @@ class Pipeline:
     settings: Settings
     until: Bound | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    trace: bool = False
 
     @property
     def control(self) -> ControlFolder:
@@ -69,7 +70,8 @@ class Pipeline:
     def run_spec(self) -> RunSpec:
         """Return the orders of one more application."""
         app_id = f"{self.spec.pipeline}-{next(_numbers)}"
-        return make_run_spec(self.spec, self.settings, Desired(until=self.until), app_id)
+        run = make_run_spec(self.spec, self.settings, Desired(until=self.until), app_id)
+        return run.model_copy(update={"trace": self.trace})
 
     def landed_ends(self) -> dict[tuple[str, int], int]:
         """Return per topic and partition the offset after the last one of which any table has a row, quarantine included."""

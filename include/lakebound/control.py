@@ -82,6 +82,10 @@ class ControlFolder:
         """That application's log."""
         return self.folder / "logs" / f"{app_id}.log"
 
+    def trace(self, app_id: str) -> Path:
+        """Where an application's milliseconds went, batch by batch."""
+        return self.folder / "logs" / f"{app_id}.trace.jsonl"
+
     def checkpoint(self, app_id: str) -> Path:
         """That application's scratch checkpoint."""
         return self.folder / "checkpoints" / app_id

@@ -55,6 +55,7 @@ class RunSpec(BaseModel):
     freshness: str
     until: Bound | None = None
     source_hash: str = ""
+    trace: bool = False
 
     @property
     def control(self) -> ControlFolder:

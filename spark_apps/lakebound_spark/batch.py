@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
@@ -19,6 +16,7 @@ from lakebound.ledger import Offsets, TopicOffsets, add, intervals_of, missing
 from lakebound.offsets import Intervals
 from lakebound.spec import PipelineSpec
 from lakebound.tables import Table
+from lakebound_spark.batch_report import BatchReport
 from lakebound_spark.decode import Decoder, good_columns
 from lakebound_spark.direct import DirectLane
 from lakebound_spark.lanes import (
@@ -40,28 +38,6 @@ from lakebound_spark.transform import Transform
 _BATCHES_UNTIL_GOOD = 100
 """Bad records are collected beside the rows until so many batches had none. Collecting takes a fifth of a small batch's time,
 whether it has any or not; to read them by a second job takes as long as the batch."""
-
-
-@dataclass
-class BatchReport:
-    """What a batch did; durations in milliseconds per step."""
-
-    batch: int
-    lane: Lane | None = None
-    counts: Counts = field(default_factory=Counts)
-    newest_record_ms: int | None = None
-    oldest_record_ms: int | None = None
-    durations_ms: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def timed(self, step: str):  # type: ignore[no-untyped-def]
-        """Add the time spent inside to the step."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = (time.perf_counter() - started) * 1000
-            self.durations_ms[step] = round(self.durations_ms.get(step, 0.0) + spent, 1)
 
 
 class BatchLander:

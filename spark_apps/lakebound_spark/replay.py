@@ -34,7 +34,8 @@ from lakebound.schema_settling import check_settled, check_unmoved
 from lakebound.spec import TableSpec
 from lakebound.tables import open_table
 from lakebound_spark.application import REFUSALS
-from lakebound_spark.batch import BatchLander, BatchReport, in_offsets
+from lakebound_spark.batch import BatchLander, in_offsets
+from lakebound_spark.batch_report import BatchReport
 from lakebound_spark.decode import make_decoder, value_fields
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.session import make_session

@@ -20,11 +20,13 @@ from lakebound.progress import TableProgress
 from lakebound.run_spec import RunSpec
 from lakebound.spec import parse_freshness
 from lakebound.starting import StartingOffsets, bound_range, bound_reached
-from lakebound_spark.batch import BatchLander, BatchReport, in_offsets, range_between
+from lakebound_spark.batch import BatchLander, in_offsets, range_between
+from lakebound_spark.batch_report import BatchReport
 from lakebound_spark.signs import ProgressBoard
 from lakebound_spark.source import read_stream
 from lakebound_spark.stop_signal import StopSignal
 from lakebound_spark.targets import Target
+from lakebound_spark.tracing import Tracer
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class LandingStream:
         self._board = board
         self._stop = stop
         self._until = until
+        self._tracer = Tracer(session, run.control.trace(run.app_id)) if run.trace else None
         self._batch_lock = threading.Lock()
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
         self._error: Exception | None = None
@@ -139,6 +142,8 @@ class LandingStream:
         self._position = {topic: {**self._position.get(topic, {}), **ends} for topic, ends in end.items()}
         self.landed_batches += 1
         self._report(report)
+        if self._tracer is not None:
+            self._tracer.add(report)
         faults.reach("before_commit_log")
         if faults.wanted("before_offset_log"):
             _reach_when_exists(self._checkpoint / "commits" / str(batch))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -15,6 +15,7 @@ from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.producing import JournalingProducer, as_json, event, send_events
 
 from lakebound.embedded.broker import Broker
+from lakebound.trace import read_spans
 
 pytestmark = pytest.mark.integration
 
@@ -65,6 +66,7 @@ def landing(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     # An application's first batch is the cluster's, whatever comes after it: the width of the records is not known yet.
     send_events(producer, plain, range(100))
     pipeline = make_pipeline(tmp_path_factory.mktemp("direct"), servers, plain, transactional, lane="direct")
+    pipeline = replace(pipeline, trace=True)
     with applications() as starter:
         application = starter.start(pipeline)
         found = Landing(application, pipeline, journal, producer, plain, transactional, servers)
@@ -80,6 +82,29 @@ def test_good_records_are_read_by_the_driver(landing: Landing) -> None:
         assert landing.is_direct()
     landing.assert_landed()
     assert landing.refusals() == 0
+
+
+def test_every_millisecond_of_a_batch_is_accounted_for(landing: Landing) -> None:
+    path = landing.pipeline.control.trace(landing.application.app_id)
+
+    def last_batch() -> dict[str, dict[str, float]] | None:
+        """Milliseconds per step and track, of the last batch that both have told of."""
+        lines = read_spans(path)
+        told = {track: {line.batch: line for line in lines if line.track == track} for track in ("Spark", "driver")}
+        both = told["Spark"].keys() & told["driver"].keys() - {0}
+        if not both:
+            return None
+        batch = max(both)
+        return {track: {span.step: span.milliseconds for span in told[track][batch].spans} for track in told}
+
+    landing.application.wait_for(lambda: last_batch() is not None, 30, "the trace of a batch")
+    steps = last_batch()
+    assert steps is not None
+    assert {"latestOffset", "walCommit", "queryPlanning", "addBatch", "commitOffsets"} <= steps["Spark"].keys()
+    commits = {f"commit {table.id}" for table in landing.pipeline.spec.tables}
+    assert steps["driver"].keys() == {"direct_read", "direct_write", "verify", *commits}
+    # The commits run side by side; all the rest is done within Spark's addBatch, one after the other.
+    assert sum(steps["driver"].values()) - min(steps["driver"][name] for name in commits) <= steps["Spark"]["addBatch"] + 1
 
 
 def test_aborted_transactions_are_not_landed_and_not_missed(landing: Landing) -> None:

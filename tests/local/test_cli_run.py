@@ -64,6 +64,15 @@ def test_a_run_that_completes(control: ControlFolder) -> None:
     assert "completed: nothing more to read" in submission.log.read_text()
 
 
+def test_a_traced_run_says_where_the_time_went_and_draws_it(control: ControlFolder) -> None:
+    write_json(control.folder / "behaviour.json", {"complete_after_seconds": 0.1})
+    code, _, err = finish(start("--trace"))
+    assert code == 0 and "addBatch                         mean     50.0 ms" in err
+    [picture] = control.folder.glob("logs/*.trace.svg")
+    assert "addBatch" in picture.read_text()
+    assert str(picture) in err
+
+
 def test_a_run_that_fails_gives_its_exit_code_and_its_outcome_as_json(control: ControlFolder) -> None:
     write_json(control.folder / "behaviour.json", {"fail_after_seconds": 0.1})
     code, out, err = finish(start("--json"))

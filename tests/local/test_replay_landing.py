@@ -24,7 +24,8 @@ from lakebound.schema_change import Addition, SchemaPlan
 from lakebound.spec import PipelineSpec
 from lakebound.tables import Table, open_table
 from lakebound.tables.datafiles import write_data_files
-from lakebound_spark.batch import BatchReport, group_by_missing
+from lakebound_spark.batch import group_by_missing
+from lakebound_spark.batch_report import BatchReport
 from lakebound_spark.replay import Replay
 from lakebound_spark.schema import QUARANTINE_SCHEMA
 from lakebound_spark.targets import Counts, Target, Writer

@@ -31,7 +31,15 @@ Freshness = Annotated[
 ]
 
 
-def run(pipeline: Annotated[str, typer.Argument(help="Its name.")], freshness: Freshness = None, json: Json = False) -> None:
+Trace = Annotated[bool, typer.Option("--trace", help="Write down where each batch's milliseconds go, and draw it at the end.")]
+
+
+def run(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    freshness: Freshness = None,
+    trace: Trace = False,
+    json: Json = False,
+) -> None:
     """Land one pipeline in the foreground until Ctrl-C; a second Ctrl-C kills it. The exit code is the application's.
 
     A stopped pipeline becomes wanted again, a held one is refused. Airflow sees the application, and starts none beside it.
@@ -51,15 +59,34 @@ def run(pipeline: Annotated[str, typer.Argument(help="Its name.")], freshness: F
     if freshness is not None:
         desired = desired.model_copy(update={"freshness": freshness})
     app_id = app_id_for(pipeline, desired.generation, f"{BY}/{os.getpid()}/{time.time_ns()}")
-    process, submission = _start(make_run_spec(spec, settings, desired, app_id), settings)
+    orders = make_run_spec(spec, settings, desired, app_id).model_copy(update={"trace": trace})
+    process, submission = _start(orders, settings)
     say(f"run: {app_id}; its log: {submission.log}; Spark UI: {submission.spark_ui}; Ctrl-C stops it gracefully")
     code = _follow(process, control, submission, sys.stderr if json else sys.stdout)
+    if trace:
+        _draw_trace(control.trace(app_id))
     outcome = read_outcome(control, app_id)
     if json:
         print_json({"app_id": app_id, "exit_code": code, "outcome": outcome.model_dump(mode="json") if outcome else None})
     elif outcome is None:
         say(f"run: {app_id} died without a word (exit code {code}); its log: {submission.log}")
     raise typer.Exit(code)
+
+
+def _draw_trace(path: Path) -> None:
+    """Say what each step takes per batch, and draw the last batches beside the trace's file."""
+    from lakebound.trace import read_spans, step_costs, timeline
+
+    lines = read_spans(path)
+    costs = step_costs(lines)
+    if not costs:
+        say("run: no batch was traced: the first one of a query, which compiles, does not count")
+        return
+    for cost in costs:
+        say(f"run: {cost.track:>6} {cost.step:<32} mean {cost.mean_ms:8.1f} ms   p95 {cost.p95_ms:8.1f} ms")
+    picture = path.with_suffix(".svg")
+    picture.write_text(timeline(lines))
+    say(f"run: drawn in {picture}")
 
 
 def _check_freshness(freshness: str | None) -> None:

@@ -18,8 +18,16 @@ from lakebound.desired import read_desired
 from lakebound.lease import acquire, release, renew
 from lakebound.progress import Outcome, Progress, TableProgress, Verdict, write_outcome, write_progress
 from lakebound.run_spec import RunSpec
+from lakebound.trace import BatchSpans, Span, append_spans
 
 TICK_SECONDS = 0.2
+
+
+def write_trace(run: RunSpec) -> None:
+    """Write one span, if the run is to be traced."""
+    if run.trace:
+        span = Span(step="addBatch", began_ms=0.0, milliseconds=50.0)
+        append_spans(run.control.trace(run.app_id), BatchSpans(batch=1, track="Spark", spans=(span,)))
 
 
 def main() -> int:
@@ -40,6 +48,7 @@ def main() -> int:
         write_outcome(control, outcome)
         return 0 if verdict in ("stopped", "completed") else 1
 
+    write_trace(run)
     if behaviour.get("refuse"):
         return end("refused", str(behaviour["refuse"]))
     lease = acquire(control, run.app_id, run.spec.limits.lease_ttl_seconds)
