@@ -21,7 +21,7 @@ from lakebound.spec import ConnectionSpec
 PATIENCE_SECONDS = 2.0
 _AT_ONCE = 10_000
 _QUEUED_KILOBYTES = 16_384
-"""What the consumer holds ahead of what was asked, per partition: half of what the driver lane takes (spec.DriverLaneSpec)."""
+"""What the consumer fetches ahead of what was asked for: half of what the driver lane takes (spec.DriverLaneSpec)."""
 
 Place = tuple[str, int]
 Message = Any  # the client has no types
@@ -58,8 +58,15 @@ class _Partition:
 class DirectReader:
     """Reads ranges that mostly follow each other. Used by one thread."""
 
-    def __init__(self, connection: ConnectionSpec, pipeline: str) -> None:
-        """Describe the reader; it connects at the first range."""
+    def __init__(self, connection: ConnectionSpec, pipeline: str, max_bytes: int) -> None:
+        """Describe the reader; it connects at the first range.
+
+        Args:
+            connection: The broker.
+            pipeline: Its name.
+            max_bytes: Of the values of one range. How wide records are is known only from earlier batches.
+        """
+        self._max_bytes = max_bytes
         self._config: dict[str, Any] = {
             **client_config(connection),
             # Assigned by hand and never committed: the id only names the reader, as Spark's does.
@@ -70,6 +77,8 @@ class DirectReader:
             # A range may end with the marker of a transaction, which is no message: the end of the partition says it is over.
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
+            # A stream may rest for long, or be Spark's for long.
+            "max.poll.interval.ms": 86_400_000,
             "queued.max.messages.kbytes": _QUEUED_KILOBYTES,
             "log_level": 0,
         }
@@ -80,8 +89,8 @@ class DirectReader:
         """Return all records of the offsets, a partition's in their order.
 
         Raises:
-            DirectReadRefusedError: They do not come in time, Kafka answers with an error, they are not one range per partition,
-                or a record has no timestamp.
+            DirectReadRefusedError: They do not come in time, or are too many bytes; Kafka answers with an error; they are more
+                than one range per partition; a record has no timestamp.
         """
         try:
             ranges = _ranges(wanted)
@@ -119,6 +128,7 @@ class DirectReader:
 
     def _take(self, ranges: Mapping[Place, tuple[int, int]], deadline: float) -> None:
         """Take messages from the consumer until every range is whole."""
+        taken_bytes = 0
         while any(self._partitions[place].position < end for place, (_, end) in ranges.items()):
             messages = self._consumer.consume(_AT_ONCE, 0)
             if not messages:
@@ -128,18 +138,22 @@ class DirectReader:
                 message = self._consumer.poll(left)
                 messages = [] if message is None else [message]
             for message in messages:
-                self._put(message)
+                taken_bytes += self._put(message)
+            if taken_bytes > self._max_bytes:
+                raise DirectReadRefusedError(f"the records are more than {self._max_bytes:,} bytes")
 
-    def _put(self, message: Message) -> None:
-        partition = self._partitions[message.topic(), message.partition()]
+    def _put(self, message: Message) -> int:
+        """Keep a message, and return how many bytes its value has."""
         error = message.error()
-        if error is None:
-            partition.ahead.append(message)
-            partition.position = message.offset() + 1
-        elif error.code() == KafkaError._PARTITION_EOF:
-            partition.position = max(partition.position, message.offset())
-        else:
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise DirectReadRefusedError(str(error))
+        partition = self._partitions[message.topic(), message.partition()]
+        if error is not None:
+            partition.position = max(partition.position, message.offset())
+            return 0
+        partition.ahead.append(message)
+        partition.position = message.offset() + 1
+        return len(message)
 
 
 def _ranges(wanted: Offsets) -> dict[Place, tuple[int, int]]:

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 _SPARKS_TURN_SECONDS = 30.0
 """Where one batch was refused the next ones often are, and reading twice costs more than reading by Spark."""
 
+_MORE_THAN_EXPECTED = 2
+"""By so much a batch may be larger than what the lane was chosen for; beyond it Spark bounds what comes to the driver."""
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -81,4 +84,5 @@ def make_direct_lane(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused:
     decode = make_value_decoder(spec, value_schema(spec))
     if not spec.driver_lane.direct or spec.transform is not None or unhoused or decode is None:
         return None
-    return DirectLane(DirectReader(spec.connection, spec.pipeline), decode, topic_ids)
+    reader = DirectReader(spec.connection, spec.pipeline, max_bytes=_MORE_THAN_EXPECTED * spec.driver_lane.max_bytes)
+    return DirectLane(reader, decode, topic_ids)

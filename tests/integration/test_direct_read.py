@@ -17,18 +17,20 @@ from lakebound.spec import ConnectionSpec
 
 pytestmark = pytest.mark.integration
 
+MAX_BYTES = 1_000_000
+
 
 @pytest.fixture
 def reader(broker: Broker) -> Iterator[DirectReader]:
-    made = DirectReader(ConnectionSpec(bootstrap_servers=broker.bootstrap_servers), "orders")
+    made = DirectReader(ConnectionSpec(bootstrap_servers=broker.bootstrap_servers), "orders", MAX_BYTES)
     yield made
     made.close()
 
 
-def produce(broker: Broker, topic: str, count: int, partition: int = 0, first: int = 0, **config: object) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **config})
+def produce(broker: Broker, topic: str, count: int, partition: int = 0, first: int = 0, width: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for number in range(first, first + count):
-        producer.produce(topic, f"{partition}-{number}".encode(), key=b"k", partition=partition)
+        producer.produce(topic, f"{partition}-{number}".encode().ljust(width), key=b"k", partition=partition)
     assert producer.flush(30) == 0
 
 
@@ -111,8 +113,16 @@ def test_more_than_one_range_of_a_partition_is_refused(topic: TopicMaker, broker
         reader.read(wanted(name, (0, 2), (5, 7)), 10)
 
 
+def test_records_that_are_much_wider_than_before_are_refused(topic: TopicMaker, broker: Broker, reader: DirectReader) -> None:
+    name = topic("direct", 1)
+    produce(broker, name, 10, width=300_000)
+    with pytest.raises(DirectReadRefusedError, match="more than 1,000,000 bytes"):
+        reader.read(wanted(name, (0, 10)), 10)
+    assert len(reader.read(wanted(name, (0, 2)), 10)) == 2
+
+
 def test_a_broker_that_is_not_there_is_refused_in_time() -> None:
-    reader = DirectReader(ConnectionSpec(bootstrap_servers="127.0.0.1:1"), "orders")
+    reader = DirectReader(ConnectionSpec(bootstrap_servers="127.0.0.1:1"), "orders", MAX_BYTES)
     began = time.monotonic()
     with pytest.raises(DirectReadRefusedError):
         reader.read(wanted("orders", (0, 1)), 0.5)
