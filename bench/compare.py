@@ -66,6 +66,7 @@ class Run:
     arm: str
     load: Load
     repeat: int
+    warm_up_seconds: float
     seconds: float
     tables: dict[str, dict[str, Any]]
     cpu_seconds: float
@@ -96,9 +97,20 @@ def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: S
         if started.process.poll() is not None:
             raise SystemExit(f"{arm} ended with {started.process.returncode}; its log is {setting.folder}/app.log")
     seen = {name: watch.measure(name, from_ms, until_ms) for name in started.places}
-    tables = {name: asdict(one) for name, one in seen.items() if one is not None}
-    now = time.strftime("%Y-%m-%d %H:%M")
-    return Run(arm, load, repeat, args.seconds, tables, cpu["app"], peak, cpu["broker"], cpu["generator"], cpu["observer"], now)
+    return Run(
+        arm=arm,
+        load=load,
+        repeat=repeat,
+        warm_up_seconds=args.warm_up_seconds,
+        seconds=args.seconds,
+        tables={name: asdict(one) for name, one in seen.items() if one is not None},
+        cpu_seconds=cpu["app"],
+        peak_rss_megabytes=peak,
+        broker_cpu_seconds=cpu["broker"],
+        generator_cpu_seconds=cpu["generator"],
+        observer_cpu_seconds=cpu["observer"],
+        at=time.strftime("%Y-%m-%d %H:%M"),
+    )
 
 
 def _has_rows(started: Started, watch: Watch, folder: Path) -> bool:
@@ -152,9 +164,10 @@ def _peak_rss_megabytes(pid: int) -> int:
     return kilobytes // 1000
 
 
-def done_runs() -> list[dict[str, Any]]:
-    """Return the runs that were made already."""
-    return [json.loads(line) for line in LOG.read_text().splitlines()] if LOG.exists() else []
+def done_runs(least_seconds: float = 0.0) -> list[dict[str, Any]]:
+    """Return the runs that were made already and measured for so long."""
+    runs = [json.loads(line) for line in LOG.read_text().splitlines()] if LOG.exists() else []
+    return [run for run in runs if run["seconds"] >= least_seconds]
 
 
 def _wanted(args: argparse.Namespace) -> Iterator[tuple[str, Load, int]]:
@@ -176,8 +189,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--anew", action="store_true", help="forget the runs that were made")
     args = parser.parse_args()
-    if args.anew:
-        LOG.unlink(missing_ok=True)
+    # A run that was shorter than what is asked for is not one of the repeats.
+    kept = [] if args.anew else done_runs(args.seconds)
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    LOG.write_text("".join(f"{json.dumps(run)}\n" for run in kept))
     with tempfile.TemporaryDirectory(prefix="lakebound-bench-") as folder:
         base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
         base = replace(base, warehouse=Path(folder) / "warehouse")
@@ -188,7 +203,6 @@ def main() -> None:
                 print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
                 run = measure(arm, load, repeat, args, base, broker)
                 print(json.dumps(asdict(run)), flush=True)
-                LOG.parent.mkdir(parents=True, exist_ok=True)
                 with LOG.open("a") as log:
                     log.write(json.dumps(asdict(run)) + "\n")
         finally:

@@ -158,17 +158,22 @@ def _load_table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def _range_of(records: Sequence[Record], name: str) -> str:
+    found = sorted({round(record[name]) for record in records})
+    return " to ".join(str(one) for one in dict.fromkeys(found[:1] + found[-1:]))
+
+
 def write_pages(records: Sequence[Record], docs: Path) -> None:
     """Write ``benchmarks.md`` and a chart per load."""
     rows = rows_of(records)
     cost = statistics.median(record["generator_cpu_seconds"] / record["seconds"] for record in records) if records else 0.0
     repeats = max((row.repeats for row in rows), default=0)
-    seconds = max((record["seconds"] for record in records), default=0.0)
+    seconds, warm_up = (_range_of(records, name) for name in ("seconds", "warm_up_seconds"))
     lines = [
         "# Lakebound and its peers",
         "",
         f"Made by `make bench`, last run {max((record['at'] for record in records), default='never')}; {os.cpu_count()} cores,",
-        f"{platform.machine()}; {seconds:.0f} s each after a minute of warm-up, up to {repeats} repeats, medians; broker, "
+        f"{platform.machine()}; {seconds} s each after {warm_up} s of warm-up, up to {repeats} repeats, medians; broker, "
         f"generator ({cost:.2f} cores, median)",
         "and observer on the same machine. Freshness is from a record's CreateTime to the moment at which an outside observer",
         "(`bench/visible.py`, the same for all) first sees its commit. CPU and memory are of all processes of an arm.",
