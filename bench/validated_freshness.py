@@ -59,8 +59,8 @@ def main() -> None:
     lines += [
         "",
         f"{len(runs)} validation runs of {len(ranges)} ranges asked {asked} expectations, of which {held} held. From a range's",
-        f"newest commit to its verdict: {statistics.median(waits):.1f} s (median), at most {max(waits):.1f} s; of that a run's "
-        f"start is the most. {sum(run['cpu_seconds'] for run in runs) / millions:.0f} CPU",
+        f"newest commit to its verdict: {statistics.median(waits):.1f} s (median), at most {max(waits):.1f} s. "
+        f"{sum(run['cpu_seconds'] for run in runs) / millions:.0f} CPU",
         f"seconds per million rows, the starts included; JVM and Python took at most {max(rss):,} MB.",
         "",
     ]
