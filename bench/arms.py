@@ -5,12 +5,12 @@ An arm is named ``lakebound:TABLES:FRESHNESS``, ``flink:INTERVAL``, ``connect:IN
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import running
 from peers.install import install
 from visible import DeltaTable, HadoopTable, Place, SqlTable
 
@@ -19,23 +19,20 @@ from lakebound.embedded.ports import free_port
 from lakebound.embedded.stack import create_topics
 from lakebound.run_spec import make_run_spec
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec
 from lakebound.submit import spark_environment, spark_submit_command
 
 SCHEMA = "event_id STRING, device STRING, value DOUBLE, kind STRING, pad STRING"
 _OPENED = ("lang", "lang.reflect", "util", "util.concurrent", "util.concurrent.atomic", "util.concurrent.locks")
 _OPENED += ("net", "io", "nio", "text", "time")
 _TUNED = {
-    "delta": {"spark.databricks.delta.snapshotPartitions": "1", "spark.databricks.delta.stats.collect": "false"},
-    "iceberg": {},
-}
-_TUNED_BOTH = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.locality.wait": "0s",
     "spark.ui.enabled": "false",
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.stats.collect": "false",
 }
 
 
@@ -72,24 +69,14 @@ def start(arm: str, setting: Setting) -> Started:
     return starters[kind](setting, *rest)
 
 
-def _started(setting: Setting, command: list[str], places: dict[str, Place], **how: object) -> Started:
-    settle_seconds = float(how.pop("settle_seconds", 5.0))  # type: ignore[arg-type]
-    with (setting.folder / "app.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **how)  # type: ignore[call-overload]
-    return Started(process, places, settle_seconds)
-
-
 def _lakebound(setting: Setting, tables: str, freshness: str) -> Started:
     formats = ["delta", "iceberg"] if tables == "both" else [tables]
-    spec = PipelineSpec.model_validate(
-        {
-            "pipeline": "bench",
-            "topics": [setting.topic],
-            "connection": {"bootstrap_servers": setting.bootstrap_servers},
-            "value": {"format": "json", "schema": SCHEMA},
-            "freshness": freshness,
-            "tables": [{"format": name, "name": "bench.events"} for name in formats],
-        }
+    spec = running.pipeline(
+        setting.topic,
+        setting.bootstrap_servers,
+        value={"format": "json", "schema": SCHEMA},
+        freshness=freshness,
+        tables=[{"format": name, "name": "bench.events"} for name in formats],
     )
     run = make_run_spec(spec, setting.settings, Desired(), "bench")
     places: dict[str, Place] = {}
@@ -101,7 +88,7 @@ def _lakebound(setting: Setting, tables: str, freshness: str) -> Started:
             database = Path(run.places.iceberg_catalog_uri.removeprefix("sqlite:///"))
             places["iceberg"] = SqlTable(folder, "_kafka.timestamp", database=database)
     command = spark_submit_command(run, setting.settings)
-    return _started(setting, command, places, env=spark_environment(setting.settings))
+    return Started(running.start(command, setting.folder, env=spark_environment(setting.settings)), places)
 
 
 def _flink(setting: Setting, interval: str) -> Started:
@@ -115,7 +102,7 @@ def _flink(setting: Setting, interval: str) -> Started:
     java = ["java", *memory, *opened, log, f"-Djava.io.tmpdir={temporary}", "-cp", "classes:lib/*", "FlinkJob"]
     words = [setting.bootstrap_servers, setting.topic, str(setting.folder), f"execution.checkpointing.interval={interval}"]
     place = HadoopTable(setting.folder / "warehouse" / "bench" / "events", "kafka_ts")
-    return _started(setting, [*java, *words], {"iceberg": place}, cwd=peer)
+    return Started(running.start([*java, *words], setting.folder, cwd=peer), {"iceberg": place})
 
 
 def _connect(setting: Setting, interval: str) -> Started:
@@ -165,7 +152,7 @@ def _connect(setting: Setting, interval: str) -> Started:
     files = [str(setting.folder / f"{name}.properties") for name in ("worker", "connector")]
     command = [java[0], *memory, *java[1:], "org.apache.kafka.connect.cli.ConnectStandalone", *files]
     place = HadoopTable(warehouse / "bench" / "events", "kafka_ts")
-    return _started(setting, command, {"iceberg": place}, cwd=peer)
+    return Started(running.start(command, setting.folder, cwd=peer), {"iceberg": place})
 
 
 def _plain_spark(setting: Setting, table_format: str, tuned: str = "") -> Started:
@@ -188,15 +175,15 @@ def _plain_spark(setting: Setting, table_format: str, tuned: str = "") -> Starte
         conf["spark.sql.catalog.ice.warehouse"] = f"file://{setting.folder}/warehouse"
         place = HadoopTable(setting.folder / "warehouse" / "bench" / "events", "kafka_ts")
     if tuned:
-        conf |= {**_TUNED_BOTH, **_TUNED[table_format]}
+        conf |= _TUNED
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", setting.settings.spark_master]
     command += ["--driver-memory", "1g"]
     command += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     command += [str(Path(__file__).with_name("plain_spark.py")), "--bootstrap-servers", setting.bootstrap_servers]
-    command += ["--topic", setting.topic, "--folder", str(setting.folder), "--format", table_format]
+    command += ["--topic", setting.topic, "--folder", str(setting.folder), "--format", table_format, "--schema", SCHEMA]
     command += ["--tuned"] if tuned else []
-    environment = spark_environment(setting.settings, os.environ)
-    return _started(setting, command, {table_format: place}, env=environment, settle_seconds=10.0 if tuned else 45.0)
+    process = running.start(command, setting.folder, env=spark_environment(setting.settings))
+    return Started(process, {table_format: place}, settle_seconds=10.0 if tuned else 45.0)
 
 
 def setting_of(base: Settings, bootstrap_servers: str, topic: str) -> Setting:

@@ -10,19 +10,16 @@ import argparse
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 from arms import Started, setting_of, start
 from comparison_page import write_pages
+from running import cpu_seconds_of, ending, family_of, producing
 from visible import Watch
 
 from lakebound.embedded.broker import Broker
@@ -82,15 +79,17 @@ def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: S
     topic = f"bench-{arm.replace(':', '-')}-{load.rate}-{load.partitions}-{load.record_bytes}-{repeat}"
     create_topics(broker.bootstrap_servers, {topic: load.partitions})
     setting = setting_of(base, broker.bootstrap_servers, topic)
-    with _running(start(arm, setting)) as started, producing(load, topic, broker) as generator, Watch(started.places) as watch:
+    started = start(arm, setting)
+    with ending(started.process), producing(load, topic, broker) as generator, Watch(started.places) as watch:
         wait_until(lambda: _has_rows(started, watch, setting.folder), FIRST_ROWS_SECONDS, f"the first rows of {arm}")
         time.sleep(args.warm_up_seconds)
-        processes = {"app": started.process.pid, "broker": _pid_of(broker), "generator": generator.pid, "observer": os.getpid()}
+        processes = {"app": started.process.pid, "broker": _pid_of(broker), "generator": generator.pid}
         from_ms = time.time() * 1000
-        before = {name: _cpu_seconds(pid) for name, pid in processes.items()}
+        before, own_before = {name: cpu_seconds_of(pid) for name, pid in processes.items()}, time.process_time()
         time.sleep(args.seconds)
         until_ms = time.time() * 1000
-        cpu = {name: round(_cpu_seconds(pid) - before[name], 1) for name, pid in processes.items()}
+        cpu = {name: round(cpu_seconds_of(pid) - before[name], 1) for name, pid in processes.items()}
+        own_cpu = round(time.process_time() - own_before, 1)
         peak = _peak_rss_megabytes(started.process.pid)
         generator.send_signal(signal.SIGTERM)
         time.sleep(started.settle_seconds)
@@ -108,7 +107,7 @@ def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: S
         peak_rss_megabytes=peak,
         broker_cpu_seconds=cpu["broker"],
         generator_cpu_seconds=cpu["generator"],
-        observer_cpu_seconds=cpu["observer"],
+        observer_cpu_seconds=own_cpu,
         at=time.strftime("%Y-%m-%d %H:%M"),
     )
 
@@ -119,46 +118,14 @@ def _has_rows(started: Started, watch: Watch, folder: Path) -> bool:
     return all(watch.commits(name) > 1 for name in started.places)
 
 
-@contextmanager
-def _running(started: Started) -> Iterator[Started]:
-    try:
-        yield started
-    finally:
-        os.killpg(started.process.pid, signal.SIGKILL)
-        started.process.wait(timeout=30)
-
-
-@contextmanager
-def producing(load: Load, topic: str, broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
-    """Produce the load from a process of its own."""
-    options = {"--bootstrap-servers": broker.bootstrap_servers, "--topic": topic, "--rate": load.rate, "--seconds": 7200}
-    options["--record-bytes"] = load.record_bytes
-    words = [str(word) for pair in options.items() for word in pair]
-    generator = subprocess.Popen([sys.executable, str(Path(__file__).with_name("generator.py")), *words])
-    try:
-        yield generator
-    finally:
-        generator.kill()
-        generator.wait(timeout=30)
-
-
 def _pid_of(broker: Broker) -> int:
     assert broker.record is not None
     return broker.record.pid
 
 
-def _family(pid: int) -> list[psutil.Process]:
-    root = psutil.Process(pid)
-    return [root, *root.children(recursive=True)] if pid != os.getpid() else [root]
-
-
-def _cpu_seconds(pid: int) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in _family(pid))
-
-
 def _peak_rss_megabytes(pid: int) -> int:
     kilobytes = 0
-    for process in _family(pid):
+    for process in family_of(pid):
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
         kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     return kilobytes // 1000

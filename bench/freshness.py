@@ -12,17 +12,13 @@ import os
 import platform
 import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
-import psutil
+from running import cpu_seconds_of, family_of, pipeline, producing, running_application
 
 from lakebound.desired import Desired
 from lakebound.embedded.broker import Broker
@@ -31,14 +27,12 @@ from lakebound.embedded.stack import create_topics
 from lakebound.freshness import Freshness, FreshnessObserver
 from lakebound.run_spec import RunSpec, make_run_spec
 from lakebound.settings import Settings, load_settings
-from lakebound.spec import PipelineSpec
-from lakebound.submit import APPLICATION, spark_environment, spark_submit_command
+from lakebound.submit import APPLICATION, spark_submit_command
 from lakebound.tables import open_table
 
 ARMS = ("bare loop", "lakebound")
 PARTITIONS = 4
 START_DEADLINE_SECONDS = 120.0
-SCHEMA = "event_id STRING NOT NULL, device STRING, value DOUBLE, kind STRING, pad STRING"
 
 
 @dataclass(frozen=True)
@@ -63,20 +57,6 @@ class Result:
     generator_cpu_seconds: float
 
 
-def pipeline(topic: str, bootstrap_servers: str) -> PipelineSpec:
-    """Return the pipeline that both arms run: one topic into one table of each format."""
-    return PipelineSpec.model_validate(
-        {
-            "pipeline": "bench",
-            "topics": [topic],
-            "connection": {"bootstrap_servers": bootstrap_servers},
-            "value": {"format": "json", "schema": SCHEMA},
-            "freshness": "0ms",
-            "tables": [{"format": "delta", "name": "bench.events"}, {"format": "iceberg", "name": "bench.events"}],
-        }
-    )
-
-
 def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -> Result:
     """Run one arm in a home and topic of its own."""
     topic = f"bench-{number}"
@@ -92,9 +72,9 @@ def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -
         time.sleep(plan.warm_up_seconds)
         with FreshnessObserver(run.places, spec.tables) as observer:
             started_ms = time.time() * 1000
-            before = cpu_seconds_of(app)
+            before = cpu_seconds_of(app.pid)
             time.sleep(plan.seconds)
-            cpu_seconds, rss = cpu_seconds_of(app) - before, rss_megabytes_of(app)
+            cpu_seconds, rss = cpu_seconds_of(app.pid) - before, rss_megabytes_of(app.pid)
             time.sleep(2.0)  # what was produced in the measured time becomes visible
         tables = observer.measure(produced_after_ms=started_ms)
         generator.send_signal(signal.SIGTERM)
@@ -102,50 +82,13 @@ def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -
     return Result(arm, tables, cpu_seconds, rss, report["cpu_seconds"])
 
 
-@contextmanager
-def running_application(command: list[str], settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    settings.home.mkdir(parents=True)
-    with (settings.home / "app.log").open("wb") as log:
-        app = subprocess.Popen(command, env=spark_environment(settings), stdout=log, stderr=log, start_new_session=True)
-        try:
-            yield app
-        finally:
-            os.killpg(app.pid, signal.SIGKILL)
-            app.wait(timeout=30)
-
-
-@contextmanager
-def producing(plan: Plan, topic: str, broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
-    options = {"--bootstrap-servers": broker.bootstrap_servers, "--topic": topic, "--rate": plan.rate, "--seconds": 3600}
-    options["--record-bytes"] = plan.record_bytes
-    words = [str(word) for pair in options.items() for word in pair]
-    generator = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("generator.py")), *words], stdout=subprocess.PIPE
-    )
-    try:
-        yield generator
-    finally:
-        if generator.poll() is None:
-            generator.kill()
-            generator.wait(timeout=30)
-
-
 def has_rows(run: RunSpec) -> bool:
     table = open_table(run.spec.tables[0], run.places)
     return table.exists() and table.scan_kafka().num_rows > 0
 
 
-def _processes(app: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    root = psutil.Process(app.pid)
-    return [root, *root.children(recursive=True)]
-
-
-def cpu_seconds_of(app: subprocess.Popen[bytes]) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in _processes(app))
-
-
-def rss_megabytes_of(app: subprocess.Popen[bytes]) -> int:
-    return sum(process.memory_info().rss for process in _processes(app)) // 1_000_000
+def rss_megabytes_of(pid: int) -> int:
+    return sum(process.memory_info().rss for process in family_of(pid)) // 1_000_000
 
 
 def report(plan: Plan, results: list[Result]) -> str:

@@ -7,8 +7,6 @@ import argparse
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-SCHEMA = "event_id STRING, device STRING, value DOUBLE, kind STRING, pad STRING"
-
 
 def main() -> None:
     """Run until the process is ended."""
@@ -17,12 +15,13 @@ def main() -> None:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--folder", required=True)
     parser.add_argument("--format", choices=("delta", "iceberg"), required=True)
+    parser.add_argument("--schema", required=True, help="of the values, as DDL")
     parser.add_argument("--tuned", action="store_true")
     args = parser.parse_args()
     session = SparkSession.builder.getOrCreate()
     reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", args.bootstrap_servers)
     records = reader.option("subscribe", args.topic).option("startingOffsets", "earliest").load()
-    body = F.from_json(F.col("value").cast("string"), SCHEMA).alias("body")
+    body = F.from_json(F.col("value").cast("string"), args.schema).alias("body")
     located = ("topic", "partition", "offset", F.col("timestamp").alias("kafka_ts"))
     rows = records.select(body, *located).select("body.*", "topic", "partition", "offset", "kafka_ts")
     if args.tuned:
@@ -32,10 +31,9 @@ def main() -> None:
         query = writer.format("delta").start(f"{args.folder}/events")
     else:
         session.sql("CREATE NAMESPACE IF NOT EXISTS ice.bench")
-        columns = "event_id STRING, device STRING, value DOUBLE, kind STRING, pad STRING"
         located_columns = "topic STRING, partition INT, offset BIGINT, kafka_ts TIMESTAMP"
         properties = " TBLPROPERTIES ('write.distribution-mode'='none')" if args.tuned else ""
-        session.sql(f"CREATE TABLE ice.bench.events ({columns}, {located_columns}) USING iceberg{properties}")
+        session.sql(f"CREATE TABLE ice.bench.events ({args.schema}, {located_columns}) USING iceberg{properties}")
         query = writer.toTable("ice.bench.events")
     query.awaitTermination()
 

@@ -19,8 +19,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 from confluent_kafka import Consumer, TopicPartition
-from freshness import PARTITIONS, Plan, cpu_seconds_of, has_rows, pipeline, producing, running_application
+from freshness import PARTITIONS, Plan, has_rows
 from maintenance_arms import read
+from running import cpu_seconds_of, pipeline, producing, running_application
 
 from lakebound.desired import Desired
 from lakebound.embedded.broker import Broker
@@ -75,12 +76,12 @@ class Stream:
         runs = []
         seconds = self.arguments.seconds
         with FreshnessObserver(self.run.places, self.run.spec.tables) as observer:
-            started, started_ms, cpu = time.monotonic(), time.time() * 1000, cpu_seconds_of(self.app)
+            started, started_ms, cpu = time.monotonic(), time.time() * 1000, cpu_seconds_of(self.app.pid)
             for number in range(self.arguments.runs if work is not None else 0):
                 _sleep_until(started + number * seconds / self.arguments.runs)
                 runs.append(work(self.run.spec, self.settings, f"{name}-{number}"))  # type: ignore[misc]
             _sleep_until(started + seconds)
-            cpu = cpu_seconds_of(self.app) - cpu
+            cpu = cpu_seconds_of(self.app.pid) - cpu
             if self.app.poll() is not None:
                 raise SystemExit(f"the stream ended with {self.app.returncode}; its log is {self.settings.home}/app.log")
         return Window(observer.measure(produced_after_ms=started_ms), runs, cpu)
@@ -133,8 +134,7 @@ def _measure(
     said_of: Callable[[Run], object],
 ) -> tuple[list[Window], dict[str, Judgement]]:
     create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS})
-    body = pipeline(TOPIC, broker.bootstrap_servers).model_dump(by_alias=True)
-    spec = PipelineSpec.model_validate({**body, "freshness": arguments.freshness, **changes})
+    spec = pipeline(TOPIC, broker.bootstrap_servers, freshness=arguments.freshness, **changes)
     run = make_run_spec(spec, settings, Desired(), "bench")
     plan = Plan(arguments.rate, 180, arguments.warm_up_seconds, arguments.seconds, arguments.pairs)
     windows = []

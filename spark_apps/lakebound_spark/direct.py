@@ -81,8 +81,10 @@ def make_direct_lane(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused:
         topic_ids: Every row will carry its topic's id.
         unhoused: Fields of the schema for which a table has no column; only Spark's decoder looks for them.
     """
+    if not spec.driver_lane.direct or spec.transform is not None or unhoused:
+        return None
     decode = make_value_decoder(spec, value_schema(spec))
-    if not spec.driver_lane.direct or spec.transform is not None or unhoused or decode is None:
+    if decode is None:
         return None
     reader = DirectReader(spec.connection, spec.pipeline, max_bytes=_MORE_THAN_EXPECTED * spec.driver_lane.max_bytes)
     return DirectLane(reader, decode, topic_ids)

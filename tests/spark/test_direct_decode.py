@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.streams import ORDERS
 
 from lakebound.direct_read import DirectReadRefusedError, Records
 from lakebound.spec import PipelineSpec
@@ -128,16 +129,7 @@ def mutations(seed: int, count: int) -> list[bytes]:
 
 
 def spec_of(**value: Any) -> PipelineSpec:
-    return PipelineSpec.model_validate(
-        {
-            "pipeline": "orders",
-            "topics": ["orders"],
-            "connection": {"bootstrap_servers": "nowhere:9092"},
-            "value": {"format": "json", "schema": SCHEMA, **value},
-            "freshness": "1s",
-            "tables": [{"format": "delta", "name": "orders"}],
-        }
-    )
+    return PipelineSpec.model_validate({**ORDERS, "value": {"format": "json", "schema": SCHEMA, **value}})
 
 
 def by_spark(session: SparkSession, spec: PipelineSpec, values: list[bytes]) -> list[str | None]:

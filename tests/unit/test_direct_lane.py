@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.streams import ORDERS
 
 from lakebound.direct_read import DirectReadRefusedError, Records
 from lakebound.ledger import Offsets, TopicOffsets
@@ -15,8 +16,8 @@ from lakebound_spark import direct
 from lakebound_spark.direct import DirectLane, make_direct_lane
 from lakebound_spark.direct_decode import make_value_decoder
 
-OFFSETS: Offsets = {"raw": TopicOffsets(topic_id="id", partitions={0: ((5, 7),)})}
-TWO = Records(["raw", "raw"], [0, 0], [5, 6], [2_000, 1_000], [None, b"k"], [b"abc", b"\xff"])
+OFFSETS: Offsets = {"orders": TopicOffsets(topic_id="id", partitions={0: ((5, 7),)})}
+TWO = Records(["orders", "orders"], [0, 0], [5, 6], [2_000, 1_000], [None, b"k"], [b"abc", b"\xff"])
 
 
 class Reader:
@@ -38,21 +39,13 @@ class Reader:
 
 
 def spec_of(**changes: Any) -> PipelineSpec:
-    body = {
-        "pipeline": "raw",
-        "topics": ["raw"],
-        "connection": {"bootstrap_servers": "nowhere:9092"},
-        "value": {"format": "bytes"},
-        "freshness": "1s",
-        "tables": [{"format": "delta", "name": "raw"}],
-    }
-    return PipelineSpec.model_validate({**body, **changes})
+    return PipelineSpec.model_validate({**ORDERS, **changes})
 
 
 def lane_with(answer: Records | None) -> tuple[DirectLane, Reader]:
     reader, decode = Reader(answer), make_value_decoder(spec_of(), None)
     assert decode is not None
-    return DirectLane(reader, decode, {"raw": "topic-id"}), reader  # type: ignore[arg-type]
+    return DirectLane(reader, decode, {"orders": "topic-id"}), reader  # type: ignore[arg-type]
 
 
 def test_a_batch_becomes_rows_and_what_was_seen_of_its_records() -> None:
@@ -78,7 +71,7 @@ def test_a_range_without_records_has_no_rows() -> None:
     assert (taken.rows.num_rows, taken.observed.read, taken.observed.timestamps_ms) == (0, 0, None)
 
 
-@pytest.mark.parametrize("answer", [None, Records(["raw"], [0], [5], [1], [None], [None])], ids=["not read", "no value"])
+@pytest.mark.parametrize("answer", [None, Records(["orders"], [0], [5], [1], [None], [None])], ids=["not read", "no value"])
 def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: Records | None, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr(direct.time, "monotonic", lambda: now)
@@ -105,4 +98,4 @@ def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: Records | None, m
 def test_only_spark_can_do_what_some_pipelines_ask_for(
     changes: dict[str, Any], unhoused: tuple[str, ...], is_direct: bool
 ) -> None:
-    assert (make_direct_lane(spec_of(**changes), {"raw": "topic-id"}, unhoused) is not None) is is_direct
+    assert (make_direct_lane(spec_of(**changes), {"orders": "topic-id"}, unhoused) is not None) is is_direct

@@ -1,0 +1,98 @@
+"""What the freshness benchmarks run: the pipeline, its application, the generator, and what their processes cost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from lakebound.embedded.broker import Broker
+from lakebound.settings import Settings
+from lakebound.spec import PipelineSpec
+from lakebound.submit import spark_environment
+
+SCHEMA = "event_id STRING NOT NULL, device STRING, value DOUBLE, kind STRING, pad STRING"
+
+
+class Produced(Protocol):
+    """What the generator is to make: records per second, of about so many bytes each."""
+
+    @property
+    def rate(self) -> int: ...
+
+    @property
+    def record_bytes(self) -> int: ...
+
+
+def pipeline(topic: str, bootstrap_servers: str, **changes: Any) -> PipelineSpec:
+    """Return the pipeline: one topic into one table of each format, but for what is changed."""
+    return PipelineSpec.model_validate(
+        {
+            "pipeline": "bench",
+            "topics": [topic],
+            "connection": {"bootstrap_servers": bootstrap_servers},
+            "value": {"format": "json", "schema": SCHEMA},
+            "freshness": "0ms",
+            "tables": [{"format": "delta", "name": "bench.events"}, {"format": "iceberg", "name": "bench.events"}],
+            **changes,
+        }
+    )
+
+
+def start(command: list[str], folder: Path, **how: Any) -> subprocess.Popen[bytes]:
+    """Start a command in a process group of its own; its output goes to ``app.log`` in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "app.log").open("wb") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **how)
+
+
+@contextmanager
+def ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Kill the whole process group at the end."""
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=30)
+
+
+@contextmanager
+def running_application(command: list[str], settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a Spark application."""
+    with ending(start(command, settings.home, env=spark_environment(settings))) as process:
+        yield process
+
+
+@contextmanager
+def producing(load: Produced, topic: str, broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the generator, which prints its report when it is asked to end."""
+    options = {"--bootstrap-servers": broker.bootstrap_servers, "--topic": topic, "--rate": load.rate, "--seconds": 3600}
+    options["--record-bytes"] = load.record_bytes
+    words = [str(word) for pair in options.items() for word in pair]
+    generator = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("generator.py")), *words], stdout=subprocess.PIPE
+    )
+    try:
+        yield generator
+    finally:
+        if generator.poll() is None:
+            generator.kill()
+            generator.wait(timeout=30)
+
+
+def family_of(pid: int) -> list[psutil.Process]:
+    """Return a process and all that it started."""
+    root = psutil.Process(pid)
+    return [root, *root.children(recursive=True)]
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """Return the CPU seconds of a process and all that it started."""
+    return sum(sum(process.cpu_times()[:2]) for process in family_of(pid))
