@@ -105,6 +105,7 @@ chaos: class-archive ## Crash points, zombies and 20 random kills (CHAOS_KILLS=2
 
 bench: class-archive ## Measure Lakebound, Flink, Kafka Connect and plain Spark side by side (hours; goes on where it was stopped)
 	@python bench/compare.py
+	@python bench/drain.py
 
 bench-freshness: class-archive ## Measure freshness as an outside reader sees it (about 13 minutes)
 	@python bench/freshness.py

@@ -19,6 +19,7 @@ from typing import Any
 
 from arms import Started, setting_of, start
 from comparison_page import write_pages
+from drain_page import drains
 from running import cpu_seconds_of, ending, family_of, producing
 from visible import Watch
 
@@ -137,6 +138,11 @@ def done_runs(least_seconds: float = 0.0) -> list[dict[str, Any]]:
     return [run for run in runs if run["seconds"] >= least_seconds]
 
 
+def write_all(docs: Path) -> None:
+    """Write the page from all runs that are kept."""
+    write_pages(done_runs(), drains(), docs)
+
+
 def _wanted(args: argparse.Namespace) -> Iterator[tuple[str, Load, int]]:
     made = {(one["arm"], Load(**one["load"]), one["repeat"]) for one in done_runs()}
     for load, arms in MATRIX.items():
@@ -174,7 +180,7 @@ def main() -> None:
                     log.write(json.dumps(asdict(run)) + "\n")
         finally:
             broker.stop()
-    write_pages(done_runs(), DOCS)
+    write_all(DOCS)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bars import draw
+from drain_page import ratio, section
 
 Record = dict[str, Any]
 MAIN_RATE, HIGH_RATE = 2000, 20000
@@ -116,6 +117,15 @@ def targets(rows: Sequence[Row]) -> list[str]:
     return lines + [f"| {what} | {said} | {target} |" for what, said, target in named if said is not None]
 
 
+def drain_targets(drained: list[Record]) -> list[str]:
+    """Return the table's lines about a backlog."""
+    named = [
+        ("backlog drain, rows/s, one Iceberg table, against Flink", ratio(drained, "lakebound:iceberg:0ms"), "≥ 1.0"),
+        ("the same, Delta and Iceberg both, against Flink writing Iceberg only", ratio(drained, "lakebound:both:0ms"), ""),
+    ]
+    return [f"| {what} | {said} | {target} |" for what, said, target in named if said is not None]
+
+
 def _of(rows: Sequence[Row], arms: str, rate: int) -> list[Row]:
     """Return the rows whose arm's name begins so, under the load that the targets speak of, or the same at another rate."""
     return [row for row in rows if row.load == (rate, 2, 180) and row.arm.startswith(arms)]
@@ -163,7 +173,7 @@ def _range_of(records: Sequence[Record], name: str) -> str:
     return " to ".join(str(one) for one in dict.fromkeys(found[:1] + found[-1:]))
 
 
-def write_pages(records: Sequence[Record], docs: Path) -> None:
+def write_pages(records: Sequence[Record], drained: list[Record], docs: Path) -> None:
     """Write ``benchmarks.md`` and a chart per load."""
     rows = rows_of(records)
     cost = statistics.median(record["generator_cpu_seconds"] / record["seconds"] for record in records) if records else 0.0
@@ -189,6 +199,7 @@ def write_pages(records: Sequence[Record], docs: Path) -> None:
         "## Ratios",
         "",
         *targets(rows),
+        *drain_targets(drained),
     ]
     for load in sorted({row.load for row in rows}, key=lambda one: (one != (MAIN_RATE, 2, 180), one)):
         chosen = sorted((row for row in rows if row.load == load), key=lambda row: row.figures["mean_ms"])
@@ -197,4 +208,4 @@ def write_pages(records: Sequence[Record], docs: Path) -> None:
                 for row in chosen]  # fmt: skip
         (docs / "benchmarks" / picture).write_text(draw(f"Mean / p99 freshness, {load_name(load)}", bars, "ms"))
         lines += ["", f"## {load_name(load)}", "", f"![freshness](benchmarks/{picture})", "", *_load_table(chosen)]
-    (docs / "benchmarks.md").write_text("\n".join([*lines, ""]))
+    (docs / "benchmarks.md").write_text("\n".join([*lines, *section(drained), ""]))

@@ -190,6 +190,10 @@ class Watch:
         """Return how many commits of a table were seen so far."""
         return len(self._seen[name])
 
+    def seen(self, name: str) -> dict[int, float]:
+        """Return when each commit of a table was seen first, in epoch milliseconds; it grows."""
+        return self._seen[name]
+
     def measure(self, name: str, from_ms: float, until_ms: float) -> Seen | None:
         """Return the freshness of the records that were produced in a time; None where none was seen."""
         parts: list[np.ndarray] = []

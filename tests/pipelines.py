@@ -62,7 +62,7 @@ class Pipeline:
         return replace(self, spec=self.spec.model_copy(update={"limits": self.spec.limits.model_copy(update=limits)}))
 
     def with_lane(self, lane: Lane) -> Pipeline:
-        """Return it with every batch (but the first of an application, which is always the cluster's) in one lane."""
+        """Return it with every batch in one lane; the first of an application may be the cluster's."""
         changes = {"max_rows": _MAX_ROWS[lane], "max_bytes": 1 << 40, "direct": lane == "direct"}
         limits = self.spec.driver_lane.model_copy(update=changes)
         return replace(self, spec=self.spec.model_copy(update={"driver_lane": limits}))

@@ -162,7 +162,12 @@ class TableSpec(Frozen):
 class LimitsSpec(Frozen):
     """Bounds of one application."""
 
-    max_records_per_batch: int = Field(default=200_000, ge=1)
+    max_records_per_batch: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="Of a backlog: so many make files of 32 MiB and more. Fewer where such a batch takes longer than "
+        "thresholds.stall_seconds.",
+    )
     lease_ttl_seconds: float = Field(default=30.0, ge=2, description="A lease without a sign of life for so long may be taken.")
     stop_timeout_seconds: float = Field(default=60.0, gt=0)
     idle_entry_seconds: float = Field(default=60.0, gt=0, description="Batches without rows commit an entry this often.")
@@ -172,9 +177,9 @@ class LimitsSpec(Frozen):
 
 
 class DriverLaneSpec(Frozen):
-    """A batch within these bounds is written by the driver; a larger one by Spark's executors."""
+    """A batch within these bounds is written by the driver, where that is faster; a larger one by Spark's executors."""
 
-    max_rows: int = Field(default=50_000, ge=0)
+    max_rows: int = Field(default=50_000, ge=0, description="0: Spark's executors write every batch.")
     max_bytes: int = Field(
         default=32 * 1024 * 1024,
         ge=0,
@@ -182,8 +187,8 @@ class DriverLaneSpec(Frozen):
     )
     direct: bool = Field(
         default=True,
-        description="Without a transform the driver also reads and decodes such a batch, where both are beyond doubt; "
-        "false: Spark always does.",
+        description="Without a transform the driver also reads and decodes a batch of any size, slice by slice, where that is "
+        "beyond doubt, and faster; false: Spark always does.",
     )
 
 

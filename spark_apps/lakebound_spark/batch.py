@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,26 +13,18 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakebound import faults
-from lakebound.ledger import Offsets, TopicOffsets, add, intervals_of, missing
+from lakebound.ledger import Offsets, TopicOffsets, add, count, intervals_of, missing
 from lakebound.offsets import Intervals
 from lakebound.spec import PipelineSpec
 from lakebound.tables import Table
 from lakebound_spark.batch_report import BatchReport
 from lakebound_spark.decode import Decoder, good_columns
 from lakebound_spark.direct import DirectLane
-from lakebound_spark.lanes import (
-    Lane,
-    LaneChooser,
-    LeftOut,
-    ResultTooLargeError,
-    Written,
-    write_by_cluster,
-    write_by_driver,
-    write_in_lane,
-    write_rows,
-)
+from lakebound_spark.lane_choice import Way, WayChooser
+from lakebound_spark.lanes import Lane, ResultTooLargeError, write_by_cluster, write_by_driver, write_in_lane
 from lakebound_spark.observed import Observed, observed_by, seen_columns
 from lakebound_spark.quarantine import collected_rows, quarantine_columns, rows_of
+from lakebound_spark.row_writer import LeftOut, RowWriter, Written, write_rows
 from lakebound_spark.targets import Counts, Target, Writer
 from lakebound_spark.transform import Transform
 
@@ -55,6 +48,7 @@ class BatchLander:
         multiplies: bool,
         left_out: LeftOut,
         direct: DirectLane | None = None,
+        cores: int = 2,
     ) -> None:
         self._decoder = decoder
         self._transform = transform
@@ -64,7 +58,7 @@ class BatchLander:
         self._multiplies = multiplies
         self._left_out = left_out
         self._direct = direct
-        self._lanes = LaneChooser(spec.driver_lane)
+        self._ways = WayChooser(spec.driver_lane, cores)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = seen_columns()
@@ -110,12 +104,12 @@ class BatchLander:
         faults.reach("after_trim")
         source = records if whole else records.where(in_offsets(offsets))
         tag = f"{self._writer.epoch}-{report.batch}-{uuid.uuid4().hex[:8]}"
-        lane = self._lanes.choose(sum(e - s for _, _, intervals in intervals_of(offsets) for s, e in intervals))
         tables = [target.table for target in targets]
-        taken = self._write_directly(offsets, tables, tag, report) if lane == "driver" else None
-        written, observed, lane = taken or self._write(source, tables, tag, lane, report)
+        began = time.perf_counter()
+        written, observed, way = self._write(source, offsets, tables, tag, report)
+        lane: Lane = "cluster" if way == "cluster" else "driver"
         faults.reach("after_data_files", lane)
-        self._lanes.learn(observed.read, observed.value_bytes, written.rows)
+        self._ways.learn(way, observed.read, observed.value_bytes, written.rows, time.perf_counter() - began)
         self._batches_since_bad = 0 if observed.bad else self._batches_since_bad + 1
         with report.timed("verify"):
             verify()
@@ -139,36 +133,41 @@ class BatchLander:
             report.newest_record_ms = max(report.newest_record_ms or 0, newest)
             report.oldest_record_ms = min(report.oldest_record_ms or oldest, oldest)
 
-    def _write_directly(
-        self, offsets: Offsets, tables: list[Table], tag: str, report: BatchReport
-    ) -> tuple[Written, Observed, Lane] | None:
-        """Write a small batch without a Spark job; None where it needs one."""
-        if self._direct is None:
-            return None
-        with report.timed("direct_read"):
-            taken = self._direct.take(offsets)
-        if taken is None:
-            return None
-        with report.timed("direct_write"):
-            written = write_rows(taken.rows, tables, tag, multiplies=False, left_out=self._left_out)
-        return written, taken.observed, "driver"
-
     def _write(
-        self, source: DataFrame, tables: list[Table], tag: str, lane: Lane, report: BatchReport
-    ) -> tuple[Written, Observed, Lane]:
-        if lane == "driver":
+        self, source: DataFrame, offsets: Offsets, tables: list[Table], tag: str, report: BatchReport
+    ) -> tuple[Written, Observed, Way]:
+        size = count(offsets)
+        way = self._ways.choose(size, may_be_direct=self._direct is not None and self._direct.is_open)
+        if way == "direct":
+            written = self._write_directly(offsets, tables, tag, report)
+            if written is not None:
+                return written
+            way = self._ways.choose(size)
+        if way == "collected":
             try:
                 with report.timed("driver_lane"):
                     collected = [collected_rows().alias("bad_rows")] if self._batches_since_bad < _BATCHES_UNTIL_GOOD else []
                     output, observation = self._observed_output(source, tag, *collected)
-                    written = write_by_driver(output, tables, tag, multiplies=self._multiplies, left_out=self._left_out)
-                    return written, observed_by(observation), lane
+                    rows = write_by_driver(output, tables, tag, multiplies=self._multiplies, left_out=self._left_out)
+                    return rows, observed_by(observation), way
             except ResultTooLargeError:
                 tag = f"{tag}-c"
         with report.timed("cluster_lane"):
             output, observation = self._observed_output(source, tag)
-            written = write_by_cluster(output, tables, tag, multiplies=self._multiplies, left_out=self._left_out)
-            return written, observed_by(observation), "cluster"
+            rows = write_by_cluster(output, tables, tag, multiplies=self._multiplies, left_out=self._left_out)
+            return rows, observed_by(observation), "cluster"
+
+    def _write_directly(
+        self, offsets: Offsets, tables: list[Table], tag: str, report: BatchReport
+    ) -> tuple[Written, Observed, Way] | None:
+        """Write a batch without a Spark job; None where it turns out to need one."""
+        assert self._direct is not None
+        with RowWriter(tables, tag, self._left_out, self._pool) as writer:
+            observed = self._direct.write(offsets, writer, report.timed)
+            if observed is None:
+                return None
+            with report.timed("direct_write"):
+                return writer.close(), observed, "direct"
 
     def _observed_output(self, source: DataFrame, tag: str, *further: Column) -> tuple[DataFrame, Observation]:
         observation = Observation(f"records-{tag}")

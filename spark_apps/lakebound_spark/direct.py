@@ -1,4 +1,4 @@
-"""A small batch without a Spark job: the driver reads its records from Kafka and decodes them, where both are beyond doubt.
+"""A batch without a Spark job: the driver reads its records from Kafka and decodes them, where both are beyond doubt.
 
 Spark still plans the batch and says its offsets. A pipeline with a transform has none of this: the transform is Spark's.
 """
@@ -7,37 +7,28 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from lakebound.direct_read import DirectReader, DirectReadRefusedError
+from lakebound.direct_read import DirectReader, DirectReadRefusedError, Records
 from lakebound.ledger import Offsets
 from lakebound.spec import PipelineSpec
 from lakebound_spark.decode import value_schema
 from lakebound_spark.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
 from lakebound_spark.observed import Observed
+from lakebound_spark.row_writer import RowWriter
 
 log = logging.getLogger(__name__)
+
+Timed = Callable[[str], AbstractContextManager[None]]
 
 _SPARKS_TURN_SECONDS = 30.0
 """Where one batch was refused the next ones often are, and reading twice costs more than reading by Spark."""
 
-_MORE_THAN_EXPECTED = 2
-"""By so much a batch may be larger than what the lane was chosen for; beyond it Spark bounds what comes to the driver."""
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A batch's rows, and what was seen of its records."""
-
-    rows: pa.Table
-    observed: Observed
-
 
 class DirectLane:
-    """Takes batches until one is refused; then it is Spark's turn for a while."""
+    """Reads batches until one is refused; then it is Spark's turn for a while."""
 
     def __init__(self, reader: DirectReader, decode: ValueDecoder, topic_ids: Mapping[str, str]) -> None:
         self._reader = reader
@@ -45,28 +36,37 @@ class DirectLane:
         self._topic_ids = topic_ids
         self._not_before = 0.0
 
-    def take(self, offsets: Offsets) -> Taken | None:
-        """Return the batch's rows, or None where Spark is to read it."""
-        if time.monotonic() < self._not_before:
-            return None
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not Spark's turn."""
+        return time.monotonic() >= self._not_before
+
+    def write(self, offsets: Offsets, writer: RowWriter, timed: Timed) -> Observed | None:
+        """Give the batch's rows to the writer, slice by slice; return what was seen, or None where Spark is to read it.
+
+        Args:
+            offsets: Of the batch.
+            writer: Gets the rows; what it got before a refusal is not to be kept.
+            timed: Notes how long each step took.
+        """
+        seen = _Seen()
         try:
-            records = self._reader.read(offsets)
-            rows = rows_of_records(records, self._decode(records), self._topic_ids)
+            slices = self._reader.read(offsets)
+            while True:
+                with timed("direct_read"):
+                    records = next(slices, None)
+                if records is None:
+                    return seen.observed()
+                with timed("direct_decode"):
+                    rows = rows_of_records(records, self._decode(records), self._topic_ids)
+                with timed("direct_write"):
+                    writer.write(rows)
+                seen.add(records)
         except DirectReadRefusedError as exc:
             log.info("Spark reads this batch and those of the next %.0f s: %s", _SPARKS_TURN_SECONDS, exc)
             self._not_before = time.monotonic() + _SPARKS_TURN_SECONDS
             self._reader.close()
             return None
-        stamps = records.timestamps_ms
-        observed = Observed(
-            read=len(records),
-            bad=0,
-            value_bytes=sum(len(value or b"") for value in records.values),
-            timestamps_ms=(min(stamps), max(stamps)) if stamps else None,
-            bad_offsets=None,
-            bad_rows=None,
-        )
-        return Taken(rows, observed)
 
     def close(self) -> None:
         """Disconnect."""
@@ -86,5 +86,31 @@ def make_direct_lane(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused:
     decode = make_value_decoder(spec, value_schema(spec))
     if decode is None:
         return None
-    reader = DirectReader(spec.connection, spec.pipeline, max_bytes=_MORE_THAN_EXPECTED * spec.driver_lane.max_bytes)
-    return DirectLane(reader, decode, topic_ids)
+    return DirectLane(DirectReader(spec.connection, spec.pipeline), decode, topic_ids)
+
+
+@dataclass
+class _Seen:
+    """What was seen of the slices so far."""
+
+    read: int = 0
+    value_bytes: int = 0
+    timestamps_ms: tuple[int, int] | None = None
+
+    def add(self, records: Records) -> None:
+        if not len(records):
+            return
+        self.read += len(records)
+        self.value_bytes += sum(len(value or b"") for value in records.values)
+        stamps = (*records.timestamps_ms, *(self.timestamps_ms or ()))
+        self.timestamps_ms = min(stamps), max(stamps)
+
+    def observed(self) -> Observed:
+        return Observed(
+            read=self.read,
+            bad=0,
+            value_bytes=self.value_bytes,
+            timestamps_ms=self.timestamps_ms,
+            bad_offsets=None,
+            bad_rows=None,
+        )

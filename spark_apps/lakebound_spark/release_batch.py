@@ -20,7 +20,9 @@ from lakebound.quarantine.reading import read_records
 from lakebound.schema_settling import check_settled, check_unmoved
 from lakebound.tables import KAFKA_COLUMN, Table
 from lakebound_spark.decode import PROBLEM, SKIPPED, good_columns, make_decoder, value_fields
-from lakebound_spark.lanes import How, Lane, LaneChooser, ResultTooLargeError, Written, write_by_cluster, write_by_driver
+from lakebound_spark.lane_choice import WayChooser
+from lakebound_spark.lanes import How, Lane, ResultTooLargeError, write_by_cluster, write_by_driver
+from lakebound_spark.row_writer import Written
 from lakebound_spark.schema import table_schema
 from lakebound_spark.transform import KAFKA_SCHEMA, load_transform, may_multiply, planned_output
 
@@ -106,10 +108,9 @@ class ReleaseBatch:
         tag = f"release-{uuid.uuid4().hex[:8]}"
         how: How = {"multiplies": self._multiplies, "left_out": self._settled.left_out}
         width = records["value"].nbytes / records.num_rows
-        lane = LaneChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows)
-        if lane == "driver":
+        if WayChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows) == "collected":
             try:
-                return write_by_driver(output, tables, tag, **how), lane
+                return write_by_driver(output, tables, tag, **how), "driver"
             except ResultTooLargeError:
                 tag = f"{tag}-c"
         return write_by_cluster(output, tables, tag, **how), "cluster"

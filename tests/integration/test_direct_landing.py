@@ -63,7 +63,6 @@ def landing(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     make = topic_maker(servers)
     plain, transactional = make("plain", partitions=2), make("transactional", partitions=1)
     producer = JournalingProducer(servers, journal)
-    # An application's first batch is the cluster's, whatever comes after it: the width of the records is not known yet.
     send_events(producer, plain, range(100))
     pipeline = make_pipeline(tmp_path_factory.mktemp("direct"), servers, plain, transactional, lane="direct")
     pipeline = replace(pipeline, trace=True)
@@ -102,7 +101,7 @@ def test_every_millisecond_of_a_batch_is_accounted_for(landing: Landing) -> None
     assert steps is not None
     assert {"latestOffset", "walCommit", "queryPlanning", "addBatch", "commitOffsets"} <= steps["Spark"].keys()
     commits = {f"commit {table.id}" for table in landing.pipeline.spec.tables}
-    assert steps["driver"].keys() == {"direct_read", "direct_write", "verify", *commits}
+    assert steps["driver"].keys() == {"direct_read", "direct_decode", "direct_write", "verify", *commits}
     # The commits run side by side; all the rest is done within Spark's addBatch, one after the other.
     assert sum(steps["driver"].values()) - min(steps["driver"][name] for name in commits) <= steps["Spark"]["addBatch"] + 1
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.conftest import TopicMaker
 
+from lakebound import direct_read
 from lakebound.direct_read import DirectReader, DirectReadRefusedError, Records
 from lakebound.embedded.broker import Broker
 from lakebound.ledger import Offsets, TopicOffsets
@@ -17,12 +20,10 @@ from lakebound.spec import ConnectionSpec
 
 pytestmark = pytest.mark.integration
 
-MAX_BYTES = 1_000_000
-
 
 @pytest.fixture
 def reader(broker: Broker) -> Iterator[DirectReader]:
-    made = DirectReader(ConnectionSpec(bootstrap_servers=broker.bootstrap_servers), "orders", MAX_BYTES)
+    made = DirectReader(ConnectionSpec(bootstrap_servers=broker.bootstrap_servers), "orders")
     yield made
     made.close()
 
@@ -50,6 +51,15 @@ def wanted(topic: str, *ranges: tuple[int, int], partitions: int = 1) -> Offsets
     return {topic: TopicOffsets(topic_id="id", partitions=dict.fromkeys(range(partitions), ranges))}
 
 
+def read(reader: DirectReader, wanted: Offsets, patience_seconds: float = 10.0) -> Records:
+    """Read a range, whose slices are put together."""
+    whole = Records()
+    for records in reader.read(wanted, patience_seconds):
+        for field in fields(Records):
+            getattr(whole, field.name).extend(getattr(records, field.name))
+    return whole
+
+
 def places(records: Records) -> list[tuple[int, int]]:
     return list(zip(records.partitions, records.offsets, strict=True))
 
@@ -59,11 +69,11 @@ def test_ranges_that_follow_each_other_are_read_once(topic: TopicMaker, broker: 
     began_ms = time.time() * 1000
     for partition in (0, 1):
         produce(broker, name, 100, partition)
-    read = [reader.read(wanted(name, (start, start + 25), partitions=2), 10) for start in range(0, 100, 25)]
-    assert [place for records in read for place in places(records)] == [
+    parts = [read(reader, wanted(name, (start, start + 25), partitions=2)) for start in range(0, 100, 25)]
+    assert [place for records in parts for place in places(records)] == [
         (partition, offset) for start in range(0, 100, 25) for partition in (0, 1) for offset in range(start, start + 25)
     ]
-    first = read[0]
+    first = parts[0]
     assert (first.values[:2], first.keys[0], first.topics[0]) == ([b"0-0", b"0-1"], b"k", name)
     assert all(began_ms - 1 <= stamp <= time.time() * 1000 for stamp in first.timestamps_ms)
 
@@ -72,26 +82,26 @@ def test_a_range_is_read_again_and_one_further_on_is_found(topic: TopicMaker, br
     name = topic("direct", 1)
     produce(broker, name, 100)
     for start, end in ((0, 50), (10, 30), (80, 90), (30, 40), (40, 100), (99, 100)):
-        assert places(reader.read(wanted(name, (start, end)), 10)) == [(0, offset) for offset in range(start, end)]
+        assert places(read(reader, wanted(name, (start, end)))) == [(0, offset) for offset in range(start, end)]
 
 
 def test_records_that_come_later_are_waited_for(topic: TopicMaker, broker: Broker, reader: DirectReader) -> None:
     name = topic("direct", 1)
     produce(broker, name, 10)
-    reader.read(wanted(name, (0, 10)), 10)
+    read(reader, wanted(name, (0, 10)))
     with pytest.raises(DirectReadRefusedError, match="in time"):
-        reader.read(wanted(name, (10, 20)), 0.5)
+        read(reader, wanted(name, (10, 20)), 0.5)
     produce(broker, name, 10, first=10)
-    assert len(reader.read(wanted(name, (10, 20)), 10)) == 10
+    assert len(read(reader, wanted(name, (10, 20)))) == 10
 
 
 def test_markers_and_aborted_records_are_no_records(topic: TopicMaker, broker: Broker, reader: DirectReader) -> None:
     name = topic("direct", 1)
     produce_in_transactions(broker, name, ends=[True, False, True])
     # 33 offsets: thirty records and three markers; the last offset is a marker, so that no message ends the range.
-    whole = reader.read(wanted(name, (0, 33)), 10)
+    whole = read(reader, wanted(name, (0, 33)))
     assert [offset for _, offset in places(whole)] == [*range(10), *range(22, 32)]
-    parts = [reader.read(wanted(name, part), 10) for part in ((0, 10), (10, 11), (11, 22), (22, 33))]
+    parts = [read(reader, wanted(name, part)) for part in ((0, 10), (10, 11), (11, 22), (22, 33))]
     assert [len(part) for part in parts] == [10, 0, 0, 10]
 
 
@@ -102,28 +112,92 @@ def test_what_kafka_has_deleted_is_refused(topic: TopicMaker, broker: Broker, re
     for future in admin.delete_records([TopicPartition(name, 0, 20)]).values():
         future.result(30)
     with pytest.raises(DirectReadRefusedError):
-        reader.read(wanted(name, (0, 50)), 10)
-    assert len(reader.read(wanted(name, (20, 50)), 10)) == 30
+        read(reader, wanted(name, (0, 50)))
+    assert len(read(reader, wanted(name, (20, 50)))) == 30
 
 
 def test_more_than_one_range_of_a_partition_is_refused(topic: TopicMaker, broker: Broker, reader: DirectReader) -> None:
     name = topic("direct", 1)
     produce(broker, name, 10)
     with pytest.raises(DirectReadRefusedError, match="more than one range"):
-        reader.read(wanted(name, (0, 2), (5, 7)), 10)
+        read(reader, wanted(name, (0, 2), (5, 7)))
 
 
-def test_records_that_are_much_wider_than_before_are_refused(topic: TopicMaker, broker: Broker, reader: DirectReader) -> None:
+def test_a_large_range_comes_in_slices_and_each_record_once(
+    topic: TopicMaker, broker: Broker, reader: DirectReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic("direct", 2)
+    for partition in (0, 1):
+        produce(broker, name, 500, partition)
+    monkeypatch.setattr(direct_read, "SLICE_RECORDS", 100)
+    monkeypatch.setattr(direct_read, "_AT_ONCE", 30)
+    slices = list(reader.read(wanted(name, (0, 400), partitions=2)))
+    assert len(slices) > 3
+    assert max(len(records) for records in slices) < 200
+    found = [place for records in slices for place in places(records)]
+    assert sorted(found) == [(partition, offset) for partition in (0, 1) for offset in range(400)]
+    for partition in (0, 1):
+        offsets = [offset for number, offset in found if number == partition]
+        assert offsets == sorted(offsets)
+    assert len(read(reader, wanted(name, (400, 500), partitions=2))) == 200
+
+
+def test_a_wide_range_comes_in_slices(
+    topic: TopicMaker, broker: Broker, reader: DirectReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = topic("direct", 1)
-    produce(broker, name, 10, width=300_000)
-    with pytest.raises(DirectReadRefusedError, match="more than 1,000,000 bytes"):
-        reader.read(wanted(name, (0, 10)), 10)
-    assert len(reader.read(wanted(name, (0, 2)), 10)) == 2
+    produce(broker, name, 40, width=50_000)
+    monkeypatch.setattr(direct_read, "SLICE_BYTES", 500_000)
+    monkeypatch.setattr(direct_read, "_AT_ONCE", 5)
+    slices = list(reader.read(wanted(name, (0, 40))))
+    assert [place for records in slices for place in places(records)] == [(0, offset) for offset in range(40)]
+    assert len(slices) == 4
+
+
+def test_a_partition_that_is_far_ahead_is_read_again_from_there(
+    topic: TopicMaker, broker: Broker, reader: DirectReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic("direct", 2)
+    produce(broker, name, 200, 0, width=1_000)
+    produce(broker, name, 10, 1)
+    monkeypatch.setattr(direct_read, "_MOST_AHEAD_BYTES", 20_000)
+    both = {name: TopicOffsets(topic_id="id", partitions={0: ((0, 10),), 1: ((0, 10),)})}
+    assert len(read(reader, both)) == 20
+    held = reader._partitions[name, 0]
+    assert held.is_cut_off or len(held.offsets) * 1_000 <= 20_000
+    for start in range(10, 200, 38):
+        further = read(reader, wanted(name, (start, start + 38)))
+        assert places(further) == [(0, offset) for offset in range(start, start + 38)]
+
+
+def test_the_records_of_another_partition_do_not_count_as_progress(
+    topic: TopicMaker, broker: Broker, reader: DirectReader
+) -> None:
+    name = topic("direct", 2)
+    produce(broker, name, 10, 0)
+    stop = threading.Event()
+
+    def produce_on() -> None:
+        first = 10
+        while not stop.wait(0.05):
+            produce(broker, name, 1, 0, first)
+            first += 1
+
+    producing = threading.Thread(target=produce_on)
+    producing.start()
+    try:
+        began = time.monotonic()
+        with pytest.raises(DirectReadRefusedError, match="in time"):
+            read(reader, wanted(name, (0, 10), partitions=2), 1.0)
+        assert time.monotonic() - began < 10
+    finally:
+        stop.set()
+        producing.join()
 
 
 def test_a_broker_that_is_not_there_is_refused_in_time() -> None:
-    reader = DirectReader(ConnectionSpec(bootstrap_servers="127.0.0.1:1"), "orders", MAX_BYTES)
+    reader = DirectReader(ConnectionSpec(bootstrap_servers="127.0.0.1:1"), "orders")
     began = time.monotonic()
     with pytest.raises(DirectReadRefusedError):
-        reader.read(wanted("orders", (0, 1)), 0.5)
+        read(reader, wanted("orders", (0, 1)), 0.5)
     assert time.monotonic() - began < 10

@@ -22,9 +22,9 @@ from lakebound.run_spec import Places
 from lakebound.schema_settling import ColumnsMovedError
 from lakebound.tables import Table
 from lakebound.tables.datafiles import write_data_files
-from lakebound_spark.lanes import Written
 from lakebound_spark.release import Release
 from lakebound_spark.release_batch import Released
+from lakebound_spark.row_writer import Written
 
 BAD = [(offset, "does_not_fit", b"%d" % offset) for offset in (3, 5, 6)]
 

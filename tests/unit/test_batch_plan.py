@@ -10,7 +10,8 @@ from lakebound.ledger import Offsets, TopicOffsets, add
 from lakebound.offsets import Interval
 from lakebound.spec import DriverLaneSpec
 from lakebound_spark.batch import group_by_missing, range_between
-from lakebound_spark.lanes import LaneChooser, check_housed
+from lakebound_spark.lane_choice import WayChooser
+from lakebound_spark.row_writer import check_housed
 
 
 def offsets(partitions: dict[int, tuple[Interval, ...]]) -> Offsets:
@@ -52,43 +53,43 @@ def test_a_table_that_has_the_whole_batch_is_left_out() -> None:
 
 
 def test_the_first_batch_takes_the_cluster_lane_and_teaches_the_width_of_records() -> None:
-    lanes = LaneChooser(DriverLaneSpec(max_rows=1000, max_bytes=100_000))
+    lanes = WayChooser(DriverLaneSpec(max_rows=1000, max_bytes=100_000))
     assert lanes.choose(1) == "cluster"
-    lanes.learn(records=10, value_bytes=1_000, rows=10)
-    assert lanes.choose(1000) == "driver"
+    lanes.learn("cluster", records=10, value_bytes=1_000, rows=10, seconds=1.0)
+    assert lanes.choose(1000) == "collected"
     assert lanes.choose(1001) == "cluster"
 
 
 def test_wider_records_count_at_once_and_narrower_ones_slowly() -> None:
-    lanes = LaneChooser(DriverLaneSpec(max_rows=10_000, max_bytes=100_000))
-    lanes.learn(records=10, value_bytes=1_000, rows=10)
-    lanes.learn(records=10, value_bytes=1_000_000, rows=10)
+    lanes = WayChooser(DriverLaneSpec(max_rows=10_000, max_bytes=100_000))
+    lanes.learn("cluster", records=10, value_bytes=1_000, rows=10, seconds=1.0)
+    lanes.learn("cluster", records=10, value_bytes=1_000_000, rows=10, seconds=1.0)
     assert lanes.choose(2) == "cluster"
-    lanes.learn(records=10, value_bytes=1_000, rows=10)
+    lanes.learn("cluster", records=10, value_bytes=1_000, rows=10, seconds=1.0)
     assert lanes.choose(2) == "cluster"
-    lanes.learn(records=0, value_bytes=0, rows=0)
+    lanes.learn("cluster", records=0, value_bytes=0, rows=0, seconds=1.0)
     assert lanes.bytes_per_record is not None and lanes.bytes_per_record > 50_000
 
 
 def test_what_an_explode_makes_of_a_record_counts_in_rows_and_in_bytes() -> None:
-    lanes = LaneChooser(DriverLaneSpec(max_rows=1000, max_bytes=1 << 40))
-    lanes.learn(records=10, value_bytes=1_000, rows=200)
-    assert (lanes.choose(50), lanes.choose(51)) == ("driver", "cluster")
-    lanes = LaneChooser(DriverLaneSpec(max_rows=1 << 40, max_bytes=100_000))
-    lanes.learn(records=10, value_bytes=1_000, rows=200)
-    assert (lanes.choose(50), lanes.choose(51)) == ("driver", "cluster")
+    lanes = WayChooser(DriverLaneSpec(max_rows=1000, max_bytes=1 << 40))
+    lanes.learn("cluster", records=10, value_bytes=1_000, rows=200, seconds=1.0)
+    assert (lanes.choose(50), lanes.choose(51)) == ("collected", "cluster")
+    lanes = WayChooser(DriverLaneSpec(max_rows=1 << 40, max_bytes=100_000))
+    lanes.learn("cluster", records=10, value_bytes=1_000, rows=200, seconds=1.0)
+    assert (lanes.choose(50), lanes.choose(51)) == ("collected", "cluster")
 
 
 def test_a_filter_makes_no_batch_smaller_and_an_explode_is_forgotten_slowly() -> None:
-    lanes = LaneChooser(DriverLaneSpec(max_rows=1000, max_bytes=1 << 40))
-    lanes.learn(records=100, value_bytes=1_000, rows=1)
+    lanes = WayChooser(DriverLaneSpec(max_rows=1000, max_bytes=1 << 40))
+    lanes.learn("cluster", records=100, value_bytes=1_000, rows=1, seconds=1.0)
     assert lanes.choose(1001) == "cluster"
-    lanes.learn(records=10, value_bytes=100, rows=1000)
-    lanes.learn(records=10, value_bytes=100, rows=10)
+    lanes.learn("cluster", records=10, value_bytes=100, rows=1000, seconds=1.0)
+    lanes.learn("cluster", records=10, value_bytes=100, rows=10, seconds=1.0)
     assert lanes.choose(100) == "cluster"
     for _ in range(30):
-        lanes.learn(records=10, value_bytes=100, rows=10)
-    assert lanes.choose(900) == "driver"
+        lanes.learn("cluster", records=10, value_bytes=100, rows=10, seconds=1.0)
+    assert lanes.choose(900) == "collected"
 
 
 def test_a_column_that_a_table_lacks_is_dropped_only_where_it_is_left_out_on_purpose() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,23 @@ from lakebound.ledger import Offsets, TopicOffsets
 from lakebound.spec import PipelineSpec
 from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE
 from lakebound_spark import direct
+from lakebound_spark.batch_report import BatchReport
 from lakebound_spark.direct import DirectLane, make_direct_lane
 from lakebound_spark.direct_decode import make_value_decoder
+from lakebound_spark.observed import Observed
 
 OFFSETS: Offsets = {"orders": TopicOffsets(topic_id="id", partitions={0: ((5, 7),)})}
 TWO = Records(["orders", "orders"], [0, 0], [5, 6], [2_000, 1_000], [None, b"k"], [b"abc", b"\xff"])
+
+
+class Rows:
+    """Takes slices."""
+
+    def __init__(self) -> None:
+        self.slices: list[pa.Table] = []
+
+    def write(self, rows: pa.Table) -> None:
+        self.slices.append(rows)
 
 
 class Reader:
@@ -27,12 +40,12 @@ class Reader:
         self.answer = answer
         self.reads = self.closed = 0
 
-    def read(self, wanted: Offsets) -> Records:
+    def read(self, wanted: Offsets) -> Iterator[Records]:
         assert wanted == OFFSETS
         self.reads += 1
         if self.answer is None:
             raise DirectReadRefusedError("the records did not come in time")
-        return self.answer
+        yield self.answer
 
     def close(self) -> None:
         self.closed += 1
@@ -48,27 +61,33 @@ def lane_with(answer: Records | None) -> tuple[DirectLane, Reader]:
     return DirectLane(reader, decode, {"orders": "topic-id"}), reader  # type: ignore[arg-type]
 
 
+def write(lane: DirectLane) -> tuple[Observed | None, list[pa.Table]]:
+    rows, steps = Rows(), BatchReport(1)
+    observed = lane.write(OFFSETS, rows, steps.timed)  # type: ignore[arg-type]
+    assert observed is None or {*steps.durations_ms} == {"direct_read", "direct_decode", "direct_write"}
+    return observed, rows.slices
+
+
 def test_a_batch_becomes_rows_and_what_was_seen_of_its_records() -> None:
     lane, _ = lane_with(TWO)
-    taken = lane.take(OFFSETS)
-    assert taken is not None
-    assert taken.rows.drop_columns(KAFKA_COLUMN).to_pylist() == [
+    seen, (rows,) = write(lane)
+    assert rows.drop_columns(KAFKA_COLUMN).to_pylist() == [
         {"key": None, "value": b"abc"},
         {"key": b"k", "value": b"\xff"},
     ]
-    assert taken.rows.schema.field(KAFKA_COLUMN).type == KAFKA_TYPE
-    kafka = taken.rows[KAFKA_COLUMN].combine_chunks()
+    assert rows.schema.field(KAFKA_COLUMN).type == KAFKA_TYPE
+    kafka = rows[KAFKA_COLUMN].combine_chunks()
     assert kafka.field("offset").to_pylist() == [5, 6]
     assert kafka.field("topic_id").to_pylist() == ["topic-id", "topic-id"]
     assert kafka.field("timestamp").cast(pa.int64()).to_pylist() == [2_000_000, 1_000_000]
-    seen = taken.observed
+    assert seen is not None
     assert (seen.read, seen.bad, seen.value_bytes, seen.timestamps_ms) == (2, 0, 4, (1_000, 2_000))
 
 
 def test_a_range_without_records_has_no_rows() -> None:
-    taken = lane_with(Records())[0].take(OFFSETS)
-    assert taken is not None
-    assert (taken.rows.num_rows, taken.observed.read, taken.observed.timestamps_ms) == (0, 0, None)
+    seen, (rows,) = write(lane_with(Records())[0])
+    assert seen is not None
+    assert (rows.num_rows, seen.read, seen.timestamps_ms) == (0, 0, None)
 
 
 @pytest.mark.parametrize("answer", [None, Records(["orders"], [0], [5], [1], [None], [None])], ids=["not read", "no value"])
@@ -76,14 +95,14 @@ def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: Records | None, m
     now = 1_000.0
     monkeypatch.setattr(direct.time, "monotonic", lambda: now)
     lane, reader = lane_with(answer)
-    assert lane.take(OFFSETS) is None
+    assert write(lane) == (None, [])
     assert reader.closed == 1, "what it holds ahead would be stale by then"
     now += 29
-    reader.answer = TWO
-    assert lane.take(OFFSETS) is None
-    assert reader.reads == 1
+    assert not lane.is_open
     now += 2
-    assert lane.take(OFFSETS) is not None
+    reader.answer = TWO
+    assert lane.is_open
+    assert write(lane)[0] is not None
 
 
 @pytest.mark.parametrize(

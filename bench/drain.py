@@ -1,0 +1,142 @@
+"""How fast a backlog is landed, by Lakebound and by its peers, one after the other from the same topic.
+
+A row counts from the moment at which an outside reader sees its commit. The rate is that between the first commit and the
+last, because all start from a cold JVM; how long that took is told beside it. The page is docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from arms import Setting, start
+from compare import DOCS, write_all
+from drain_page import LOG
+from running import cpu_seconds_of, ending
+from visible import Place, Watch
+
+from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
+from lakebound.embedded.stack import create_topics
+from lakebound.settings import Settings, load_settings
+
+ARMS = ("lakebound:iceberg:0ms", "flink:1000ms", "lakebound:both:0ms", "connect:1000ms", "flink:10000ms")
+TOPIC, PARTITIONS = "backlog", 2
+GIVEN_UP_SECONDS = 900
+
+
+class Landed:
+    """What is visible of one table: rows and bytes per file, each looked at once."""
+
+    def __init__(self, place: Place, seen: dict[int, float]) -> None:
+        self._place, self._seen = place, seen
+        self.files: dict[Path, tuple[float, int, int]] = {}
+
+    def rows(self) -> int:
+        """Look again, and return how many rows there are."""
+        for at_ms, path in self._place.files(dict(self._seen)):
+            if path not in self.files:
+                self.files[path] = (at_ms, pq.read_metadata(path).num_rows, path.stat().st_size)
+        return sum(rows for _, rows, _ in self.files.values())
+
+    def measured(self, began_ms: float) -> dict[str, Any]:
+        """Return the rate between the first commit and the last, and the files."""
+        moments = sorted({at_ms for at_ms, _, _ in self.files.values()})
+        first, last = moments[0], moments[-1]
+        after_first = sum(rows for at_ms, rows, _ in self.files.values() if at_ms > first)
+        return {
+            "rows": sum(rows for _, rows, _ in self.files.values()),
+            "rows_per_second": after_first / (last - first) * 1000,
+            "first_commit_seconds": (first - began_ms) / 1000,
+            "all_seconds": (last - began_ms) / 1000,
+            "commits": len(moments),
+            "files_bytes": sorted(size for _, _, size in self.files.values()),
+        }
+
+
+def drain(arm: str, records: int, base: Settings, broker: Broker, repeat: int) -> dict[str, Any]:
+    """Land the whole backlog by one arm."""
+    home = base.home / f"drain-{arm.replace(':', '-')}-{repeat}"
+    setting = Setting(broker.bootstrap_servers, TOPIC, replace(base, home=home, warehouse=home / "warehouse"))
+    began_ms = time.time() * 1000
+    started = start(arm, setting)
+    with ending(started.process), Watch(started.places) as watch:
+        tables = {name: Landed(place, watch.seen(name)) for name, place in started.places.items()}
+
+        def is_done() -> bool:
+            if started.process.poll() is not None:
+                raise SystemExit(f"{arm} ended with {started.process.returncode}; its log is {setting.folder}/app.log")
+            time.sleep(1)
+            return all(table.rows() >= records for table in tables.values())
+
+        wait_until(is_done, GIVEN_UP_SECONDS, f"{records:,} rows by {arm}")
+        cpu_seconds = cpu_seconds_of(started.process.pid)
+    return {
+        "arm": arm,
+        "repeat": repeat,
+        "records": records,
+        "tables": {name: table.measured(began_ms) for name, table in tables.items()},
+        "cpu_seconds": round(cpu_seconds, 1),
+        "at": time.strftime("%Y-%m-%d %H:%M"),
+    }
+
+
+def fill(records: int, broker: Broker) -> None:
+    """Produce the backlog."""
+    create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS})
+    options = {
+        "--bootstrap-servers": broker.bootstrap_servers,
+        "--topic": TOPIC,
+        "--records": records,
+        "--partitions": PARTITIONS,
+    }
+    words = [str(word) for pair in options.items() for word in pair]
+    subprocess.run([sys.executable, str(Path(__file__).with_name("backlog.py")), *words], check=True)
+
+
+def main() -> None:
+    """Fill the topic, drain it by every arm, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arms", nargs="*", default=ARMS)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--log", type=Path, default=LOG, help="where the runs are kept; each is replaced by a later one")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="lakebound-drain-") as folder:
+        base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
+        broker = Broker(Path(folder) / "kafka", base.jars)
+        broker.start()
+        try:
+            print(f"bench: filling a topic with {args.records:,} records", flush=True)
+            fill(args.records, broker)
+            for repeat in range(args.repeats):
+                for arm in args.arms:
+                    print(f"bench: {arm} drains it, repeat {repeat + 1}", flush=True)
+                    keep(drain(arm, args.records, base, broker, repeat), args.log)
+        finally:
+            broker.stop()
+    if args.log == LOG:
+        write_all(DOCS)
+
+
+def keep(run: dict[str, Any], log: Path) -> None:
+    """Add a run to those that are kept, in place of the one that it repeats."""
+    kept = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    kept = [one for one in kept if (one["arm"], one["repeat"]) != (run["arm"], run["repeat"])]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("".join(f"{json.dumps(one)}\n" for one in [*kept, run]))
+    rates = {name: f"{table['rows_per_second']:,.0f} rows/s" for name, table in run["tables"].items()}
+    print(f"bench: {run['arm']}: {rates}, {run['cpu_seconds']} CPU s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""A backlog that the driver reads in slices: one batch, one file per table, each record once; a bad record loses nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.applications import RunningApplication, applications
+from tests.conftest import TopicMaker
+from tests.journal import Journal
+from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.producing import JournalingProducer, send_events
+
+from lakebound.direct_read import SLICE_RECORDS
+from lakebound.embedded.broker import Broker
+
+pytestmark = pytest.mark.integration
+
+RECORDS = 2 * SLICE_RECORDS + 10_000
+
+
+def files_of(pipeline: Pipeline) -> dict[str, list[Path]]:
+    """Return the data files that lie in the tables' folders, committed or not."""
+    warehouse = pipeline.settings.warehouse
+    found = [path for path in warehouse.rglob("*.parquet") if "_delta_log" not in path.parts and "quarantine" not in str(path)]
+    return {name: [path for path in found if name in path.relative_to(warehouse).parts] for name in ("delta", "iceberg")}
+
+
+def landed(application: RunningApplication, journal: Journal) -> dict[str, float]:
+    application.wait_landed(journal.ends(), 180)
+    assert application.progress is not None
+    return application.progress.durations_ms
+
+
+def test_a_backlog_is_one_commit_of_one_file_and_a_bad_record_in_it_is_sparks(
+    broker: Broker, topic: TopicMaker, tmp_path: Path
+) -> None:
+    name, journal = topic("backlog", 2), Journal()
+    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    send_events(producer, name, range(RECORDS))
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane="direct")
+    with applications() as starter:
+        application = starter.start(pipeline)
+        steps = landed(application, journal)
+        assert "direct_write" in steps, "the first batch of an application, too"
+        assert {table: len(files) for table, files in files_of(pipeline).items()} == {"delta": 1, "iceberg": 1}
+        assert application.progress is not None
+        assert application.progress.records == RECORDS
+        application.stop()
+    assert_exactly_once(pipeline, journal)
+
+    # It is the last of the second batch's records: by then slices were written, which must not stay.
+    send_events(producer, name, range(RECORDS, 2 * RECORDS))
+    producer.send(name, b"{", partition=0)
+    producer.flush()
+    with applications() as starter:
+        application = starter.start(pipeline)
+        steps = landed(application, journal)
+        assert "direct_read" in steps
+        assert "driver_lane" in steps or "cluster_lane" in steps
+        uncommitted = {table: len(files) for table, files in files_of(pipeline).items()}
+        assert max(uncommitted.values()) <= 1 + 2, "one of the first batch, and one per core or one of the second"
+        application.stop()
+    assert_exactly_once(pipeline, journal)
