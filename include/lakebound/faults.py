@@ -25,13 +25,13 @@ from typing import NoReturn
 from lakebound.errors import LakeboundError
 
 POINTS = (
-    "before_offset_log",
-    "after_offset_log",
+    "between_batches",
+    "batch_begins",
     "after_trim",
     "after_data_files",
     "before_commit",
     "after_commit",
-    "before_commit_log",
+    "batch_ends",
 )
 _RULE = re.compile(r"^(kill|stop|hold|fail)@([a-z_]+)(?:/([a-z_]+))?(?:#(\d+))?$")
 _seen: Counter[str] = Counter()

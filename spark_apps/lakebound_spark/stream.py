@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakebound import faults
-from lakebound.checkpoint import read_offset_log
 from lakebound.kafka import KafkaFacts
 from lakebound.landed_freshness import LandedFreshness
 from lakebound.ledger import TopicOffsets, check_topic_ids, high_water_marks
@@ -22,6 +21,7 @@ from lakebound.spec import parse_freshness
 from lakebound.starting import StartingOffsets, bound_range, bound_reached
 from lakebound_spark.batch import BatchLander, in_offsets, range_between
 from lakebound_spark.batch_report import BatchReport
+from lakebound_spark.planned import PROGRESS_IN_MEMORY, planned_ends
 from lakebound_spark.signs import ProgressBoard
 from lakebound_spark.source import read_stream
 from lakebound_spark.stop_signal import StopSignal
@@ -31,6 +31,8 @@ from lakebound_spark.tracing import Tracer
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.2
+_QUERY_SECONDS = 60.0
+"""Spark may run the first batch before it has returned the query that it started."""
 _KEEP_CHEAP_SECONDS = 15.0
 
 
@@ -62,7 +64,7 @@ class LandingStream:
         self._batch_lock = threading.Lock()
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
         self._error: Exception | None = None
-        self._checkpoint = Path()
+        self._query: Future[StreamingQuery] = Future()
         self._position: StartingOffsets = {}
         self._freshness = LandedFreshness()
         self.landed_batches = 0
@@ -73,7 +75,7 @@ class LandingStream:
         Raises:
             Exception: What a batch raised, or what Spark says ended the query.
         """
-        self._checkpoint, self._position, self._error = checkpoint, start, None
+        self._query, self._position, self._error = Future(), start, None
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         interval_seconds = parse_freshness(self._run.freshness)
         writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(self._on_batch)
@@ -82,7 +84,9 @@ class LandingStream:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{round(interval_seconds * 1000)} milliseconds")
+            writer = writer.options(**PROGRESS_IN_MEMORY)
         query = writer.start()
+        self._query.set_result(query)
         # The marks are known before the first commit: who watches from outside sees it when that one never comes.
         self._board.change(state="running", waiting_for=None, high_water_marks=start)
         try:
@@ -130,8 +134,8 @@ class LandingStream:
                 raise
 
     def _land(self, records: DataFrame, batch: int) -> None:
-        faults.reach("after_offset_log")
-        end = read_offset_log(self._checkpoint, batch)
+        faults.reach("batch_begins")
+        end = planned_ends(self._query.result(_QUERY_SECONDS), batch)
         read = range_between(self._position, end, self._topic_ids)
         wanted = bound_range(read, self._until)
         if wanted and wanted != read:
@@ -144,9 +148,9 @@ class LandingStream:
         self._report(report)
         if self._tracer is not None:
             self._tracer.add(report)
-        faults.reach("before_commit_log")
-        if faults.wanted("before_offset_log"):
-            _reach_when_exists(self._checkpoint / "commits" / str(batch))
+        faults.reach("batch_ends")
+        if faults.wanted("between_batches"):
+            _reach_after(self._query.result(), batch)
         if self._until is not None and bound_reached(self._position, self._until):
             self._stop.set("completed", "the bound is reached")
 
@@ -191,12 +195,12 @@ class LandingStream:
                 log.warning("%s: care for the log failed and is tried again: %s", target.id, exc)
 
 
-def _reach_when_exists(path: Path) -> None:
-    """A fault point that only Spark passes: after the commit log of this batch, before the offset log of the next."""
+def _reach_after(query: StreamingQuery, batch: int) -> None:
+    """A fault point that only Spark passes: after the end of this batch, about when the next is planned."""
 
     def wait() -> None:
-        while not path.exists():
+        while (progress := query.lastProgress) is None or progress["batchId"] < batch:
             pass
-        faults.reach("before_offset_log")
+        faults.reach("between_batches")
 
     threading.Thread(target=wait, daemon=True).start()

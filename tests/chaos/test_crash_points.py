@@ -44,21 +44,22 @@ class CrashPoint:
 def before_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
     """Return the points of an application's how many-th batch at which its lane is not chosen yet."""
     return [
-        CrashPoint("before the offset log", lane, f"kill@before_offset_log#{batch - 1}"),
-        CrashPoint("after the offset log", lane, f"kill@after_offset_log#{batch}"),
+        CrashPoint("between two batches", lane, f"kill@between_batches#{batch - 1}"),
+        CrashPoint("a batch begins", lane, f"kill@batch_begins#{batch}"),
     ]
 
 
 def in_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
-    """Return the points of an application's how many-th batch in its lane; the first batch is always the cluster's."""
-    in_lane, written = (batch, "cluster") if lane == "cluster" else (batch - 1, "driver")
+    """Return the points of an application's how many-th batch in its lane; where Spark reads, the first is the cluster's."""
+    in_lane = batch - 1 if lane == "driver" else batch
+    written = "cluster" if lane == "cluster" else "driver"
     committed, held = "kill@after_commit/{}#" + str(batch), "hold@before_commit/{}#" + str(batch)
     return [
         CrashPoint("after the data files", lane, f"kill@after_data_files/{written}#{in_lane}"),
         CrashPoint("after the quarantine's commit", lane, f"kill@after_commit/land#{batch}"),
         CrashPoint("Delta alone committed", lane, f"{committed.format('delta')},{held.format('iceberg')}", "delta"),
         CrashPoint("Iceberg alone committed", lane, f"{committed.format('iceberg')},{held.format('delta')}", "iceberg"),
-        CrashPoint("all committed, before the commit log", lane, f"kill@before_commit_log#{batch}"),
+        CrashPoint("all committed, the batch ends", lane, f"kill@batch_ends#{batch}"),
     ]
 
 

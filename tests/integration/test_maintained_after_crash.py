@@ -31,9 +31,9 @@ def test_compacted_and_expired_between_crash_and_restart(tmp_path: Path, broker:
     at = places_of(pipeline.settings)
     delta, iceberg = sorted(pipeline.spec.tables, key=lambda table: table.format)
     with applications() as starter:
-        crashing = starter.start(pipeline, faults="kill@before_commit_log#3")
+        crashing = starter.start(pipeline, faults="kill@batch_ends#3")
         with Load(producer, name, PER_SECOND):
-            crashing.wait_killed("after the commits of the third batch, before the commit log")
+            crashing.wait_killed("after the commits of the third batch")
 
         rewrite_iceberg(iceberg, at)
         assert expire_iceberg(iceberg, at) >= 3
