@@ -18,7 +18,7 @@ CHAOS_KILLS ?= 20
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-spark test-integration test-airflow \
-	test-chaos chaos bench bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
+	test-chaos chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts lint format lock lock-jars clean
 
 ##@ Start here
@@ -106,6 +106,12 @@ chaos: class-archive ## Crash points, zombies and 20 random kills (CHAOS_KILLS=2
 bench: class-archive ## Measure Lakebound, Flink, Kafka Connect and plain Spark side by side (hours; goes on where it was stopped)
 	@python bench/compare.py
 	@python bench/drain.py
+
+bench-steady: class-archive ## Measure half an hour of one stream beside maintenance: p99 by p50, a commit's cost (about 35 minutes)
+	@python bench/steady.py
+
+bench-at-rest: class-archive ## Measure what a pipeline costs at one record per second (about 30 minutes)
+	@python bench/at_rest.py
 
 bench-freshness: class-archive ## Measure freshness as an outside reader sees it (about 13 minutes)
 	@python bench/freshness.py

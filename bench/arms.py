@@ -19,6 +19,7 @@ from lakebound.embedded.ports import free_port
 from lakebound.embedded.stack import create_topics
 from lakebound.run_spec import make_run_spec
 from lakebound.settings import Settings
+from lakebound.spec import PipelineSpec
 from lakebound.submit import spark_environment, spark_submit_command
 
 SCHEMA = "event_id STRING, device STRING, value DOUBLE, kind STRING, pad STRING"
@@ -78,17 +79,22 @@ def _lakebound(setting: Setting, tables: str, freshness: str) -> Started:
         freshness=freshness,
         tables=[{"format": name, "name": "bench.events"} for name in formats],
     )
-    run = make_run_spec(spec, setting.settings, Desired(), "bench")
+    return start_pipeline(spec, setting.settings)
+
+
+def start_pipeline(spec: PipelineSpec, settings: Settings) -> Started:
+    """Start a pipeline's application; its tables go by their format."""
+    run = make_run_spec(spec, settings, Desired(), "bench")
     places: dict[str, Place] = {}
     for table in spec.tables:
         if table.format == "delta":
             places["delta"] = DeltaTable(run.places.delta_path(table), "_kafka.timestamp")
         else:
-            folder = run.places.iceberg_warehouse / "bench" / "events"
+            folder = run.places.iceberg_warehouse / table.namespace / table.short_name
             database = Path(run.places.iceberg_catalog_uri.removeprefix("sqlite:///"))
             places["iceberg"] = SqlTable(folder, "_kafka.timestamp", database=database)
-    command = spark_submit_command(run, setting.settings)
-    return Started(running.start(command, setting.folder, env=spark_environment(setting.settings)), places)
+    command = spark_submit_command(run, settings)
+    return Started(running.start(command, settings.home, env=spark_environment(settings)), places)
 
 
 def _flink(setting: Setting, interval: str) -> Started:

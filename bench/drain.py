@@ -44,8 +44,7 @@ class Landed:
     def rows(self) -> int:
         """Look again, and return how many rows there are."""
         for at_ms, path in self._place.files(dict(self._seen)):
-            if path not in self.files:
-                self.files[path] = (at_ms, pq.read_metadata(path).num_rows, path.stat().st_size)
+            self.files[path] = (at_ms, pq.read_metadata(path).num_rows, path.stat().st_size)
         return sum(rows for _, rows, _ in self.files.values())
 
     def measured(self, began_ms: float) -> dict[str, Any]:

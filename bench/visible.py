@@ -61,7 +61,7 @@ class Place(ABC):
 
     @abstractmethod
     def files(self, seen: dict[int, float]) -> Iterator[tuple[float, Path]]:
-        """Yield each data file that a seen commit added, with the milliseconds at which it was seen."""
+        """Yield each data file that a seen commit added, with the milliseconds at which it was seen; each file once."""
 
 
 @dataclass
@@ -69,6 +69,7 @@ class DeltaTable(Place):
     """A Delta table: a version is visible when its file is there."""
 
     _next: int = 0
+    _given: int = -1
 
     def look(self) -> list[int]:
         """Return the versions that are new."""
@@ -81,6 +82,9 @@ class DeltaTable(Place):
     def files(self, seen: dict[int, float]) -> Iterator[tuple[float, Path]]:
         """Yield the added files."""
         for version, at_ms in seen.items():
+            if version <= self._given:
+                continue
+            self._given = version
             for line in self._file(version).read_text().splitlines():
                 add = json.loads(line).get("add")
                 if add and add.get("dataChange", True):
@@ -95,6 +99,7 @@ class IcebergTable(Place):
     """An Iceberg table: a snapshot is visible when the catalog leads to metadata that names it."""
 
     _metadata: Path | None = None
+    _given: int = -1
 
     @abstractmethod
     def newest_metadata(self) -> Path | None:
@@ -114,9 +119,13 @@ class IcebergTable(Place):
         if self._metadata is None:
             return
         table = StaticTable.from_metadata(str(self._metadata))
-        at_ms: float | None = None
+        at_ms, given = None, self._given
         for snapshot in sorted(table.snapshots(), key=lambda one: one.sequence_number or 0, reverse=True):
+            if (snapshot.sequence_number or 0) <= given:
+                break
             at_ms = seen.get(snapshot.snapshot_id, at_ms)
+            if at_ms is not None:
+                self._given = max(self._given, snapshot.sequence_number or 0)
             if at_ms is None or snapshot.summary is None or snapshot.summary.operation != Operation.APPEND:
                 continue
             for manifest in snapshot.manifests(table.io):
@@ -199,9 +208,8 @@ class Watch:
         parts: list[np.ndarray] = []
         commits: set[float] = set()
         files = size = 0
-        for at_ms, path in self.places[name].files(self._seen[name]):
-            column = pq.ParquetFile(path).read(columns=[self.places[name].timestamp]).flatten().column(0)
-            produced_ms = column.cast("timestamp[us]").cast("int64").to_numpy() / 1000
+        for at_ms, path in self.places[name].files(self._seen[name].copy()):
+            produced_ms = produced_at(path, self.places[name].timestamp)
             kept = produced_ms[(produced_ms >= from_ms) & (produced_ms < until_ms)]
             if len(kept):
                 parts.append(at_ms - kept)
@@ -217,6 +225,12 @@ class Watch:
         while not self._ended.wait(POLL_SECONDS):
             for one in place.look():
                 seen.setdefault(one, time.time() * 1000)
+
+
+def produced_at(path: Path, timestamp: str) -> np.ndarray:
+    """Return the CreateTime of a file's rows, in epoch milliseconds."""
+    column = pq.ParquetFile(path).read(columns=[timestamp]).flatten().column(0)
+    return np.asarray(column.cast("timestamp[us]").cast("int64").to_numpy() / 1000)
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -60,7 +60,9 @@ def test_goes_on_without_its_checkpoint_lets_nobody_disturb_it_and_stops_gracefu
     assert second.app_id in refusal.reason
 
     with Load(producer, name, per_second=500) as load:
-        second.wait_for(lambda: load.sent > 500 and _records(second) > 1500, 60, "load")
+        second.wait_for(lambda: load.sent > 500 and _records(second) > 1500 and _batch(second) > 5, 60, "load")
+        noted = [path for path in pipeline.control.checkpoint(second.app_id).glob("*/offsets/*") if path.name.isdigit()]
+        assert len(noted) <= 2, "Spark notes its progress once a minute, not per batch"
         second.terminate()
         outcome = second.ended()
     assert (outcome.verdict, second.process.returncode) == ("stopped", 0), second
@@ -138,6 +140,11 @@ def test_missing_topic_is_named(tmp_path: Path, broker: Broker, topic: TopicMake
 
 def _has_records(application: RunningApplication, count: int) -> bool:
     return _records(application) > count
+
+
+def _batch(application: RunningApplication) -> int:
+    progress = application.progress
+    return progress.batch or 0 if progress is not None else 0
 
 
 def _records(application: RunningApplication) -> int:

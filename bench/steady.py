@@ -1,0 +1,206 @@
+"""Half an hour of one stream with maintenance running: do freshness and the cost of a commit stay what they are at first?
+
+Freshness is seen from outside (``visible``); what a commit takes is what the application says of its last batch, twice a
+second. Writes ``docs/benchmarks/steady.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from arms import setting_of, start_pipeline
+from compare import Load
+from curve import Curve, draw
+from maintained_freshness import MAINTENANCE
+from maintenance_arms import maintain
+from running import cpu_seconds_of, ending, pipeline, producing
+from visible import Place, Watch, produced_at
+
+from lakebound.control import ControlFolder
+from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
+from lakebound.embedded.stack import create_topics
+from lakebound.progress import read_progress
+from lakebound.settings import Settings, load_settings
+from lakebound.spec import PipelineSpec
+
+DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
+Run = dict[str, Any]
+SLICES = 10
+COMMITS = 100
+"""In the mean of what a commit costs."""
+
+
+@dataclass
+class Ages:
+    """Of one table's records: when each was produced, and how old it was when a reader could see it, in milliseconds."""
+
+    produced_ms: list[np.ndarray] = field(default_factory=list)
+    waited_ms: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, watch: Watch, name: str, place: Place) -> None:
+        """Look at the commits since the last look, before maintenance removes their files."""
+        for at_ms, path in place.files(watch.seen(name).copy()):
+            produced = produced_at(path, place.timestamp)
+            self.produced_ms.append(produced)
+            self.waited_ms.append(at_ms - produced)
+
+    def between(self, from_ms: float, until_ms: float) -> np.ndarray:
+        """Return the ages of the records that were produced in a time."""
+        produced, waited = np.concatenate(self.produced_ms), np.concatenate(self.waited_ms)
+        return waited[(produced >= from_ms) & (produced < until_ms)]
+
+
+@dataclass
+class CommitCosts:
+    """Milliseconds of a commit by the number of it, sampled from what the application says of itself; per table."""
+
+    control: ControlFolder
+    points: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self) -> None:
+        """Sample until the end."""
+        while not self.ended.wait(0.5):
+            progress = read_progress(self.control)
+            for table, known in (progress.tables if progress else {}).items():
+                cost = progress.durations_ms.get(f"commit {table}") if progress else None
+                if cost is not None:
+                    self.points.setdefault(table, []).append((known.commits, cost))
+
+    def around(self, table: str, commit: int) -> float | None:
+        """Return the median of the samples around a commit."""
+        found = [cost for number, cost in self.points[table] if commit - COMMITS <= number <= commit + COMMITS]
+        return statistics.median(found) if found else None
+
+
+def main() -> None:
+    """Run, measure, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=int, default=2000)
+    parser.add_argument("--freshness", default="0ms")
+    parser.add_argument("--warm-up-seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=1800)
+    parser.add_argument("--maintenance-every-seconds", type=float, default=180)
+    parser.add_argument("--page", type=Path, default=DOCS / "steady.md")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="lakebound-steady-") as folder:
+        base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
+        broker = Broker(Path(folder) / "kafka", base.jars)
+        broker.start()
+        try:
+            lines = measure(args, base, broker)
+        finally:
+            broker.stop()
+    args.page.write_text("\n".join([*lines, ""]))
+    print(args.page.read_text())
+
+
+def measure(args: argparse.Namespace, base: Settings, broker: Broker) -> list[str]:
+    """Run the stream and its maintenance, and return the page."""
+    load = Load(args.rate, 2, 180)
+    create_topics(broker.bootstrap_servers, {"steady": load.partitions})
+    setting = setting_of(base, broker.bootstrap_servers, "steady")
+    spec = pipeline("steady", broker.bootstrap_servers, freshness=args.freshness, maintenance=MAINTENANCE)
+    costs = CommitCosts(ControlFolder(setting.settings.home, spec.pipeline))
+    started = start_pipeline(spec, setting.settings)
+    process, places = started.process, started.places
+    ages = {name: Ages() for name in places}
+    runs: list[Run] = []
+    with ending(process), producing(load, "steady", broker), Watch(places) as watch:
+        wait_until(lambda: all(watch.commits(name) > 1 for name in places), 180, "the first rows")
+        sampler = threading.Thread(target=costs.watch)
+        sampler.start()
+        time.sleep(args.warm_up_seconds)
+        from_ms, cpu = time.time() * 1000, cpu_seconds_of(process.pid)
+        until_ms = from_ms + args.seconds * 1000
+        maintaining = threading.Thread(
+            target=_maintain_until, args=(until_ms / 1000, args.maintenance_every_seconds, spec, setting.settings, runs)
+        )
+        maintaining.start()
+        while time.time() * 1000 < until_ms:
+            time.sleep(min(20.0, max(0.0, until_ms / 1000 - time.time())))
+            for name, place in places.items():
+                ages[name].add(watch, name, place)
+        cpu = cpu_seconds_of(process.pid) - cpu
+        maintaining.join()
+        time.sleep(5)
+        for name, place in places.items():
+            ages[name].add(watch, name, place)
+        costs.ended.set()
+        sampler.join()
+    return page(args, ages, costs, runs, cpu, from_ms)
+
+
+def _maintain_until(end: float, every_seconds: float, spec: PipelineSpec, settings: Settings, runs: list[Run]) -> None:
+    rss: list[int] = []
+    number = 0
+    while time.time() < end:
+        began = time.time()
+        runs.append(maintain(spec, settings, f"maintenance-{number}", rss))
+        number += 1
+        time.sleep(max(0.0, min(end, began + every_seconds) - time.time()))
+
+
+def page(
+    args: argparse.Namespace, ages: dict[str, Ages], costs: CommitCosts, runs: list[Run], cpu: float, from_ms: float
+) -> list[str]:
+    """Return the lines of the page, and draw its picture."""
+    slice_ms = args.seconds * 1000 / SLICES
+    steps = [step for run in runs for step in run["steps"] if step["step"]["kind"] == "compact"]
+    lines = [
+        "# Half an hour of one stream",
+        "",
+        f"`make bench-steady` on {date.today()}, {platform.machine()}, {os.cpu_count()} cores: {args.rate:,} records/s, 180 B,",
+        f"into 2 partitions, trigger `{args.freshness}`, one Delta and one Iceberg table, {args.seconds:g} s after",
+        f"{args.warm_up_seconds:g} s of warm-up; maintenance {len(runs)} times, {len(steps)} compactions. The stream took",
+        f"{cpu / args.seconds:.2f} cores. Freshness as `bench/visible.py` sees it.",
+        "",
+        "![a commit's milliseconds](steady.svg)",
+        "",
+        "| table | p50 ms | p99 ms | p99 ÷ p50 (target ≤ 2.5) | max ms | p50 by tenth of the time | p99 by tenth of the time |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, one in ages.items():
+        whole = one.between(from_ms, from_ms + args.seconds * 1000)
+        p50, p99 = np.percentile(whole, (50, 99))
+        parts = [one.between(from_ms + n * slice_ms, from_ms + (n + 1) * slice_ms) for n in range(SLICES)]
+        by_slice = [", ".join(f"{np.percentile(part, q):.0f}" for part in parts if len(part)) for q in (50, 99)]
+        lines.append(
+            f"| {name} | {p50:.0f} | {p99:.0f} | {p99 / p50:.2f} | {whole.max():.0f} | {by_slice[0]} | {by_slice[1]} |"
+        )
+    lines += [
+        "",
+        f"What a commit takes, as the application says, median of the samples within {COMMITS} commits of it:",
+        "",
+        "| table | 100th ms | 1,000th | 10,000th | 10,000th ÷ 100th | commits in all |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, points in costs.points.items():
+        found = [costs.around(name, commit) for commit in (100, 1_000, 10_000)]
+        said = " | ".join("" if cost is None else f"{cost:.1f}" for cost in found)
+        ratio = "" if found[0] is None or found[2] is None else f"{found[2] / found[0]:.2f}"
+        lines.append(f"| {name} | {said} | {ratio} | {points[-1][0]:,} |")
+    curves = [Curve(name, _smooth(points)) for name, points in costs.points.items()]
+    args.page.with_suffix(".svg").write_text(draw("Milliseconds of a commit", "commits", "ms, median of 50 samples", curves))
+    return lines
+
+
+def _smooth(points: list[tuple[int, float]], width: int = 50) -> list[tuple[float, float]]:
+    groups = [points[start : start + width] for start in range(0, len(points) - width + 1, width)]
+    return [(group[-1][0], statistics.median(cost for _, cost in group)) for group in groups]
+
+
+if __name__ == "__main__":
+    main()
