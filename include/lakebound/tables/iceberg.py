@@ -35,6 +35,7 @@ from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg_append import append
 from lakebound.tables.iceberg_catalog import LedgerCatalog, make_namespace, open_catalog, slim
 from lakebound.tables.iceberg_files import describe, file_range, partition_spec
+from lakebound.tables.iceberg_merging import EncodedEntries
 from lakebound.tables.iceberg_past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg_schema import change
 from lakebound.tables.reconstruction import from_ranges, from_rows
@@ -60,6 +61,7 @@ class IcebergTable:
         self._is_seen = False
         self._epoch = 0
         self._history: TableMetadata | None = None
+        self._encoded = EncodedEntries()
 
     @property
     def spec(self) -> TableSpec:
@@ -123,7 +125,7 @@ class IcebergTable:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
         described = describe(files, handle.metadata, self._spec.id)
         try:
-            snapshot = append(handle, described, {ENTRY_KEY: encode(entry)})
+            snapshot = append(handle, described, {ENTRY_KEY: encode(entry)}, known=self._encoded)
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
         self._epoch = entry.epoch

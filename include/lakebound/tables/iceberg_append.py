@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     DataFile,
-    ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
@@ -38,14 +37,25 @@ from pyiceberg.table.update import (
 )
 
 from lakebound.tables.iceberg_catalog import slim
-
-_MERGED_AT_ONCE = 10
-_LARGEST_MERGED = 1000
-"""A manifest of this many files is left to maintenance."""
+from lakebound.tables.iceberg_merging import (
+    LARGEST_MERGED,
+    MERGED_AT_ONCE,
+    Encoded,
+    EncodedEntries,
+    encode_existing,
+    of_one_size,
+    read_existing,
+    write_existing,
+)
 
 
 def append(
-    table: Table, files: Sequence[DataFile], properties: Mapping[str, str], *, parent: Snapshot | None = None
+    table: Table,
+    files: Sequence[DataFile],
+    properties: Mapping[str, str],
+    *,
+    parent: Snapshot | None = None,
+    known: EncodedEntries | None = None,
 ) -> Snapshot:
     """Commit files (perhaps none) as a child of the table's current snapshot, once; the handle then stands at the new one.
 
@@ -54,11 +64,13 @@ def append(
         files: Data files of the table's default partitioning.
         properties: Of the snapshot.
         parent: An older snapshot whose child is to become the current one, in place of what came after it.
+        known: Entries of this process's earlier commits to the table; those of this one are added.
 
     Raises:
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
     """
-    appending = _Append(table, parent or table.current_snapshot())
+    known = known or EncodedEntries()
+    appending = _Append(table, parent or table.current_snapshot(), known)
     try:
         snapshot = appending.snapshot(files, properties)
         response = table.catalog.commit_table(table, *_updates(table.metadata, snapshot))
@@ -67,12 +79,13 @@ def append(
         raise
     before = table.metadata
     table.metadata, table.metadata_location = slim(response.metadata), response.metadata_location
+    known.take_over(appending.kind, appending.encoded, appending.manifests)
     _delete_dropped_metadata(table, before)
     return snapshot
 
 
 class _Append:
-    def __init__(self, table: Table, parent: Snapshot | None) -> None:
+    def __init__(self, table: Table, parent: Snapshot | None, known: EncodedEntries) -> None:
         self._io: FileIO = table.io
         self._metadata: TableMetadata = table.metadata
         self._provider = load_location_provider(table.location(), table.metadata.properties)
@@ -84,12 +97,16 @@ class _Append:
             TableProperties.WRITE_AVRO_COMPRESSION, TableProperties.WRITE_AVRO_COMPRESSION_DEFAULT
         )
         self._parent = parent
+        self._known = known
+        self.kind = (self._metadata.format_version, self._metadata.current_schema_id, self._metadata.default_spec_id)
+        self.encoded: dict[str, list[Encoded]] = {}
+        self.manifests: list[ManifestFile] = []
 
     def snapshot(self, files: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
         """Write manifests and their list, and return the snapshot that is still to be committed."""
         metadata, parent = self._metadata, self._parent
         parent_id = parent.snapshot_id if parent else None
-        manifests = [*self._added(files), *self._kept(parent.manifests(self._io) if parent else [])]
+        self.manifests = [*self._added(files), *self._kept(parent.manifests(self._io) if parent else [])]
         sequence_number = metadata.next_sequence_number()
         location = self._new_location(f"snap-{self._id}-0-{self._uuid}.avro")
         with write_manifest_list(
@@ -100,7 +117,7 @@ class _Append:
             sequence_number=sequence_number,
             avro_compression=self._compression,  # type: ignore[arg-type]
         ) as writer:
-            writer.add_manifests(manifests)
+            writer.add_manifests(self.manifests)
         return Snapshot.model_validate(
             {
                 "snapshot-id": self._id,
@@ -120,36 +137,44 @@ class _Append:
     def _added(self, files: Sequence[DataFile]) -> list[ManifestFile]:
         if not files:
             return []
+        encoded, sequence_number = [], self._metadata.next_sequence_number()
         with self._new_manifest(self._metadata.default_spec_id) as writer:
             for file in files:
-                writer.add(
-                    ManifestEntry.from_args(
-                        status=ManifestEntryStatus.ADDED,
-                        snapshot_id=self._id,
-                        sequence_number=None,
-                        file_sequence_number=None,
-                        data_file=file,
-                    )
+                entry = ManifestEntry.from_args(
+                    status=ManifestEntryStatus.ADDED,
+                    snapshot_id=self._id,
+                    sequence_number=None,
+                    file_sequence_number=None,
+                    data_file=file,
                 )
-        return [writer.to_manifest_file()]
+                writer.add(entry)
+                encoded.append(encode_existing(writer, entry, sequence_number, self._id))
+        return [self._written_manifest(writer, encoded)]
 
     def _kept(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """Return the parent's manifests that hold files, the small ones merged where there are enough of a size."""
         kept = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
-        bound = _MERGED_AT_ONCE
-        while bound <= _LARGEST_MERGED:
-            for group in _of_one_size(kept, bound // _MERGED_AT_ONCE, bound):
+        bound = MERGED_AT_ONCE
+        while bound <= LARGEST_MERGED:
+            for group in of_one_size(kept, bound // MERGED_AT_ONCE, bound):
                 merged = self._merge(group)
                 kept = [merged, *(manifest for manifest in kept if manifest not in group)]
-            bound *= _MERGED_AT_ONCE
+            bound *= MERGED_AT_ONCE
         return kept
 
     def _merge(self, manifests: Sequence[ManifestFile]) -> ManifestFile:
+        encoded: list[Encoded] = []
         with self._new_manifest(manifests[0].partition_spec_id) as writer:
             for manifest in manifests:
-                for entry in manifest.fetch_manifest_entry(self._io, discard_deleted=True):
-                    writer.existing(entry)
-        return writer.to_manifest_file()
+                known = self.encoded.get(manifest.manifest_path) or self._known.find(self.kind, manifest)
+                encoded += known or read_existing(writer, manifest, self._io)
+            write_existing(writer, encoded)
+        return self._written_manifest(writer, encoded)
+
+    def _written_manifest(self, writer: ManifestWriter, encoded: list[Encoded]) -> ManifestFile:
+        manifest = writer.to_manifest_file()
+        self.encoded[manifest.manifest_path] = encoded
+        return manifest
 
     def _new_manifest(self, spec_id: int) -> ManifestWriter:
         location = self._new_location(f"{self._uuid}-m{next(self._numbers)}.avro")
@@ -196,16 +221,6 @@ def _updates(metadata: TableMetadata, snapshot: Snapshot) -> tuple[Any, Any]:
             SetSnapshotRefUpdate.model_validate(head),
         ),
     )
-
-
-def _of_one_size(manifests: Sequence[ManifestFile], least: int, bound: int) -> Iterator[list[ManifestFile]]:
-    """Yield, per partition spec, the data manifests of ``least`` to ``bound`` - 1 files, where there are enough to merge."""
-    groups: dict[int, list[ManifestFile]] = {}
-    for manifest in manifests:
-        size = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
-        if manifest.content == ManifestContent.DATA and not manifest.deleted_files_count and least <= size < bound:
-            groups.setdefault(manifest.partition_spec_id, []).append(manifest)
-    yield from (group for group in groups.values() if len(group) >= _MERGED_AT_ONCE)
 
 
 def _delete_dropped_metadata(table: Table, before: TableMetadata) -> None:
