@@ -42,9 +42,9 @@ class Load:
     record_bytes: int
 
 
-FLINK = ("flink:250ms", "flink:500ms", "flink:1s")
+FLINK = ("flink:100ms", "flink:250ms", "flink:1s")
 LAKEBOUND = ("lakebound:iceberg:0ms", "lakebound:both:0ms")
-SAME_FRESHNESS = ("lakebound:iceberg:300ms", "lakebound:iceberg:350ms")
+SAME_FRESHNESS = ("lakebound:iceberg:200ms", "lakebound:iceberg:400ms")
 """As fresh as Flink at its best interval, so that cost can be compared at the same freshness."""
 PLAIN = ("spark:delta", "spark:delta:tuned", "spark:iceberg", "spark:iceberg:tuned")
 MATRIX: dict[Load, tuple[str, ...]] = {
