@@ -227,8 +227,11 @@ def test_a_task_that_is_cleared_while_no_triggerer_runs_stops_its_application(st
     assert not stack.own_triggerer(), "no triggerer ran meanwhile"
     stack.start_triggerer()
     after = stack.running("survives", other_than=former.app_id)
+    # Mostly by try 2 of the same run. On a busy machine Airflow's scheduler may take the word of try 1's end, which comes late,
+    # for that of try 2 and fail it ("TI was not in a state where it could be marked as running"); then by the next run.
     assert after.owner is not None
-    assert after.owner.try_number == 2
+    assert former.owner is not None
+    assert (after.owner.run_id, after.owner.try_number) != (former.owner.run_id, former.owner.try_number)
 
 
 def test_no_secret_is_written_anywhere(stack: Stack) -> None:

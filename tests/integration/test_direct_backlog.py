@@ -16,7 +16,7 @@ from lakebound.embedded.broker import Broker
 
 pytestmark = pytest.mark.integration
 
-RECORDS = 2 * SLICE_RECORDS + 10_000
+RECORDS = SLICE_RECORDS + 5_000
 
 
 def files_of(pipeline: Pipeline) -> dict[str, list[Path]]:
@@ -49,7 +49,7 @@ def test_a_backlog_is_one_commit_of_one_file_and_a_bad_record_in_it_is_sparks(
         application.stop()
     assert_exactly_once(pipeline, journal)
 
-    # It is the last of the second batch's records: by then slices were written, which must not stay.
+    # It is the last of the second batch's records: by then a slice was written, which must not stay.
     send_events(producer, name, range(RECORDS, 2 * RECORDS))
     producer.send(name, b"{", partition=0)
     producer.flush()
