@@ -64,7 +64,7 @@ class Cost:
 
 
 def _expected(cores: int) -> dict[Way, Cost]:
-    """Return what was measured on two cores with records of 180 B (docs/benchmarks.md); Spark's part shrinks with the cores."""
+    """Return what was measured on two cores with records of 180 B (decision 10); Spark's part shrinks with the cores."""
     return {"direct": Cost(0.05, 5e-6), "collected": Cost(0.15, 6e-6 + 8e-6 / cores), "cluster": Cost(0.6, 20e-6 / cores)}
 
 
