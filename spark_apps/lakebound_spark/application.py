@@ -42,7 +42,6 @@ from lakebound.tables import open_table
 from lakebound_spark.batch import BatchLander
 from lakebound_spark.decode import make_decoder, value_fields
 from lakebound_spark.direct import make_direct_lane
-from lakebound_spark.garbage import collect_garbage_seldom
 from lakebound_spark.jvm import ParentWatch, obey_signals
 from lakebound_spark.lanes import How
 from lakebound_spark.opening import open_tables, reopen, start_offsets, take_lease
@@ -171,7 +170,6 @@ class Application:
         try:
             self._board.change(spark_ui=session.sparkContext.uiWebUrl)
             parts = self._prepare(session, lease, facts)
-            collect_garbage_seldom()
             watch = LagWatch(self._facts, self._run.spec.topics, self._board)
             watch.start()
             try:
@@ -197,8 +195,7 @@ class Application:
         topic_ids = {topic: known.topic_id for topic, known in facts.items()}
         decoder = make_decoder(spec, topic_ids, settled.unhoused)
         how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out}
-        direct = make_direct_lane(spec, topic_ids, settled.unhoused)
-        cores = session.sparkContext.defaultParallelism
+        direct, cores = make_direct_lane(spec, topic_ids, settled.unhoused), session.sparkContext.defaultParallelism
         lander = BatchLander(spec, decoder, transform, targets, quarantine, writer, direct=direct, cores=cores, **how)
         return _Parts(lander, targets, quarantine, topic_ids)
 

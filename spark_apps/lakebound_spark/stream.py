@@ -21,6 +21,7 @@ from lakebound.spec import parse_freshness
 from lakebound.starting import StartingOffsets, bound_range, bound_reached
 from lakebound_spark.batch import BatchLander, in_offsets, range_between
 from lakebound_spark.batch_report import BatchReport
+from lakebound_spark.garbage import collect_garbage_seldom
 from lakebound_spark.planned import PROGRESS_IN_MEMORY, planned_ends
 from lakebound_spark.signs import ProgressBoard
 from lakebound_spark.source import read_stream
@@ -76,6 +77,7 @@ class LandingStream:
             Exception: What a batch raised, or what Spark says ended the query.
         """
         self._query, self._position, self._error = Future(), start, None
+        collect_garbage_seldom()
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         interval_seconds = parse_freshness(self._run.freshness)
         writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(self._on_batch)
