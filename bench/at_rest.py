@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import resource
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,13 +16,13 @@ from pathlib import Path
 
 from arms import start_pipeline
 from compare import Load
-from running import cpu_seconds_of, ending, pipeline, producing
+from running import cpu_seconds_of, cpu_seconds_of_children, ending, own_broker, pipeline, producing
 from visible import Place, Watch
 
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.processes import wait_until
 from lakebound.embedded.stack import create_topics
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 
 TOPIC = "at-rest"
 STREAMS = ("0ms", "1s", "10s", "1m")
@@ -61,11 +59,11 @@ def every_few_minutes(args: argparse.Namespace, settings: Settings, broker: Brok
     spec = pipeline(TOPIC, broker.bootstrap_servers, freshness="available_now")
     seconds: list[float] = []
     for number in range(args.runs + 1):
-        began, before = time.monotonic(), _cpu_of_children()
+        began, before = time.monotonic(), cpu_seconds_of_children()
         started = start_pipeline(spec, settings)
         if started.process.wait(timeout=300):
             raise SystemExit(f"a run ended with {started.process.returncode}; its log is {settings.home}/app.log")
-        seconds.append(_cpu_of_children() - before)
+        seconds.append(cpu_seconds_of_children() - before)
         if number < args.runs:
             time.sleep(max(0.0, args.run_every_seconds - (time.monotonic() - began)))
     with Watch(started.places) as watch:
@@ -85,11 +83,6 @@ def _commits(watch: Watch) -> int:
     return sum(watch.commits(name) for name in watch.places)
 
 
-def _cpu_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def main() -> None:
     """Measure all, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -100,19 +93,13 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=PAGE)
     args = parser.parse_args()
     costs: list[Cost] = []
-    with tempfile.TemporaryDirectory(prefix="lakebound-rest-") as folder:
-        base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
-        broker = Broker(Path(folder) / "kafka", base.jars)
-        broker.start()
-        try:
-            create_topics(broker.bootstrap_servers, {TOPIC: 2})
-            with producing(Load(1, 2, 180), TOPIC, broker):
-                for interval in STREAMS:
-                    costs.append(stream(interval, args, _settings(base, interval), broker))
-                    print(costs[-1], flush=True)
-                costs += every_few_minutes(args, _settings(base, "now"), broker)
-        finally:
-            broker.stop()
+    with own_broker() as (base, broker):
+        create_topics(broker.bootstrap_servers, {TOPIC: 2})
+        with producing(Load(1, 2, 180), TOPIC, broker):
+            for interval in STREAMS:
+                costs.append(stream(interval, args, _settings(base, interval), broker))
+                print(costs[-1], flush=True)
+            costs += every_few_minutes(args, _settings(base, "now"), broker)
     args.page.write_text("\n".join([*page(args, costs), ""]))
     print(args.page.read_text())
 

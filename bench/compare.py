@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from arms import Started, setting_of, start
 from comparison_page import write_pages
 from drain_page import drains
-from running import cpu_seconds_of, ending, family_of, producing
+from running import cpu_seconds_of, ending, family_of, own_broker, producing
 from visible import Watch
 
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.processes import wait_until
 from lakebound.embedded.stack import create_topics
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 
 FIRST_ROWS_SECONDS = 180.0
 DOCS = Path(__file__).parents[1] / "docs"
@@ -166,20 +164,13 @@ def main() -> None:
     kept = [] if args.anew else done_runs(args.seconds)
     LOG.parent.mkdir(parents=True, exist_ok=True)
     LOG.write_text("".join(f"{json.dumps(run)}\n" for run in kept))
-    with tempfile.TemporaryDirectory(prefix="lakebound-bench-") as folder:
-        base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
-        base = replace(base, warehouse=Path(folder) / "warehouse")
-        broker = Broker(Path(folder) / "kafka", base.jars)
-        broker.start()
-        try:
-            for arm, load, repeat in _wanted(args):
-                print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
-                run = measure(arm, load, repeat, args, base, broker)
-                print(json.dumps(asdict(run)), flush=True)
-                with LOG.open("a") as log:
-                    log.write(json.dumps(asdict(run)) + "\n")
-        finally:
-            broker.stop()
+    with own_broker() as (base, broker):
+        for arm, load, repeat in _wanted(args):
+            print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
+            run = measure(arm, load, repeat, args, base, broker)
+            print(json.dumps(asdict(run)), flush=True)
+            with LOG.open("a") as log:
+                log.write(json.dumps(asdict(run)) + "\n")
     write_all(DOCS)
 
 

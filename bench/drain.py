@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,13 +19,13 @@ import pyarrow.parquet as pq
 from arms import Setting, start
 from compare import DOCS, write_all
 from drain_page import LOG
-from running import cpu_seconds_of, ending
+from running import cpu_seconds_of, ending, own_broker
 from visible import Place, Watch
 
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.processes import wait_until
 from lakebound.embedded.stack import create_topics
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 
 ARMS = ("lakebound:iceberg:0ms", "flink:1000ms", "lakebound:both:0ms", "connect:1000ms", "flink:10000ms")
 TOPIC, PARTITIONS = "backlog", 2
@@ -51,6 +49,8 @@ class Landed:
         """Return the rate between the first commit and the last, and the files."""
         moments = sorted({at_ms for at_ms, _, _ in self.files.values()})
         first, last = moments[0], moments[-1]
+        if first == last:
+            raise SystemExit("all records came in one commit, and the rate is between commits: ask for more --records")
         after_first = sum(rows for at_ms, rows, _ in self.files.values() if at_ms > first)
         return {
             "rows": sum(rows for _, rows, _ in self.files.values()),
@@ -110,19 +110,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--log", type=Path, default=LOG, help="where the runs are kept; each is replaced by a later one")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="lakebound-drain-") as folder:
-        base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
-        broker = Broker(Path(folder) / "kafka", base.jars)
-        broker.start()
-        try:
-            print(f"bench: filling a topic with {args.records:,} records", flush=True)
-            fill(args.records, broker)
-            for repeat in range(args.repeats):
-                for arm in args.arms:
-                    print(f"bench: {arm} drains it, repeat {repeat + 1}", flush=True)
-                    keep(drain(arm, args.records, base, broker, repeat), args.log)
-        finally:
-            broker.stop()
+    with own_broker() as (base, broker):
+        print(f"bench: filling a topic with {args.records:,} records", flush=True)
+        fill(args.records, broker)
+        for repeat in range(args.repeats):
+            for arm in args.arms:
+                print(f"bench: {arm} drains it, repeat {repeat + 1}", flush=True)
+                keep(drain(arm, args.records, base, broker, repeat), args.log)
     if args.log == LOG:
         write_all(DOCS)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import threading
 import time
@@ -17,6 +16,7 @@ import psutil
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyiceberg.expressions import AlwaysTrue
+from running import cpu_seconds_of_children
 
 from lakebound.commit import commit_entry
 from lakebound.ledger import Entry, Offsets, TopicOffsets, new_commit_id
@@ -183,7 +183,7 @@ def run_batch(command: list[str], settings: Settings, run_id: str, rss: list[int
         rss: Gets the megabytes of JVM and Python, twice a second.
     """
     log = settings.home / f"{run_id}.log"
-    before = _cpu_of_children()
+    before = cpu_seconds_of_children()
     with log.open("wb") as errors:
         process = subprocess.Popen(command, env=spark_environment(settings), stdout=subprocess.PIPE, stderr=errors)
         watcher = threading.Thread(target=_watch_memory, args=(process, rss))
@@ -196,13 +196,7 @@ def run_batch(command: list[str], settings: Settings, run_id: str, rss: list[int
     if process.returncode:
         raise SystemExit(f"{run_id} ended with {process.returncode}:\n{log.read_text()[-3000:]}\n{output[-1000:]}")
     report = next(line for line in reversed(output.splitlines()) if line.startswith("{"))
-    return {**json.loads(report), "cpu_seconds": _cpu_of_children() - before}
-
-
-def _cpu_of_children() -> float:
-    """Return the CPU seconds of all children that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return {**json.loads(report), "cpu_seconds": cpu_seconds_of_children() - before}
 
 
 def _watch_memory(process: subprocess.Popen[bytes], rss: list[int]) -> None:

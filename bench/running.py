@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any, Protocol
 import psutil
 
 from lakebound.embedded.broker import Broker
-from lakebound.settings import Settings
+from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec
 from lakebound.submit import spark_environment
 
@@ -44,6 +46,19 @@ def pipeline(topic: str, bootstrap_servers: str, **changes: Any) -> PipelineSpec
             **changes,
         }
     )
+
+
+@contextmanager
+def own_broker() -> Iterator[tuple[Settings, Broker]]:
+    """Run a broker in a folder that is gone at the end, which is also the home of the settings."""
+    with tempfile.TemporaryDirectory(prefix="lakebound-bench-") as folder:
+        settings = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
+        broker = Broker(Path(folder) / "kafka", settings.jars)
+        broker.start()
+        try:
+            yield settings, broker
+        finally:
+            broker.stop()
 
 
 def start(command: list[str], folder: Path, **how: Any) -> subprocess.Popen[bytes]:
@@ -96,3 +111,9 @@ def family_of(pid: int) -> list[psutil.Process]:
 def cpu_seconds_of(pid: int) -> float:
     """Return the CPU seconds of a process and all that it started."""
     return sum(sum(process.cpu_times()[:2]) for process in family_of(pid))
+
+
+def cpu_seconds_of_children() -> float:
+    """Return the CPU seconds of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

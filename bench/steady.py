@@ -10,7 +10,6 @@ import argparse
 import os
 import platform
 import statistics
-import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from compare import Load
 from curve import Curve, draw
 from maintained_freshness import MAINTENANCE
 from maintenance_arms import maintain
-from running import cpu_seconds_of, ending, pipeline, producing
+from running import cpu_seconds_of, ending, own_broker, pipeline, producing
 from visible import Place, Watch, produced_at
 
 from lakebound.control import ControlFolder
@@ -32,7 +31,7 @@ from lakebound.embedded.broker import Broker
 from lakebound.embedded.processes import wait_until
 from lakebound.embedded.stack import create_topics
 from lakebound.progress import read_progress
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
@@ -74,8 +73,10 @@ class CommitCosts:
         """Sample until the end."""
         while not self.ended.wait(0.5):
             progress = read_progress(self.control)
-            for table, known in (progress.tables if progress else {}).items():
-                cost = progress.durations_ms.get(f"commit {table}") if progress else None
+            if progress is None:
+                continue
+            for table, known in progress.tables.items():
+                cost = progress.durations_ms.get(f"commit {table}")
                 if cost is not None:
                     self.points.setdefault(table, []).append((known.commits, cost))
 
@@ -95,14 +96,8 @@ def main() -> None:
     parser.add_argument("--maintenance-every-seconds", type=float, default=180)
     parser.add_argument("--page", type=Path, default=DOCS / "steady.md")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="lakebound-steady-") as folder:
-        base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
-        broker = Broker(Path(folder) / "kafka", base.jars)
-        broker.start()
-        try:
-            lines = measure(args, base, broker)
-        finally:
-            broker.stop()
+    with own_broker() as (base, broker):
+        lines = measure(args, base, broker)
     args.page.write_text("\n".join([*lines, ""]))
     print(args.page.read_text())
 

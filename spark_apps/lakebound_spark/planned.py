@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from pyspark.sql.streaming.query import StreamingQuery
 
+from lakebound.checkpoint import TopicPartitionOffsets, parse_offsets
 from lakebound.errors import LakeboundError
 
 PROGRESS_IN_MEMORY = {
@@ -25,7 +24,7 @@ class PlannedOffsetsError(LakeboundError):
         super().__init__(f"batch {batch}: Spark does not say which offsets it has: {reason}; the query starts again")
 
 
-def planned_ends(query: StreamingQuery, batch: int) -> dict[str, dict[int, int]]:
+def planned_ends(query: StreamingQuery, batch: int) -> TopicPartitionOffsets:
     """Return per topic and partition the end offset (exclusive) of the batch that is running.
 
     Args:
@@ -43,6 +42,6 @@ def planned_ends(query: StreamingQuery, batch: int) -> dict[str, dict[int, int]]
         raise PlannedOffsetsError(batch, f"it names {ends.size()} sources")
     text = ends.values().head().json()
     try:
-        return {topic: {int(p): int(o) for p, o in partitions.items()} for topic, partitions in json.loads(text).items()}
+        return parse_offsets(text)
     except (ValueError, AttributeError, TypeError) as exc:
         raise PlannedOffsetsError(batch, f"its answer is {text!r}") from exc

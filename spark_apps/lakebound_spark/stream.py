@@ -69,6 +69,7 @@ class LandingStream:
         self._position: StartingOffsets = {}
         self._freshness = LandedFreshness()
         self.landed_batches = 0
+        collect_garbage_seldom()
 
     def run(self, start: StartingOffsets, checkpoint: Path) -> None:
         """Run the query in a fresh checkpoint folder; return when it ended gracefully.
@@ -77,7 +78,6 @@ class LandingStream:
             Exception: What a batch raised, or what Spark says ended the query.
         """
         self._query, self._position, self._error = Future(), start, None
-        collect_garbage_seldom()
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         interval_seconds = parse_freshness(self._run.freshness)
         writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(self._on_batch)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lakebound.checkpoint.offset_log import TopicPartitionOffsets, UnreadableOffsetLogError, read_offset_log
+from lakebound.checkpoint.offset_log import TopicPartitionOffsets, UnreadableOffsetLogError, parse_offsets, read_offset_log
 
-__all__ = ["TopicPartitionOffsets", "UnreadableOffsetLogError", "read_offset_log"]
+__all__ = ["TopicPartitionOffsets", "UnreadableOffsetLogError", "parse_offsets", "read_offset_log"]

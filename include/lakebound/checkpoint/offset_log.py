@@ -1,4 +1,4 @@
-"""Spark's checkpoint files, as far as the batch in flight needs them: which offsets a batch reads."""
+"""What Spark writes of a batch before it runs it: which offsets it reads."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ class UnreadableOffsetLogError(LakeboundError):
         super().__init__(f"offset log {path}: {reason}; the application starts again from the ledger")
 
 
+def parse_offsets(text: str) -> TopicPartitionOffsets:
+    """Return the offsets that Spark's Kafka source writes as JSON.
+
+    Raises:
+        ValueError: It is no JSON, or holds what is no number.
+        AttributeError: It is of another form.
+    """
+    return {topic: {int(p): int(o) for p, o in partitions.items()} for topic, partitions in json.loads(text).items()}
+
+
 def read_offset_log(checkpoint: Path, batch: int) -> TopicPartitionOffsets:
     """Return the end offsets (exclusive) of a batch, which Spark wrote before it ran the batch.
 
@@ -31,7 +41,6 @@ def read_offset_log(checkpoint: Path, batch: int) -> TopicPartitionOffsets:
         lines = path.read_text().splitlines()
         if lines[0] != "v1" or len(lines) != 3:
             raise UnreadableOffsetLogError(path, f"expected version v1 and one source, found {lines[0]!r} and {len(lines) - 2}")
-        body = json.loads(lines[2])
-        return {topic: {int(p): int(o) for p, o in partitions.items()} for topic, partitions in body.items()}
+        return parse_offsets(lines[2])
     except (OSError, ValueError, IndexError, AttributeError) as exc:
         raise UnreadableOffsetLogError(path, str(exc)) from exc
