@@ -47,12 +47,17 @@ class HistorySpec(_Frozen):
     """How much of a table's past is kept: so far back can be rewound and read as of a time.
 
     Delta keeps every version for ``keep_delta_seconds``, as its log cannot have gaps. Iceberg keeps every snapshot for
-    ``keep_all_seconds`` only, as each commit writes the list of them anew, and beyond it the last one of each minute, then of
-    each hour.
+    ``keep_all_seconds`` only, and ``keep_all_snapshots`` of them, as each commit writes the list of them anew; beyond it the
+    last one of each second, then of each minute, then of each hour.
     """
 
     keep_delta_seconds: float = Field(default=6 * HOUR_SECONDS, ge=60, description="Delta: every version.")
-    keep_all_seconds: float = Field(default=900.0, ge=60, description="Iceberg: every snapshot.")
+    keep_all_seconds: float = Field(default=900.0, ge=60, description="Iceberg: every snapshot, but see keep_all_snapshots.")
+    keep_all_snapshots: int = Field(
+        default=1000,
+        ge=100,
+        description="Iceberg: so many at most; of older ones within keep_all_seconds the last of each second.",
+    )
     keep_minutely_seconds: float = Field(
         default=6 * HOUR_SECONDS, ge=0, description="Iceberg: the last snapshot of each minute."
     )

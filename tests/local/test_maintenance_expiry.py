@@ -11,6 +11,8 @@ from tests.foreign_hands import foreign_iceberg
 from tests.local_tables import genesis, landed_offsets, lander, make_table
 from tests.maintained import content, rewrite_iceberg, small_commits
 
+from lakebound.commit_turn import AskForTurn
+from lakebound.control import ControlFolder
 from lakebound.maintenance.engines import Done, TableGoneError
 from lakebound.maintenance.iceberg_expiry import CollectionForbiddenError, expirable, expire
 from lakebound.maintenance.iceberg_reach import needed
@@ -25,7 +27,8 @@ SPEC = TableSpec(format="iceberg", name="shop.orders")
 
 
 def expire_ids(at: Places, ids: list[int]) -> Done:
-    return expire(SPEC, ExpireSnapshots(table=SPEC.id, reason="a test", snapshot_ids=tuple(ids)), at)
+    turn = AskForTurn(ControlFolder(at.home, "shop"), SPEC.id)
+    return expire(SPEC, ExpireSnapshots(table=SPEC.id, reason="a test", snapshot_ids=tuple(ids)), at, turn)
 
 
 def snapshot_ids(at: Places) -> list[int]:

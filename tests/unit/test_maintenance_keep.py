@@ -17,6 +17,7 @@ from lakebound.spec_maintenance import HistorySpec
 MINUTE, HOUR = 60, 3600
 POLICY = HistorySpec(
     keep_all_seconds=10 * MINUTE,
+    keep_all_snapshots=100,
     keep_minutely_seconds=HOUR,
     keep_hourly_seconds=8 * HOUR,
     undo_seconds=3 * HOUR,
@@ -30,8 +31,9 @@ def check_iceberg(history: IcebergHistory) -> None:
     if "dashboard" in history.readers:
         pin = history.readers["dashboard"]
         assert {pin, *(number for number in history.ancestry(history.current) if number > pin)} <= known
-    young = {number for number, one in history.commits.items() if one.at_ms >= now_ms - POLICY.keep_all_seconds * 1000}
-    assert young <= known
+    newest = history.log[-POLICY.keep_all_snapshots :]
+    young = {int(one.version) for one in newest if one.committed_at_ms >= now_ms - POLICY.keep_all_seconds * 1000}
+    assert young & history.commits.keys() <= known
     check_counting(history, known)
     check_thinning(history)
     check_undo(history, known)
@@ -48,10 +50,12 @@ def check_counting(history: IcebergHistory, known: set[int]) -> None:
 
 
 def check_thinning(history: IcebergHistory) -> None:
-    """In each minute and hour in which the table was something new there is something to go back to."""
-    kept = {version.committed_at_ms // span for version in history.versions() for span in (60_000, 3_600_000)}
+    """In each second, minute and hour in which the table was something new there is something to go back to."""
+    kept = {version.committed_at_ms // span for version in history.versions() for span in (1_000, 60_000, 3_600_000)}
     for version in history.log:
         age = (history.now_ms - version.committed_at_ms) / 1000
+        if age <= POLICY.keep_all_seconds:
+            assert version.committed_at_ms // 1_000 in kept
         if age <= POLICY.keep_minutely_seconds:
             assert version.committed_at_ms // 60_000 in kept
         if age <= POLICY.keep_hourly_seconds:
@@ -118,6 +122,17 @@ def test_of_a_day_stay_the_last_of_each_minute_and_of_each_hour() -> None:
         newest = max(number for number in left if history.commits[number].at_ms <= at_ms)
         span_ms = 1 if age <= 600 else 60_000 if age <= HOUR else 3_600_000
         assert at_ms - history.commits[newest].at_ms < span_ms + 30_000
+
+
+def test_how_often_a_table_is_committed_to_does_not_make_its_list_of_snapshots_longer_and_longer() -> None:
+    """Each commit writes it anew. Of fifteen commits a second the newest stay, and of those before the last of each second."""
+    history, policy = landed(15 * 180, every_seconds=1 / 15), HistorySpec(keep_all_seconds=120, keep_all_snapshots=900)
+    left = kept_snapshots(history.past(), policy, {}, history.now_ms)
+    assert 15 * 60 + 55 <= len(left) <= 15 * 60 + 65
+    for age in range(121):
+        at_ms = history.now_ms - age * 1000
+        newest = max(number for number in left if history.commits[number].at_ms <= at_ms)
+        assert at_ms - history.commits[newest].at_ms < (100 if age < 60 else 1_100)
 
 
 def test_the_current_snapshot_and_its_entry_stay_however_old() -> None:

@@ -73,10 +73,10 @@ def test_delta_has_its_steps_in_this_order() -> None:
 def test_iceberg_has_its_steps_in_this_order() -> None:
     found = planned(situation(ICEBERG, 50, deletes=30, manifests=500, dangling_delete_files=2), past(ICEBERG, 5000), NEVER)
     assert kinds(found) == [
+        "expire_snapshots",
         "compact",
         "rewrite_position_deletes",
         "rewrite_manifests",
-        "expire_snapshots",
         "remove_orphans",
     ]
     assert all(any(letter.isdigit() for letter in step.reason) for step in found.steps)

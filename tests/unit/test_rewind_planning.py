@@ -7,26 +7,17 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from tests.local_tables import PIPELINE, SCHEMA, TOPIC, TOPIC_ID, offsets
+from tests.rewinds import REWIND, entry
 
 from lakebound.kafka import TopicFacts
-from lakebound.ledger import Entry, Kind, Offsets, TopicOffsets
+from lakebound.ledger import Offsets, TopicOffsets
 from lakebound.moments import BadMomentError, in_utc, parse_past
 from lakebound.recovery.landing_rate import START_SECONDS
 from lakebound.recovery.plan import Plan, PlanRefusedError
 from lakebound.recovery.rewind import RewindFacts, RewoundTable, plan_rewind
-from lakebound.recovery.rewind_choice import last_rewind, left_by_earlier_epochs, split_at
 from lakebound.tables import PastVersion, TableVersion
 
 NOW_MS = 1_795_183_500_000  # 2026-11-20T14:05:00Z
-
-
-def entry(kind: Kind = "land", epoch: int = 1, **fields: object) -> Entry:
-    return Entry.model_validate({"kind": kind, "pipeline": PIPELINE, "epoch": epoch, "commit": "c", **fields})
-
-
-def history(*entries: Entry | None) -> list[TableVersion]:
-    """Return versions newest first, of entries oldest first, a second apart."""
-    return [TableVersion(str(number), number * 1000, one) for number, one in enumerate(entries)][::-1]
 
 
 # Times
@@ -60,85 +51,6 @@ def test_a_time_that_has_not_come_is_refused() -> None:
     with pytest.raises(BadMomentError, match=r"lies in the future \(it is 2026-11-20 14:05:00 UTC\)"):
         parse_past("2026-11-20T14:05:00.001", NOW_MS)
     assert in_utc(NOW_MS + 7) == "2026-11-20 14:05:00.007 UTC"
-
-
-# Which version
-
-
-def test_the_version_of_a_time_is_the_newest_at_or_before_it() -> None:
-    versions = history(entry("genesis"), entry(), None, entry())
-    newer, version = split_at(versions, 2000)
-    assert version is not None and (version.version, [one.version for one in newer]) == ("2", ["3"])
-    assert split_at(versions, 1999)[1] == versions[2]
-    assert split_at(versions, -1) == (versions, None)
-
-
-def test_versions_older_than_the_one_are_not_read() -> None:
-    def versions() -> object:
-        yield from history(entry(), entry())
-        raise AssertionError("read on")
-
-    assert split_at(versions(), 500)[1] is not None  # type: ignore[arg-type]
-
-
-def test_the_quarantine_keeps_what_an_earlier_application_with_a_fast_clock_left() -> None:
-    """The table goes back to a version of epoch 2, so all of epoch 1 stays in it."""
-    newer = history(entry(epoch=1, quarantined=3), entry("open", epoch=2), entry(epoch=2, quarantined=1))
-    found = left_by_earlier_epochs(newer, 2)
-    assert found is not None and found.version == "0"
-    assert left_by_earlier_epochs(newer, 1) is None
-    assert left_by_earlier_epochs([], 2) is None
-
-
-REWIND = "aaaaaaaaaaaa"
-
-
-def rewound(plan: str = REWIND, epoch: int = 2) -> Entry:
-    return entry("reset", epoch, rewind=plan)
-
-
-def undone(plan: str = REWIND) -> Entry:
-    return entry("reset", 3, undoes=plan)
-
-
-@pytest.mark.parametrize(
-    ("entries", "before", "is_undone"),
-    [
-        ([entry(), entry(), rewound()], "1", False),
-        ([entry(), entry(), rewound(), entry("open", 3), entry(), entry()], "1", False),
-        ([entry(), None, rewound(), None, entry("carry")], "1", False),
-        ([entry(), rewound(), entry("open"), None, rewound(epoch=3)], "0", False),
-        ([entry(), rewound(), entry(), rewound(epoch=3)], "2", False),
-        ([entry(), rewound("other"), rewound()], "1", False),
-        ([entry(), rewound(), entry(), undone(), entry()], "0", True),
-        ([entry(), rewound(), undone(), undone()], "0", True),
-        ([entry(), rewound(), undone(), entry(), rewound(epoch=4)], "3", False),
-        ([undone()], None, True),
-        ([rewound()], None, False),
-    ],
-    ids=[
-        "at once",
-        "after more landed",
-        "beside the commits of others",
-        "applied twice with nothing landed between",
-        "applied twice with a batch between",
-        "after another rewind",
-        "undone",
-        "undone twice",
-        "rewound again after it was undone",
-        "undone, and no longer kept",
-        "no longer kept",
-    ],
-)
-def test_what_a_rewind_left(entries: list[Entry | None], before: str | None, is_undone: bool) -> None:
-    last = last_rewind(history(*entries))
-    assert last is not None and last.plan == REWIND
-    assert (last.before.version if last.before else None, last.is_undone) == (before, is_undone)
-
-
-@pytest.mark.parametrize("entries", [[], [entry("genesis"), entry()], [entry(), entry("reset"), entry()]])
-def test_no_rewind(entries: list[Entry | None]) -> None:
-    assert last_rewind(history(*entries)) is None
 
 
 # What it costs

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from lakebound.commit_turn import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.ledger import ENTRY_KEY
 from lakebound.maintenance.engines import Done, StepLostError, TableGoneError, told
@@ -19,7 +20,8 @@ from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables.entries import read_entry
 from lakebound.tables.iceberg_catalog import open_catalog
-from lakebound.tables.iceberg_metadata import Body, change, local_path
+from lakebound.tables.iceberg_json import Body
+from lakebound.tables.iceberg_metadata import change, local_path
 
 _COMMIT_ATTEMPTS = 60
 
@@ -33,8 +35,14 @@ class CollectionForbiddenError(LakeboundError):
         )
 
 
-def expire(table: TableSpec, step: ExpireSnapshots, places: Places) -> Done:
+def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskForTurn) -> Done:
     """Expire the step's snapshots, but none that the ledger or a branch or tag still needs.
+
+    Args:
+        table: The table.
+        step: Which snapshots.
+        places: Where the table is.
+        turn: Asks the stream to let it through when it was faster.
 
     Raises:
         TableGoneError: There is no such table.
@@ -52,7 +60,8 @@ def expire(table: TableSpec, step: ExpireSnapshots, places: Places) -> Done:
         return without(ids, body) if ids else None
 
     try:
-        changed = change(catalog, table, without_asked, _COMMIT_ATTEMPTS)
+        with turn:
+            changed = change(catalog, table, without_asked, _COMMIT_ATTEMPTS, on_conflict=turn)
     except LookupError as exc:
         raise TableGoneError(table.id) from exc
     except TimeoutError as exc:

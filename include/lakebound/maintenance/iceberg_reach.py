@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lakebound.errors import LakeboundError
+from lakebound.tables.iceberg_json import Body
 from lakebound.tables.iceberg_manifests import AvroFields
-from lakebound.tables.iceberg_metadata import Body, local_path
+from lakebound.tables.iceberg_metadata import local_path
 
 _PATHS = AvroFields(ids=(500,))
 """Of a manifest list: each manifest's path."""

@@ -14,7 +14,8 @@ from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables.entries import read_entry
 from lakebound.tables.iceberg_catalog import open_catalog
-from lakebound.tables.iceberg_metadata import Body, metadata_location, read_body
+from lakebound.tables.iceberg_json import Body
+from lakebound.tables.iceberg_metadata import metadata_location, read_body
 
 _QUICK = re.compile(r'\{"lakebound":\{"kind":"(genesis|open|land|replay|skip|reset|carry)"')
 """How ``lakebound.ledger.encode`` begins an entry."""

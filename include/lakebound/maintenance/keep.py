@@ -18,6 +18,7 @@ MIN_SNAPSHOTS = "history.expire.min-snapshots-to-keep"
 COLLECTS = "gc.enabled"
 CLEANS_LOG = "delta.enableExpiredLogCleanup"
 
+_SECOND_MS = 1_000
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
 
@@ -125,9 +126,10 @@ def _left_by_rewinds(past: TablePast, policy: HistorySpec, now_ms: int) -> set[i
 
 
 def _recent(timeline: Timeline, policy: HistorySpec, now_ms: int) -> set[int]:
-    """Return every version of the time in which all stay, and what the table was when each promised time began."""
-    starts = (policy.keep_all_seconds, policy.keep_minutely_seconds, policy.keep_hourly_seconds)
-    found = _since(timeline, now_ms - _ms(policy.keep_all_seconds))
+    """Return the newest versions, as many as all stay, and what the table was when each promised time began."""
+    starts = [seconds for seconds, _ in _spans(policy)]
+    newest = timeline[-policy.keep_all_snapshots :]
+    found = _since(newest, now_ms - _ms(policy.keep_all_seconds))
     return found | {version for start in starts for version in _at(timeline, now_ms - _ms(start))}
 
 
@@ -155,21 +157,30 @@ def _newest(versions: Sequence[Version], properties: Mapping[str, str]) -> set[i
 
 
 def _thinned(timeline: Timeline, policy: HistorySpec, now_ms: int) -> set[int]:
-    """Return the last version of each minute, and beyond that of each hour.
+    """Return the last version of each second, beyond that of each minute, and beyond that of each hour.
 
-    Also of what a rewind left: a later one goes back to what the table was at its time. Of a minute or an hour it is the last
+    Also of what a rewind left: a later one goes back to what the table was at its time. Of each such span it is the last
     version whose own entry counts, where there is one: another would have to be kept together with the way to its entry.
     """
-    minutely_ms, hourly_ms = now_ms - _ms(policy.keep_minutely_seconds), now_ms - _ms(policy.keep_hourly_seconds)
+    spans = [(now_ms - _ms(seconds), span_ms) for seconds, span_ms in _spans(policy)]
     last: dict[tuple[int, int], Version] = {}
     for at_ms, version in timeline:
-        if at_ms < min(minutely_ms, hourly_ms):
+        span_ms = next((span_ms for since_ms, span_ms in spans if at_ms >= since_ms), None)
+        if span_ms is None:
             continue
-        span_ms = _MINUTE_MS if at_ms >= minutely_ms else _HOUR_MS
         span = (span_ms, at_ms // span_ms)
         if span not in last or _counts(version) or not _counts(last[span]):
             last[span] = version
     return {version.version for version in last.values()}
+
+
+def _spans(policy: HistorySpec) -> tuple[tuple[float, int], ...]:
+    """Return for how many seconds the last version of each span stays, and how many milliseconds such a span has."""
+    return (
+        (policy.keep_all_seconds, _SECOND_MS),
+        (policy.keep_minutely_seconds, _MINUTE_MS),
+        (policy.keep_hourly_seconds, _HOUR_MS),
+    )
 
 
 def _closed(past: TablePast, known: Mapping[int, Version], kept: Collection[int]) -> frozenset[int]:

@@ -97,7 +97,10 @@ def _finish(one: TableSituation, compactions: Sequence[Compact], policy: Mainten
     if why_not or one.facts is None or one.past is None:
         return TablePlan(left=(f"{one.table}: {why_not}",))
     facts, past = one.facts, one.past
-    steps = [*compactions, *(_delta if _is_delta(facts) else _iceberg)(facts, past, one.runs, policy, now_ms, compactions)]
+    if _is_delta(facts):
+        steps: list[Step] = [*compactions, *_delta(facts, past, one.runs, policy, now_ms, compactions)]
+    else:
+        steps = [*_expiry(facts, past, policy, now_ms), *compactions, *_iceberg(facts, policy, compactions)]
     steps += _orphans(facts, past, one.runs, policy, now_ms)
     left = [f"{one.table}: nothing is removed from its past: {problem}" for problem in past.problems]
     left += _slow_readers(past, policy, now_ms)
@@ -114,9 +117,15 @@ def _why_not(one: TableSituation) -> str:
     return "" if one.past.current is not None else "it has no commit yet"
 
 
-def _iceberg(
-    facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int, compactions: Sequence[Compact]
-) -> Iterator[Step]:
+def _expiry(facts: TableFacts, past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iterator[Step]:
+    """Yield the expiry of snapshots, which comes first: each commit after it writes a shorter list of them."""
+    ids = expirable(past, policy.history, facts.properties, now_ms)
+    if ids:
+        reason = f"{len(ids):,} of {count_words(len(past.versions), 'snapshot')} are older than what is kept of each"
+        yield ExpireSnapshots(table=facts.table, reason=reason, snapshot_ids=ids, files_removed=len(ids))
+
+
+def _iceberg(facts: TableFacts, policy: MaintenanceSpec, compactions: Sequence[Compact]) -> Iterator[Step]:
     """Yield what follows the rewriting of data files: each step has less to do after the one before it."""
     deletes = sum(partition.delete_files for partition in facts.partitions)
     dangling = facts.metadata.dangling_delete_files
@@ -128,10 +137,6 @@ def _iceberg(
         manifests = facts.metadata.manifests
         reason = f"{manifests:,} manifests, more than {policy.max_manifests:,} (max_manifests)"
         yield RewriteManifests(table=facts.table, reason=reason, files_removed=manifests - 1)
-    ids = expirable(past, policy.history, facts.properties, now_ms)
-    if ids:
-        reason = f"{len(ids):,} of {count_words(len(past.versions), 'snapshot')} are older than what is kept of each"
-        yield ExpireSnapshots(table=facts.table, reason=reason, snapshot_ids=ids, files_removed=len(ids))
 
 
 def _delta(

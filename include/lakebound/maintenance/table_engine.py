@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from lakebound.commit_turn import AskForTurn
 from lakebound.control import ControlFolder
 from lakebound.errors import LakeboundError
 from lakebound.lease import readable_lease
@@ -73,7 +74,9 @@ class TableEngine:
 
     def compact(self, table: TableSpec, step: Compact) -> Done:
         """Rewrite small files of one partition."""
-        return self._delta.compact(table, step) if table.format == "delta" else self._rewriter().compact(table, step)
+        if table.format == "delta":
+            return self._delta.compact(table, step, AskForTurn(self._control, table.id))
+        return self._rewriter().compact(table, step)
 
     def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> Done:
         """Write a log checkpoint."""
@@ -97,7 +100,7 @@ class TableEngine:
 
     def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> Done:
         """Expire exactly the step's snapshots."""
-        return expire(_of(table, "iceberg", step), step, self._places)
+        return expire(_of(table, "iceberg", step), step, self._places, AskForTurn(self._control, table.id))
 
     def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> Done:
         """Find files that no version names, and move them aside where the step says so."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lakebound.ledger import Offsets, common, missing
 from lakebound.tables import TableVersion
 
 _WITHOUT_ROWS = ("open", "carry")
@@ -59,6 +60,28 @@ def left_by_earlier_epochs(newer: Sequence[TableVersion], epoch: int) -> TableVe
         epoch: The highest of the entries that count at the versions to which the tables go back.
     """
     return next((version for version in newer if version.entry is not None and version.entry.epoch < epoch), None)
+
+
+def ahead_of_thinning(
+    version: TableVersion, holds: Offsets, newer: Sequence[TableVersion], covered: Sequence[Offsets]
+) -> TableVersion:
+    """Return the quarantine's version, or the next one where only that is sure to hold the bad records of what tables cover.
+
+    Of an Iceberg table's past the last version of each second, minute and hour stays. The quarantine's may then be from before
+    a batch and the tables' from after it, though they were committed the other way round. The next version that is kept comes
+    after all that went in between. A quarantine that is ahead does no harm: what it holds is not put there again.
+
+    Args:
+        version: Of the time.
+        holds: What the quarantine covers there.
+        newer: The quarantine's versions after it, newest first.
+        covered: What the tables cover at the versions to which they go back.
+    """
+    following = next((one for one in reversed(newer) if one.entry is not None), None)
+    if following is None or following.entry is None:
+        return version
+    unseen = missing(missing(following.entry.coverage, holds), following.entry.range)
+    return following if any(common(unseen, one) for one in covered) else version
 
 
 def last_rewind(versions: Iterable[TableVersion]) -> LastRewind | None:

@@ -13,7 +13,7 @@ from lakebound.prove import table_id
 from lakebound.recovery.landing_rate import slowest_rate
 from lakebound.recovery.plan import Plan, PlanRefusedError
 from lakebound.recovery.rewind import RewindAction, RewindFacts, RewoundTable, plan_rewind
-from lakebound.recovery.rewind_choice import LastRewind, last_rewind, left_by_earlier_epochs, split_at
+from lakebound.recovery.rewind_choice import LastRewind, ahead_of_thinning, last_rewind, left_by_earlier_epochs, split_at
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.table_size import may_exist, table_size
@@ -131,8 +131,12 @@ def _at(subject: _Subject, moment_ms: int) -> tuple[list[RewoundTable], RewoundT
     if subject.quarantine is None:
         return targets, None
     newer, version = _split(subject, subject.quarantine, moment_ms)
-    epoch = max((target.past.entry.epoch for target in targets if target.past.entry), default=0)
-    return targets, _rewound(subject, subject.quarantine, left_by_earlier_epochs(newer, epoch) or version)
+    entries = [target.past.entry for target in targets if target.past.entry]
+    later = left_by_earlier_epochs(newer, max((entry.epoch for entry in entries), default=0))
+    if later is None:
+        held = subject.quarantine.look_back(version.version).entry
+        later = ahead_of_thinning(version, held.coverage if held else {}, newer, [entry.coverage for entry in entries])
+    return targets, _rewound(subject, subject.quarantine, later)
 
 
 def _split(subject: _Subject, table: Table, moment_ms: int) -> tuple[list[TableVersion], TableVersion]:
