@@ -97,9 +97,13 @@ class MemoryTable:
         self._seen = len(self._stored.commits)
         return LedgerView(found.entry if found else None, str(self._seen - 1))
 
+    def has_moved_on(self) -> bool:
+        """Whether somebody has committed since this handle looked."""
+        return self._seen != len(self._stored.commits)
+
     def commit(self, files: Sequence[Row], entry: Entry) -> str:
         """Append; the files are the rows."""
-        if self._seen != len(self._stored.commits):
+        if self.has_moved_on():
             raise CommitRefusedError(self._spec.id, "it moved on")
         self._stored.add(entry, files)
         self._seen += 1

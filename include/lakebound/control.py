@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,10 @@ class ControlFolder:
     def maintenance_history(self) -> Path:
         """What maintenance runs did (``lakebound.maintenance.past_reading``), one line per run."""
         return self.folder / "maintenance.jsonl"
+
+    def turn(self, table: str) -> Path:
+        """While it is young, somebody asks the stream to hold its commits to a table back (``lakebound.commit_turn``)."""
+        return self.folder / "turns" / quote(table, safe="")
 
     def stop_marker(self, app_id: str) -> Path:
         """Its presence asks that one application to stop gracefully."""

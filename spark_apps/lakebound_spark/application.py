@@ -44,13 +44,13 @@ from lakebound_spark.decode import make_decoder, value_fields
 from lakebound_spark.direct import make_direct_lane
 from lakebound_spark.jvm import ParentWatch, obey_signals
 from lakebound_spark.lanes import How
-from lakebound_spark.opening import open_tables, reopen, start_offsets, take_lease
+from lakebound_spark.opening import make_writer, open_tables, reopen, start_offsets, take_lease
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.session import SessionStart
-from lakebound_spark.signs import LagWatch, ProgressBoard, SignsOfLife, lease_guard
+from lakebound_spark.signs import LagWatch, ProgressBoard, SignsOfLife
 from lakebound_spark.stop_signal import StopRequest, StopSignal
 from lakebound_spark.stream import LandingStream
-from lakebound_spark.targets import Target, Writer
+from lakebound_spark.targets import Target
 from lakebound_spark.transform import load_transform, may_multiply, planned_output
 
 log = logging.getLogger(__name__)
@@ -186,7 +186,7 @@ class Application:
         output = planned_output(session, spec, transform)
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
-        writer = Writer(spec.pipeline, lease.epoch, lease_guard(self._run.control, lease), spec.limits.commit_attempts)
+        writer = make_writer(self._run, lease)
         settled = settle_schemas(
             spec, self._run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease
         )

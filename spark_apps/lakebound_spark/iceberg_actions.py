@@ -15,6 +15,8 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from lakebound.commit_turn import AskForTurn
+from lakebound.control import ControlFolder
 from lakebound.errors import LakeboundError
 from lakebound.ledger import ENTRY_KEY, encode
 from lakebound.maintenance.engines import Done, StepLostError, TableGoneError, carried_entry
@@ -23,11 +25,13 @@ from lakebound.maintenance.steps import Compact, RewriteManifests, RewritePositi
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables.iceberg_catalog import CATALOG_NAME, open_catalog
-from lakebound.tables.iceberg_metadata import Body, change
+from lakebound.tables.iceberg_json import Body
+from lakebound.tables.iceberg_metadata import change
+from lakebound_spark.commit_phase import CommitPhase
 
-_COMMIT_RETRIES = {"commit.retry.num-retries": "100", "commit.retry.max-wait-ms": "300"}
-"""Iceberg takes them from the table. Its own four retries are too few beside a stream: a try takes 0.1 to 0.2 s, and is lost
-when a commit of the stream falls into it. Beside five commits a second most are, and long waits between them win nothing."""
+_COMMIT_RETRIES = {"commit.retry.num-retries": "100", "commit.retry.min-wait-ms": "20", "commit.retry.max-wait-ms": "100"}
+"""Iceberg takes them from the table. Its own four retries are too few beside a stream: a try takes 0.1 to 0.5 s, and is lost
+when a commit of the stream falls into it, as all do beside ten commits a second until the stream gives a turn."""
 
 _TARGETS_PER_GROUP = 8
 _MAX_COMMITS = 10
@@ -51,8 +55,9 @@ class RewriteFailedError(LakeboundError):
 class IcebergActions:
     """A ``lakebound.maintenance.table_engine.IcebergRewriter``."""
 
-    def __init__(self, session: SparkSession, places: Places) -> None:
+    def __init__(self, session: SparkSession, places: Places, control: ControlFolder) -> None:
         self._session: Any = session
+        self._control = control
         self._places = places
         jvm: Any = session._jvm
         self._iceberg: Any = jvm.org.apache.iceberg
@@ -111,7 +116,8 @@ class IcebergActions:
 
         def rewrite(actions: Any, loaded: Any) -> Done:
             action = actions.rewritePositionDeletes(loaded)
-            result = self._execute(action, table, {"min-input-files": 2, "partial-progress.enabled": "true"})
+            options = {"min-input-files": 2, "max-concurrent-file-group-rewrites": 1, "partial-progress.enabled": "true"}
+            result = self._execute(action, table, options)
             return Done(
                 files_before=result.rewrittenDeleteFilesCount(),
                 files_after=result.addedDeleteFilesCount(),
@@ -127,11 +133,13 @@ class IcebergActions:
             StepLostError: None of its commits got through.
             TableGoneError: There is no such table.
         """
-        reporter = _Reporter()
+        phase = CommitPhase(self._session, AskForTurn(self._control, table.id))
+        reporter = _Reporter(phase.committed)
         try:
             self._allow_retries(table)
             loaded = self._load(table, reporter)
-            done = rewrite(self._iceberg.spark.actions.SparkActions.get(), loaded)
+            with phase:
+                done = rewrite(self._iceberg.spark.actions.SparkActions.get(), loaded)
         except (Py4JJavaError, CapturedException) as exc:
             return self._after_error(table, exc, reporter)
         return Done(**{**vars(done), "commits": reporter.commits, "conflicts": reporter.conflicts})
@@ -169,7 +177,8 @@ class IcebergActions:
 
         catalog = open_catalog(self._places.iceberg_catalog_uri, self._places.iceberg_warehouse)
         try:
-            change(catalog, table, with_retries, attempts=60)
+            with AskForTurn(self._control, table.id) as turn:
+                change(catalog, table, with_retries, attempts=60, on_conflict=turn)
         except LookupError as exc:
             raise TableGoneError(table.id) from exc
         except TimeoutError as exc:
@@ -208,15 +217,17 @@ class IcebergActions:
 class _Reporter:
     """Java's MetricsReporter, implemented here: what Iceberg tells of each commit that got through."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_commit: Callable[[], None]) -> None:
         self.commits = 0
         self.conflicts = 0
+        self._on_commit = on_commit
         self._added = self._removed = self._bytes = 0
 
     def report(self, report: Any) -> None:
         """Take a report; those of scans say nothing of commits."""
         if not report.getClass().getName().endswith("CommitReport"):
             return
+        self._on_commit()
         metrics = report.commitMetrics()
         self.commits += 1
         self.conflicts += int(metrics.attempts().value()) - 1

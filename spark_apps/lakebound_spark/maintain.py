@@ -75,7 +75,7 @@ class Maintenance:
         self._session = make_session(f"lakebound-maintain-{self._orders.spec.pipeline}")
         obey_signals(self._ask)
         lower_priority()
-        return IcebergActions(self._session, self._orders.places)
+        return IcebergActions(self._session, self._orders.places, self._orders.control)
 
     def _wait(self, seconds: float) -> None:
         self._asked.wait(seconds)

@@ -8,6 +8,7 @@ from functools import reduce
 import pyarrow as pa
 
 from lakebound.behind import check_not_behind
+from lakebound.commit_turn import GiveTurns
 from lakebound.kafka import TopicFacts
 from lakebound.lease import Lease, acquire
 from lakebound.ledger import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
@@ -15,6 +16,7 @@ from lakebound.run_spec import RunSpec
 from lakebound.spec import TableSpec
 from lakebound.starting import StartingOffsets, marks_for_unseen, plan_start
 from lakebound.tables import open_table
+from lakebound_spark.signs import lease_guard
 from lakebound_spark.targets import Counts, Target, Writer
 
 
@@ -38,6 +40,17 @@ def take_lease(run: RunSpec) -> Lease:
                 check_not_behind(table, view, run.places)
             highest = max(highest, view.epoch)
     return acquire(run.control, run.app_id, spec.limits.lease_ttl_seconds, above_epoch=highest)
+
+
+def make_writer(run: RunSpec, lease: Lease) -> Writer:
+    """Return what this application's commits have in common."""
+    return Writer(
+        run.spec.pipeline,
+        lease.epoch,
+        lease_guard(run.control, lease),
+        run.spec.limits.commit_attempts,
+        give_turn=GiveTurns(run.control),
+    )
 
 
 def open_tables(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from lakebound.background import LOWEST
+from lakebound.background import LOWEST, may_wait
 
 
 def lower_priority() -> None:
@@ -20,6 +20,7 @@ def lower_priority() -> None:
     for thread in _threads():
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, thread, LOWEST)
+        may_wait(thread)
         if hasattr(psutil, "IOPRIO_CLASS_IDLE"):
             with suppress(OSError, psutil.Error):
                 psutil.Process(thread).ionice(psutil.IOPRIO_CLASS_IDLE)

@@ -35,13 +35,23 @@ class Counts:
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes: what every commit of this application has in common. ``kind`` is that of its batches."""
+    """Who writes: what every commit of this application has in common.
+
+    Attributes:
+        pipeline: The pipeline.
+        epoch: Of its lease.
+        check_lease: Raises LeaseLostError when the lease is gone.
+        attempts: How often a commit is tried.
+        kind: That of its batches.
+        give_turn: Waits while somebody slower wants to commit to a table (``lakebound.commit_turn``).
+    """
 
     pipeline: str
     epoch: int
     check_lease: Callable[[], None]
     attempts: int
     kind: Literal["land", "replay", "release"] = "land"
+    give_turn: Callable[[str, Callable[[], bool]], float] = lambda table, has_moved_on: 0.0
 
 
 @dataclass
@@ -115,6 +125,7 @@ class Target:
             lane=lane,
             timestamps_ms=timestamps_ms,
         )
+        writer.give_turn(self.id, self.table.has_moved_on)
         committed = commit_entry(
             self.table,
             self.view,

@@ -9,14 +9,23 @@ from tests.applications import RunningApplication, applications
 from tests.conftest import TopicMaker
 from tests.journal import Journal
 from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, send_events
+from tests.producing import JournalingProducer, as_json, event
 
-from lakebound.direct_read import SLICE_RECORDS
+from lakebound.direct_read import SLICE_BYTES
 from lakebound.embedded.broker import Broker
 
 pytestmark = pytest.mark.integration
 
-RECORDS = SLICE_RECORDS + 5_000
+WIDE = "w" * 8_000
+RECORDS = SLICE_BYTES // len(WIDE) + 500
+"""More than a slice. Wide ones, because the journal and its judge look at each record."""
+
+
+def send_wide(producer: JournalingProducer, topic: str, numbers: range) -> None:
+    for number in numbers:
+        columns = event(number, body=f"{number} {WIDE}")
+        producer.send(topic, as_json(columns), rows=[columns], key=str(number).encode())
+    producer.flush()
 
 
 def files_of(pipeline: Pipeline) -> dict[str, list[Path]]:
@@ -37,7 +46,7 @@ def test_a_backlog_is_one_commit_of_one_file_and_a_bad_record_in_it_is_sparks(
 ) -> None:
     name, journal = topic("backlog", 2), Journal()
     producer = JournalingProducer(broker.bootstrap_servers, journal)
-    send_events(producer, name, range(RECORDS))
+    send_wide(producer, name, range(RECORDS))
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane="direct")
     with applications() as starter:
         application = starter.start(pipeline)
@@ -50,7 +59,7 @@ def test_a_backlog_is_one_commit_of_one_file_and_a_bad_record_in_it_is_sparks(
     assert_exactly_once(pipeline, journal)
 
     # It is the last of the second batch's records: by then a slice was written, which must not stay.
-    send_events(producer, name, range(RECORDS, 2 * RECORDS))
+    send_wide(producer, name, range(RECORDS, 2 * RECORDS))
     producer.send(name, b"{", partition=0)
     producer.flush()
     with applications() as starter:

@@ -18,7 +18,8 @@ SHARE = Path("/proc/self/autogroup")
 LOOK = """
 import json, os
 share = open("/proc/self/autogroup").read() if os.path.exists("/proc/self/autogroup") else ""
-print(json.dumps({"pid": os.getpid(), "session": os.getsid(0), "nice": os.nice(0), "share": share}))
+print(json.dumps({"pid": os.getpid(), "session": os.getsid(0), "nice": os.nice(0), "share": share,
+  "policy": getattr(os, "sched_getscheduler", lambda _: None)(0)}))
 """
 
 
@@ -33,6 +34,7 @@ def look(**options: Any) -> tuple[int, dict[str, Any]]:
 def test_it_is_the_last_in_line_in_a_session_of_its_own(leads: bool) -> None:
     pid, seen = look(start_new_session=leads)
     assert (seen["pid"], seen["session"], seen["nice"]) == (pid, pid, background.LOWEST)
+    assert seen["policy"] == getattr(os, "SCHED_IDLE", None)
     if SHARE.exists():
         assert seen["share"].split()[-2:] == ["nice", "19"]
 

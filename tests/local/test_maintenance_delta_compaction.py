@@ -130,7 +130,7 @@ def test_a_compaction_does_not_bring_back_what_a_rewind_undid(at: Places) -> Non
 
 def test_a_commit_that_others_overtake_again_and_again_gets_through(at: Places) -> None:
     app = small_commits(PLAIN, at, 10)
-    root, seen = at.delta_path(PLAIN), []
+    root, seen, asked = at.delta_path(PLAIN), [], list[int]()
     handle = DeltaTable(str(root))
     late = rewrite(handle, root, live_files(handle), compaction(PLAIN))
     with pytest.MonkeyPatch.context() as patch:
@@ -143,8 +143,8 @@ def test_a_commit_that_others_overtake_again_and_again_gets_through(at: Places) 
 
         patch.setattr(delta_rewrite, "live_files", overtaken)
         patch.setattr(delta_rewrite, "_is_committed", lambda *_: False)
-        _, refused = replace(root, PLAIN.id, late, carried_entry(PLAIN, at))
-    assert refused == 5
+        _, refused = replace(root, PLAIN.id, late, carried_entry(PLAIN, at), on_conflict=lambda: asked.append(len(seen)))
+    assert refused == 5 == len(asked), "the stream is asked for a turn after each"
     assert landed_offsets(open_table(PLAIN, at)) == list(range(15)) and live_files_of(PLAIN, at) == 6
 
 

@@ -50,6 +50,24 @@ def test_what_is_written_is_what_is_remembered(app: Lander, at: Places) -> None:
     assert sequence_numbers == sorted(set(sequence_numbers))  # type: ignore[type-var]
 
 
+def test_what_others_did_is_read_as_pyiceberg_reads_it(app: Lander, at: Places) -> None:
+    for start in range(0, 40, 10):
+        app.land(start, start + 10)
+    theirs = plain(at)
+    with theirs.transaction() as change:
+        change.set_properties({"theirs": "yes", "write.metadata.compression-codec": "gzip"})
+    theirs.append(theirs.scan().to_arrow().slice(0, 3))
+    theirs.maintenance.expire_snapshots().by_id(theirs.metadata.snapshots[1].snapshot_id).commit()
+    app.table.read_ledger()
+    found = plain(at)
+    remembered = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(SPEC.name)
+    for name in type(found.metadata).model_fields:
+        assert getattr(remembered.metadata, name) == getattr(found.metadata, name), name
+    assert len(found.metadata.snapshots) == 5
+    app.land(40, 50)
+    assert plain(at).metadata.snapshots[:-1] == found.metadata.snapshots
+
+
 def test_summaries_add_up(app: Lander, at: Places) -> None:
     for start in range(0, 30, 10):
         app.land(start, start + 10)

@@ -47,6 +47,17 @@ def three_batches(spec: TableSpec, at: Places) -> Lander:
     return app
 
 
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_handle_tells_when_somebody_else_has_committed(format_: str, at: Places) -> None:
+    app = three_batches(TableSpec.model_validate({"format": format_, "name": "shop.orders"}), at)
+    other = lander(app.table.spec, at)
+    assert not app.table.has_moved_on() and not other.table.has_moved_on()
+    other.land(30, 40)
+    assert app.table.has_moved_on() and not other.table.has_moved_on()
+    app.table.read_ledger()
+    assert not app.table.has_moved_on()
+
+
 def delta_handle(spec: TableSpec, at: Places) -> DeltaTable:
     return DeltaTable(str(at.delta_path(spec)))
 

@@ -13,26 +13,25 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.foreign_hands import foreign_iceberg
+from tests.iceberg_spark import act_in_spark, start_spark
 from tests.local_tables import landed_offsets, lander, make_table, offsets, rows
 from tests.maintained import compaction, content, live_files_of, small_commits
 
+from lakebound.commit_turn import AskForTurn, GiveTurns
+from lakebound.control import ControlFolder
 from lakebound.ledger import Entry
 from lakebound.maintenance.delta_engine import DeltaEngine
 from lakebound.maintenance.engines import Done
 from lakebound.maintenance.iceberg_expiry import expire
 from lakebound.maintenance.orphan_files import remove_orphans
 from lakebound.maintenance.steps import CheckpointLog, CleanLog, Compact, ExpireSnapshots, RemoveOrphans, Vacuum
-from lakebound.maintenance.submission import maintenance_conf, maintenance_orders
 from lakebound.run_spec import Places
-from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.submit import QUICK_START
+from lakebound.spec import TableSpec
 from lakebound.tables import open_table
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg_catalog import open_catalog
 from lakebound.tables.iceberg_health import read_facts
 from lakebound.tables.iceberg_metadata import local_path
-from lakebound_spark.iceberg_actions import IcebergActions
 
 pytestmark = pytest.mark.spark
 
@@ -44,65 +43,6 @@ def iceberg(name: str, *partition_by: str) -> TableSpec:
     return TableSpec(format="iceberg", name=name, partition_by=partition_by)
 
 
-def _start(folder: str, jars: str) -> None:
-    """Start a Spark in this process, configured as the maintenance application is; and with Delta, to look at its tables."""
-    home = Path(folder)
-    settings = Settings(
-        home=home,
-        pipelines=home,
-        apps=home,
-        warehouse=home / "lake",
-        jars=Path(jars),
-        kafka="none",
-        spark_master="local[1]",
-        jvm_options=QUICK_START,
-    )
-    spec = PipelineSpec.model_validate(
-        {
-            "pipeline": "orders",
-            "topics": ["orders"],
-            "connection": {"bootstrap_servers": "none"},
-            "value": {"format": "bytes"},
-            "freshness": "500ms",
-            "tables": [{"format": "delta", "name": "shop.orders"}],
-        }
-    )
-    conf = maintenance_conf(maintenance_orders(spec, settings, "maintain-test"), settings)
-    conf |= {
-        "spark.master": "local[1]",
-        "spark.driver.memory": "1g",
-        "spark.sql.extensions": f"io.delta.sql.DeltaSparkSessionExtension,{conf['spark.sql.extensions']}",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "1",
-    }
-    builder = SparkSession.builder
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    builder.getOrCreate().sparkContext.setLogLevel("OFF")
-
-
-def _act(kind: str, table: TableSpec, at: Places, step: Any, times: int = 1) -> Any:
-    """Carry out a step, so many times at once; return what became of it, an error as its class and text."""
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
-    actions, results = IcebergActions(spark, at), list[Any]()
-
-    def act() -> None:
-        jvm: Any = spark._jvm
-        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # it is a thread's own
-        try:
-            results.append(getattr(actions, kind)(table, step))
-        except Exception as exc:
-            results.append((type(exc).__name__, str(exc)))
-
-    threads = [threading.Thread(target=act) for _ in range(times)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results if times > 1 else results[0]
-
-
 def _sql(query: str) -> list[dict[str, Any]]:
     spark = SparkSession.getActiveSession()
     assert spark is not None
@@ -112,14 +52,14 @@ def _sql(query: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def pool(at: Places, jars: Path) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=_start, initargs=(str(at.home), str(jars))) as workers:
+    with ProcessPoolExecutor(1, context, initializer=start_spark, initargs=(str(at.home), str(jars))) as workers:
         yield workers
 
 
 @pytest.fixture(scope="module")
 def act(pool: ProcessPoolExecutor, at: Places) -> Act:
     def run(kind: str, table: TableSpec, step: Any = None, times: int = 1) -> Any:
-        return pool.submit(_act, kind, table, at, step, times).result(timeout=DEADLINE_SECONDS)
+        return pool.submit(act_in_spark, kind, table, at, step, times).result(timeout=DEADLINE_SECONDS)
 
     return run
 
@@ -143,7 +83,8 @@ def test_two_hundred_commits_become_one_file_and_the_ledger_stays(at: Places, ac
     assert act("compact", spec, compaction(spec)).is_nothing
 
     ids = tuple(snapshot.snapshot_id for snapshot in foreign_iceberg(spec, at).metadata.snapshots)
-    expired = expire(spec, ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids), at)
+    turn = AskForTurn(ControlFolder(at.home, "orders"), spec.id)
+    expired = expire(spec, ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids), at, turn)
     assert expired.files_after == 2, "the newest commit that counts, and the compaction on it"
     assert content(spec, at) == before
     assert not list(local_path(foreign_iceberg(spec, at).location()).rglob("*.crc"))
@@ -231,6 +172,34 @@ def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act:
     view = table.read_ledger()
     assert landed_offsets(table) == list(range(landed)) and landed > 62
     assert view.entry is not None and view.entry.kind == "land" and view.coverage == offsets(0, landed)
+
+
+def test_a_compaction_gets_through_beside_a_stream_that_commits_without_a_pause(at: Places, act: Act) -> None:
+    """Each attempt of Iceberg's takes longer than the stream needs for a commit, so without a turn it would lose them all."""
+    spec = iceberg("hasty.orders")
+    small_commits(spec, at, 200)
+    give_turn, stop = GiveTurns(ControlFolder(at.home, "orders")), threading.Event()
+    app, held = lander(spec, at), list[float]()
+    app.attempts = 50
+
+    def stream() -> None:
+        number = 200
+        while not stop.is_set():
+            held.append(give_turn(spec.id, app.table.has_moved_on))
+            app.land(number, number + 1)
+            number += 1
+
+    streaming = threading.Thread(target=stream)
+    streaming.start()
+    try:
+        done = act("compact", spec, compaction(spec))
+    finally:
+        stop.set()
+        streaming.join()
+    assert isinstance(done, Done) and done.commits == 1 and done.files_before >= 200, done
+    assert done.conflicts <= 50 and 0 < max(held) < 2, (done, max(held))
+    assert len(held) > 2 * done.conflicts, "the stream went on"
+    assert landed_offsets(open_table(spec, at)) == list(range(200 + len(held)))
 
 
 def test_of_two_compactions_at_once_one_does_it(at: Places, act: Act) -> None:

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from tests.local_tables import Lander, lander, make_table
 from tests.spark.test_tables_spark import source_of
 
+from lakebound.commit_turn import AskForTurn
+from lakebound.control import ControlFolder
 from lakebound.maintenance.delta_engine import DeltaEngine
 from lakebound.maintenance.iceberg_expiry import expire
 from lakebound.maintenance.keep import clean_before, expirable
@@ -25,7 +27,13 @@ pytestmark = pytest.mark.spark
 
 Read = Callable[[TableSpec, ReaderSpec], int]
 DEADLINE_SECONDS = 500
-SHORT = HistorySpec(keep_delta_seconds=60, keep_all_seconds=60, keep_minutely_seconds=0, keep_hourly_seconds=0, undo_seconds=0)
+SHORT = HistorySpec(
+    keep_delta_seconds=60,
+    keep_all_seconds=60,
+    keep_minutely_seconds=0,
+    keep_hourly_seconds=0,
+    undo_seconds=0,
+)
 LATER_MS = 10**13
 
 
@@ -71,7 +79,8 @@ def remove_all_that_may_go(spec: TableSpec, at: Places, reader: ReaderSpec) -> i
     if spec.format == "iceberg":
         ids = expirable(past, SHORT, {}, LATER_MS)
         if ids:
-            expire(spec, ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids), at)
+            turn = AskForTurn(ControlFolder(at.home, "shop"), spec.id)
+            expire(spec, ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids), at, turn)
         return len(ids)
     before = clean_before(past, SHORT, {}, LATER_MS)
     if before is None:

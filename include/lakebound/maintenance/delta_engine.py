@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
+from lakebound.commit_turn import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.ledger import Entry
 from lakebound.maintenance.delta_log_cleaning import base_version, deletable, is_readable, list_log
@@ -76,8 +77,10 @@ class DeltaEngine:
     def __init__(self, places: Places) -> None:
         self._places = places
 
-    def compact(self, table: TableSpec, step: Compact) -> Done:
+    def compact(self, table: TableSpec, step: Compact, turn: AskForTurn | None = None) -> Done:
         """Rewrite the files below ``below_bytes`` of a partition, or Z-order the whole partition; in several commits if large.
+
+        ``turn`` asks the stream to let a commit through when it was faster.
 
         Raises:
             NotRewritableError: The table uses features under which a file's rows are not what the file holds.
@@ -95,7 +98,7 @@ class DeltaEngine:
             forget_scratch(root, _SCRATCH_SECONDS)
             for group in [files] if step.order_by else _groups(files, step.target_file_bytes):
                 try:
-                    done = _add(done, self._rewrite(handle, root, group, step, table, entry))
+                    done = _add(done, self._rewrite(handle, root, group, step, table, entry, turn))
                 except StepLostError as exc:
                     if not done.commits:
                         raise
@@ -103,12 +106,20 @@ class DeltaEngine:
         return done
 
     def _rewrite(
-        self, handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Compact, table: TableSpec, entry: Entry
+        self,
+        handle: DeltaTable,
+        root: Path,
+        files: Sequence[LiveFile],
+        step: Compact,
+        table: TableSpec,
+        entry: Entry,
+        turn: AskForTurn | None,
     ) -> Done:
         rewritten = rewrite(handle, root, files, step)
         if not rewritten.inputs:
             return Done()
-        _, conflicts = replace(root, table.id, rewritten, entry)
+        with turn or nullcontext():
+            _, conflicts = replace(root, table.id, rewritten, entry, on_conflict=turn or (lambda: None))
         return Done(
             files_before=len(rewritten.inputs),
             files_after=len(rewritten.outputs),

@@ -13,7 +13,7 @@ import random
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,8 +112,12 @@ def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Com
         return _taken_over(root, folder, linked)
 
 
-def replace(root: Path, table: str, rewritten: Rewritten, entry: Entry) -> tuple[int, int]:
+def replace(
+    root: Path, table: str, rewritten: Rewritten, entry: Entry, *, on_conflict: Callable[[], None] = lambda: None
+) -> tuple[int, int]:
     """Commit the replacement, and return its version and how often it was refused before.
+
+    ``on_conflict`` is called after each attempt in which somebody else was faster.
 
     Raises:
         StepLostError: One of the files is not live any more, or others were faster each time; what was written is deleted.
@@ -134,6 +138,7 @@ def replace(root: Path, table: str, rewritten: Rewritten, entry: Entry) -> tuple
                 post_commithook_properties=NO_HOOKS,
             )
         except CommitFailedError:
+            on_conflict()
             time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_WAIT_SECONDS)))
             handle.update_incremental()
             if _is_committed(handle, rewritten):

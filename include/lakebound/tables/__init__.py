@@ -176,6 +176,9 @@ class Table(Protocol):
             Exception: Whatever the library raises; the outcome is then unknown until the ledger is read again.
         """
 
+    def has_moved_on(self) -> bool:
+        """Whether somebody else has committed since the handle's last ``read_ledger`` or ``commit``; costs next to nothing."""
+
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as history is kept; Iceberg: along the current snapshot's ancestry only."""
 

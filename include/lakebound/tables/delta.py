@@ -27,7 +27,7 @@ from lakebound.tables import (
     ReconstructedCoverage,
     TableVersion,
 )
-from lakebound.tables.delta_append import Append, is_plain, put
+from lakebound.tables.delta_append import Append, is_committed, is_plain, put
 from lakebound.tables.delta_log import (
     CHECKPOINT_INTERVAL,
     commits,
@@ -130,6 +130,10 @@ class DeltaLakeTable:
         if self._reloaded is not None:
             self._handle, self._reloaded = self._reloaded, None
         return str(expected)
+
+    def has_moved_on(self) -> bool:
+        """Whether the log has a version after the handle's."""
+        return is_committed(self._path, self._version + 1)
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as the log's JSON commits are kept."""

@@ -57,6 +57,11 @@ def is_plain(handle: DeltaTable) -> bool:
     return bool(protocol.min_reader_version <= _PLAIN_READER and protocol.min_writer_version <= _PLAIN_WRITER)
 
 
+def is_committed(table: Path, version: int) -> bool:
+    """Whether the table's log has a version."""
+    return (table / "_delta_log" / f"{version:020d}.json").exists()
+
+
 def put(folder: Path, version: int, append: Append, table: str) -> None:
     """Commit as exactly this version: one step that fails where another commit is.
 

@@ -36,6 +36,7 @@ from lakebound.tables.iceberg_append import append
 from lakebound.tables.iceberg_catalog import LedgerCatalog, make_namespace, open_catalog, slim
 from lakebound.tables.iceberg_files import describe, file_range, partition_spec
 from lakebound.tables.iceberg_merging import EncodedEntries
+from lakebound.tables.iceberg_metadata import metadata_location
 from lakebound.tables.iceberg_past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg_schema import change
 from lakebound.tables.reconstruction import from_ranges, from_rows
@@ -131,6 +132,10 @@ class IcebergTable:
         self._epoch = entry.epoch
         self._history = self._catalog.metadata_at(self._identifier, handle.metadata_location, handle.io)
         return str(snapshot.snapshot_id)
+
+    def has_moved_on(self) -> bool:
+        """Whether the catalog names another metadata file than the handle's."""
+        return metadata_location(self._catalog, self._spec) != self._table().metadata_location
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, along the ancestry of the handle's snapshot."""

@@ -19,10 +19,9 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
 from pyiceberg.io import FileIO
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.locations import load_location_provider
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate, update_table_metadata
@@ -33,6 +32,7 @@ from sqlalchemy.orm import Session
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
 from lakebound.run_spec import READ_ONLY
+from lakebound.tables.iceberg_json import parse_body
 
 CATALOG_NAME = "ice"
 """Name under which PyIceberg and Spark both know the catalog; it stands in the catalog's rows."""
@@ -95,9 +95,7 @@ class LedgerCatalog(SqlCatalog):
     def _at(self, identifier: Identifier, location: str, io: FileIO) -> _Known:
         known = self._known.get(identifier)
         if known is None or known.location != location:
-            metadata = FromInputFile.table_metadata(io.new_input(location))
-            known = _Known(location, metadata, _json(metadata.snapshots), _json(metadata.snapshot_log))
-            self._known[identifier] = known
+            known = self._known[identifier] = _read(location, io, known)
         return known
 
     def _write(self, known: _Known, appended: TableMetadata, added: Sequence[Snapshot], io: FileIO) -> _Known:
@@ -134,6 +132,33 @@ class LedgerCatalog(SqlCatalog):
             if swapped.rowcount < 1:  # type: ignore[attr-defined]
                 raise CommitFailedException(f"Table has been updated by another process: {'.'.join(current.name())}")
             session.commit()
+
+
+def _read(location: str, io: FileIO, before: _Known | None) -> _Known:
+    """Return what a metadata file says. Snapshots that stood in the file before are not parsed again.
+
+    Of a snapshot hardly anything ever changes: PyIceberg takes its parent away when that expires, and who moves a table
+    rewrites its paths.
+    """
+    with io.new_input(location).open() as file:
+        content = file.read()
+    body = parse_body(content)
+    seen: dict[tuple[int, int | None, str], tuple[Snapshot, str]] = {}
+    if before is not None:
+        known = zip(before.metadata.snapshots, before.snapshots, strict=True)
+        seen = {_key(one): (one, text) for one, text in known}
+    bodies = {
+        (one["snapshot-id"], one.get("parent-snapshot-id"), one["manifest-list"]): one for one in body.get("snapshots", [])
+    }
+    parsed = TableMetadataUtil.parse_obj({**body, "snapshots": [one for key, one in bodies.items() if key not in seen]})
+    seen |= {_key(one): (one, one.model_dump_json()) for one in parsed.snapshots}
+    found = [seen[key] for key in bodies]
+    metadata = parsed.model_copy(update={"snapshots": [one for one, _ in found]})
+    return _Known(location, metadata, [text for _, text in found], _json(metadata.snapshot_log))
+
+
+def _key(snapshot: Snapshot) -> tuple[int, int | None, str]:
+    return snapshot.snapshot_id, snapshot.parent_snapshot_id, snapshot.manifest_list
 
 
 def _json(models: Sequence[Snapshot] | Sequence[SnapshotLogEntry]) -> list[str]:

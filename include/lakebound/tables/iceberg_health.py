@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,9 +18,9 @@ from lakebound.maintenance.health import FileFacts, MetadataFacts, PartitionFact
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables.iceberg_catalog import LedgerCatalog, open_catalog
+from lakebound.tables.iceberg_json import parse_body
 from lakebound.tables.iceberg_manifests import ENTRIES, MANIFESTS
 
-_GZIP = b"\x1f\x8b"
 _Key = tuple[int, tuple[Any, ...]]
 
 
@@ -99,7 +97,7 @@ def _metadata_location(catalog: LedgerCatalog, spec: TableSpec) -> str | None:
 
 def _read_metadata(location: str) -> _Standing:
     content = _read(location)
-    body = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
+    body = parse_body(content)
     snapshots, current = body.get("snapshots") or [], body.get("current-snapshot-id")
     slim = {
         **body,

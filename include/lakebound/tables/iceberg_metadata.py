@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import random
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 from pyiceberg.catalog.sql import IcebergTables
 from pyiceberg.table import TableProperties
 from pyiceberg.table.locations import load_location_provider
@@ -19,11 +18,8 @@ from sqlalchemy.orm import Session
 
 from lakebound.spec import TableSpec
 from lakebound.tables.iceberg_catalog import LedgerCatalog
+from lakebound.tables.iceberg_json import Body, parse_body
 
-Body = dict[str, Any]
-"""The JSON of a metadata file (https://iceberg.apache.org/spec/#table-metadata-fields)."""
-
-_GZIP = b"\x1f\x8b"
 _LONGEST_WAIT_SECONDS = 0.5
 
 
@@ -59,12 +55,17 @@ def read_body(location: str) -> Body:
     Raises:
         FileNotFoundError: A later commit has removed it.
     """
-    content = local_path(location).read_bytes()
-    body: Body = from_json(gzip.decompress(content) if content.startswith(_GZIP) else content)
-    return body
+    return parse_body(local_path(location).read_bytes())
 
 
-def change(catalog: LedgerCatalog, table: TableSpec, how: Callable[[Body], Body | None], attempts: int) -> Changed | None:
+def change(
+    catalog: LedgerCatalog,
+    table: TableSpec,
+    how: Callable[[Body], Body | None],
+    attempts: int,
+    *,
+    on_conflict: Callable[[], None] = lambda: None,
+) -> Changed | None:
     """Replace the metadata by what ``how`` makes of it, again and again until nobody else was faster.
 
     Args:
@@ -72,6 +73,7 @@ def change(catalog: LedgerCatalog, table: TableSpec, how: Callable[[Body], Body 
         table: The table.
         how: Returns the new metadata, leaving its argument as it is; None: nothing is to be changed.
         attempts: How often to try.
+        on_conflict: Called after each attempt in which somebody else was faster.
 
     Returns:
         The change; None where nothing was to be changed.
@@ -87,6 +89,7 @@ def change(catalog: LedgerCatalog, table: TableSpec, how: Callable[[Body], Body 
         try:
             before = read_body(location)
         except FileNotFoundError:
+            on_conflict()
             continue  # two commits further already
         after = how(before)
         if after is None:
@@ -98,6 +101,7 @@ def change(catalog: LedgerCatalog, table: TableSpec, how: Callable[[Body], Body 
             _delete_dropped(before, after)
             return Changed(before, after, attempt)
         local_path(path).unlink()
+        on_conflict()
         time.sleep(random.uniform(0, min(0.02 * 2**attempt, _LONGEST_WAIT_SECONDS)))
     raise TimeoutError(f"{attempts} attempts")
 
