@@ -107,8 +107,9 @@ bench: class-archive ## Measure Lakebound, Flink, Kafka Connect and plain Spark 
 	@python bench/compare.py
 	@python bench/drain.py
 
-bench-steady: class-archive ## Measure half an hour of one stream beside maintenance: p99 by p50, a commit's cost (about 35 minutes)
-	@python bench/steady.py
+bench-steady: class-archive ## Measure half an hour of one stream beside maintenance: p99 by p50, a commit's cost (35 minutes, twice)
+	@python bench/steady.py --freshness 250ms
+	@python bench/steady.py --freshness 0ms
 
 bench-at-rest: class-archive ## Measure what a pipeline costs at one record per second (about 30 minutes)
 	@python bench/at_rest.py

@@ -1,7 +1,8 @@
 """Lakebound and its peers one after the other: same broker, same topic content, same machine, seen by the same observer.
 
 Every run is written to ``docs/benchmarks/comparison.jsonl`` as soon as it has ended, and is not made again: an interrupted
-benchmark goes on where it stopped (``--anew`` begins anew). ``docs/benchmarks.md`` is made of that file.
+benchmark goes on where it stopped (``--anew`` begins anew). All are made once before any is repeated, and one that was shorter
+than what is asked for is made again. ``docs/benchmarks.md`` is made of that file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from drain_page import drains
 from running import cpu_seconds_of, ending, family_of, own_broker, producing
 from visible import Watch
 
+from lakebound.control import write_text
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.processes import wait_until
 from lakebound.embedded.stack import create_topics
@@ -136,15 +138,23 @@ def done_runs(least_seconds: float = 0.0) -> list[dict[str, Any]]:
     return [run for run in runs if run["seconds"] >= least_seconds]
 
 
+def keep(run: Run) -> None:
+    """Add a run to those that were made, in the place of shorter ones of the same arm under the same load."""
+    new = json.loads(json.dumps(asdict(run)))
+    same = ("arm", "load")
+    kept = [one for one in done_runs() if one["seconds"] >= run.seconds or any(one[name] != new[name] for name in same)]
+    write_text(LOG, "".join(f"{json.dumps(one)}\n" for one in [*kept, new]))
+
+
 def write_all(docs: Path) -> None:
     """Write the page from all runs that are kept."""
     write_pages(done_runs(), drains(), docs)
 
 
 def _wanted(args: argparse.Namespace) -> Iterator[tuple[str, Load, int]]:
-    made = {(one["arm"], Load(**one["load"]), one["repeat"]) for one in done_runs()}
-    for load, arms in MATRIX.items():
-        for repeat in range(args.repeats):
+    made = {(one["arm"], Load(**one["load"]), one["repeat"]) for one in done_runs(args.seconds)}
+    for repeat in range(args.repeats):
+        for load, arms in MATRIX.items():
             for arm in args.arms or arms:
                 if (arm, load, repeat) not in made and (not args.rate or load.rate in args.rate):
                     yield arm, load, repeat
@@ -160,18 +170,17 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--anew", action="store_true", help="forget the runs that were made")
     args = parser.parse_args()
-    # A run that was shorter than what is asked for is not one of the repeats.
-    kept = [] if args.anew else done_runs(args.seconds)
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    LOG.write_text("".join(f"{json.dumps(run)}\n" for run in kept))
-    with own_broker() as (base, broker):
-        for arm, load, repeat in _wanted(args):
-            print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
-            run = measure(arm, load, repeat, args, base, broker)
-            print(json.dumps(asdict(run)), flush=True)
-            with LOG.open("a") as log:
-                log.write(json.dumps(asdict(run)) + "\n")
-    write_all(DOCS)
+    if args.anew:
+        LOG.unlink(missing_ok=True)
+    try:
+        with own_broker() as (base, broker):
+            for arm, load, repeat in _wanted(args):
+                print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
+                run = measure(arm, load, repeat, args, base, broker)
+                print(json.dumps(asdict(run)), flush=True)
+                keep(run)
+    finally:
+        write_all(DOCS)
 
 
 if __name__ == "__main__":

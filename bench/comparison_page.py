@@ -99,7 +99,7 @@ def targets(rows: Sequence[Row]) -> list[str]:
         if own is None or peer is None:
             return None
         mean, p99 = (own.figures[name] / peer.figures[name] for name in ("mean_ms", "p99_ms"))
-        return f"mean {mean:.2f}, p99 {p99:.2f} ({peer.arm})"
+        return f"mean {mean:#.2g}, p99 {p99:#.2g} ({peer.arm})"
 
     own, both = get("lakebound:iceberg:0ms", "iceberg"), [get("lakebound:both:0ms", name) for name in ("delta", "iceberg")]
     slower = max((row for row in both if row is not None), key=lambda row: row.figures["mean_ms"], default=None)

@@ -12,13 +12,12 @@ import os
 import platform
 import signal
 import statistics
-import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from running import cpu_seconds_of, family_of, pipeline, producing, running_application
+from running import cpu_seconds_of, family_of, own_broker, pipeline, producing, running_application
 
 from lakebound.desired import Desired
 from lakebound.embedded.broker import Broker
@@ -26,7 +25,7 @@ from lakebound.embedded.processes import wait_until
 from lakebound.embedded.stack import create_topics
 from lakebound.freshness import Freshness, FreshnessObserver
 from lakebound.run_spec import RunSpec, make_run_spec
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 from lakebound.submit import APPLICATION, spark_submit_command
 from lakebound.tables import open_table
 
@@ -144,19 +143,12 @@ def main() -> None:
     page: Path = args.pop("page")
     plan = Plan(**args)
     results = []
-    with tempfile.TemporaryDirectory(prefix="lakebound-bench-") as folder:
-        broker = Broker(Path(folder) / "kafka", load_settings().jars)
-        base = load_settings({**os.environ, "LAKEBOUND_HOME": folder})
-        base = replace(base, warehouse=Path(folder) / "warehouse")
-        broker.start()
-        try:
-            for number in range(plan.rounds * len(ARMS)):
-                arm = ARMS[number % len(ARMS)]
-                print(f"bench: round {number // len(ARMS) + 1}, {arm}", flush=True)
-                results.append(run_arm(arm, number, plan, base, broker))
-                print(json.dumps(asdict(results[-1])), flush=True)
-        finally:
-            broker.stop()
+    with own_broker() as (base, broker):
+        for number in range(plan.rounds * len(ARMS)):
+            arm = ARMS[number % len(ARMS)]
+            print(f"bench: round {number // len(ARMS) + 1}, {arm}", flush=True)
+            results.append(run_arm(arm, number, plan, base, broker))
+            print(json.dumps(asdict(results[-1])), flush=True)
     text = report(plan, results)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text)

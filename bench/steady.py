@@ -1,7 +1,7 @@
 """Half an hour of one stream with maintenance running: do freshness and the cost of a commit stay what they are at first?
 
 Freshness is seen from outside (``visible``); what a commit takes is what the application says of its last batch, twice a
-second. Writes ``docs/benchmarks/steady.md``.
+second. Writes ``docs/benchmarks/steady-<freshness>.md``.
 """
 
 from __future__ import annotations
@@ -94,8 +94,9 @@ def main() -> None:
     parser.add_argument("--warm-up-seconds", type=float, default=60)
     parser.add_argument("--seconds", type=float, default=1800)
     parser.add_argument("--maintenance-every-seconds", type=float, default=180)
-    parser.add_argument("--page", type=Path, default=DOCS / "steady.md")
+    parser.add_argument("--page", type=Path)
     args = parser.parse_args()
+    args.page = args.page or DOCS / f"steady-{args.freshness}.md"
     with own_broker() as (base, broker):
         lines = measure(args, base, broker)
     args.page.write_text("\n".join([*lines, ""]))
@@ -155,14 +156,14 @@ def page(
     slice_ms = args.seconds * 1000 / SLICES
     steps = [step for run in runs for step in run["steps"] if step["step"]["kind"] == "compact"]
     lines = [
-        "# Half an hour of one stream",
+        f"# Half an hour of one stream, `freshness: {args.freshness}`",
         "",
         f"`make bench-steady` on {date.today()}, {platform.machine()}, {os.cpu_count()} cores: {args.rate:,} records/s, 180 B,",
-        f"into 2 partitions, trigger `{args.freshness}`, one Delta and one Iceberg table, {args.seconds:g} s after",
+        f"into 2 partitions, one Delta and one Iceberg table, {args.seconds:g} s after",
         f"{args.warm_up_seconds:g} s of warm-up; maintenance {len(runs)} times, {len(steps)} compactions. The stream took",
         f"{cpu / args.seconds:.2f} cores. Freshness as `bench/visible.py` sees it.",
         "",
-        "![a commit's milliseconds](steady.svg)",
+        f"![a commit's milliseconds]({args.page.stem}.svg)",
         "",
         "| table | p50 ms | p99 ms | p99 ÷ p50 (target ≤ 2.5) | max ms | p50 by tenth of the time | p99 by tenth of the time |",
         "|---|---|---|---|---|---|---|",

@@ -9,7 +9,6 @@ import platform
 import signal
 import statistics
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ import pyarrow.compute as pc
 from confluent_kafka import Consumer, TopicPartition
 from freshness import PARTITIONS, Plan, has_rows
 from maintenance_arms import read
-from running import cpu_seconds_of, pipeline, producing, running_application
+from running import cpu_seconds_of, own_broker, pipeline, producing, running_application
 
 from lakebound.desired import Desired
 from lakebound.embedded.broker import Broker
@@ -29,7 +28,7 @@ from lakebound.embedded.processes import wait_until
 from lakebound.embedded.stack import create_topics
 from lakebound.freshness import Freshness, FreshnessObserver
 from lakebound.run_spec import Places, RunSpec, make_run_spec
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.submit import spark_submit_command
 
@@ -114,15 +113,10 @@ def measure(
         work: What is done in every second window.
         said_of: What is printed of each run.
     """
-    with tempfile.TemporaryDirectory(prefix="lakebound-bench-") as folder:
-        broker = Broker(Path(folder) / "kafka", load_settings().jars)
-        settings = load_settings({**os.environ, "LAKEBOUND_HOME": f"{folder}/run"})
-        broker.start()
-        try:
-            settings = replace(settings, warehouse=settings.home / "warehouse", kafka=broker.bootstrap_servers)
-            return _measure(settings, broker, arguments, changes, work, said_of)
-        finally:
-            broker.stop()
+    with own_broker() as (base, broker):
+        home = base.home / "run"
+        settings = replace(base, home=home, warehouse=home / "warehouse", kafka=broker.bootstrap_servers)
+        return _measure(settings, broker, arguments, changes, work, said_of)
 
 
 def _measure(
