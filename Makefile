@@ -17,8 +17,8 @@ CHAOS_KILLS ?= 20
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-spark test-integration test-airflow \
-	test-chaos chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
+.PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-spark test-integration test-streams test-airflow \
+	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts lint format lock lock-jars clean
 
 ##@ Start here
@@ -69,7 +69,7 @@ class-archive: jars ## Make, once, what lets applications start faster (about a 
 	@python -m lakebound.embedded.training_run
 
 ##@ Test
-test: lint test-unit test-local test-enumeration test-spark test-integration test-airflow test-chaos ## Everything: real Spark, broker and Airflow included
+test: lint test-unit test-local test-enumeration test-streams test-airflow ## Everything: real Spark, broker and Airflow included
 
 test-unit: install ## Tests without a JVM and without Airflow's database
 	@echo "== unit tests"
@@ -83,21 +83,20 @@ test-enumeration: install ## The doctor against every crash prefix and corruptio
 	@echo "== every crash prefix and corruption"
 	@pytest -q -m enumeration -n 2 tests/unit
 
-test-spark: class-archive ## Tests with a local Spark
-	@echo "== tests with a local Spark"
-	@pytest -m spark -n 2 --dist loadfile --durations=5
+# One run of all three: their files follow each other without a pause between, the longest first.
+test-streams: class-archive ## Tests with a local Spark, with a real broker, and random kills under load in their short form
+	@echo "== tests with a local Spark, with a real broker, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
+	@pytest -m "chaos or integration or spark" tests/chaos tests/integration tests/spark -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
-test-integration: class-archive ## Tests with a real Kafka broker
-	@echo "== tests with a real broker"
-	@pytest -m integration -n 2 --dist loadfile --durations=5
+test-spark: class-archive ## Of these those with a local Spark
+	@pytest -m spark tests/spark -n 2 --dist loadfile --durations=5
+
+test-integration: class-archive ## Of these those with a real broker
+	@pytest -m integration tests/integration -n 2 --dist loadfile --durations=5
 
 test-airflow: class-archive ## Tests with a real Airflow
 	@echo "== tests with a real Airflow"
-	@pytest -m airflow --durations=5
-
-test-chaos: class-archive
-	@echo "== random kills under load, the short form ('make chaos' makes $(CHAOS_KILLS))"
-	@pytest -m chaos -n 2 --durations=5
+	@pytest -m airflow tests/airflow tests/integration --durations=5
 
 chaos: class-archive ## Crash points, zombies and 20 random kills (CHAOS_KILLS=20); with MINUTES=30 the soak
 	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) LAKEBOUND_SOAK_MINUTES=$(MINUTES) \
