@@ -11,26 +11,23 @@ import argparse
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from arms import Started, setting_of, start
 from comparison_page import write_pages
-from drain_page import drains
+from kept_runs import COMPARISON, DOCS, keep, kept
 from running import cpu_seconds_of, ending, family_of, own_broker, producing
 from visible import Watch
 
-from lakebound.control import write_text
 from lakebound.embedded.broker import Broker
 from lakebound.embedded.processes import wait_until
 from lakebound.embedded.stack import create_topics
 from lakebound.settings import Settings
 
 FIRST_ROWS_SECONDS = 180.0
-DOCS = Path(__file__).parents[1] / "docs"
-LOG = DOCS / "benchmarks" / "comparison.jsonl"
 
 
 @dataclass(frozen=True)
@@ -132,27 +129,13 @@ def _peak_rss_megabytes(pid: int) -> int:
     return kilobytes // 1000
 
 
-def done_runs(least_seconds: float = 0.0) -> list[dict[str, Any]]:
-    """Return the runs that were made already and measured for so long."""
-    runs = [json.loads(line) for line in LOG.read_text().splitlines()] if LOG.exists() else []
-    return [run for run in runs if run["seconds"] >= least_seconds]
-
-
-def keep(run: Run) -> None:
-    """Add a run to those that were made, in the place of shorter ones of the same arm under the same load."""
-    new = json.loads(json.dumps(asdict(run)))
-    same = ("arm", "load")
-    kept = [one for one in done_runs() if one["seconds"] >= run.seconds or any(one[name] != new[name] for name in same)]
-    write_text(LOG, "".join(f"{json.dumps(one)}\n" for one in [*kept, new]))
-
-
-def write_all(docs: Path) -> None:
-    """Write the page from all runs that are kept."""
-    write_pages(done_runs(), drains(), docs)
+def replaced_by(new: Run) -> Callable[[dict[str, Any]], bool]:
+    """Return whether a run is shorter than this one of the same arm under the same load."""
+    return lambda one: one["seconds"] < new.seconds and (one["arm"], Load(**one["load"])) == (new.arm, new.load)
 
 
 def _wanted(args: argparse.Namespace) -> Iterator[tuple[str, Load, int]]:
-    made = {(one["arm"], Load(**one["load"]), one["repeat"]) for one in done_runs(args.seconds)}
+    made = {(one["arm"], Load(**one["load"]), one["repeat"]) for one in kept(COMPARISON) if one["seconds"] >= args.seconds}
     for repeat in range(args.repeats):
         for load, arms in MATRIX.items():
             for arm in args.arms or arms:
@@ -171,16 +154,16 @@ def main() -> None:
     parser.add_argument("--anew", action="store_true", help="forget the runs that were made")
     args = parser.parse_args()
     if args.anew:
-        LOG.unlink(missing_ok=True)
+        COMPARISON.unlink(missing_ok=True)
     try:
         with own_broker() as (base, broker):
             for arm, load, repeat in _wanted(args):
                 print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
                 run = measure(arm, load, repeat, args, base, broker)
                 print(json.dumps(asdict(run)), flush=True)
-                keep(run)
+                keep(COMPARISON, asdict(run), replaced_by(run))
     finally:
-        write_all(DOCS)
+        write_pages(DOCS)
 
 
 if __name__ == "__main__":

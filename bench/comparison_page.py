@@ -14,6 +14,7 @@ from typing import Any
 
 from bars import draw
 from drain_page import ratio, section
+from kept_runs import COMPARISON, DRAIN, STEADY, kept
 
 Record = dict[str, Any]
 MAIN_RATE, HIGH_RATE = 2000, 20000
@@ -126,6 +127,20 @@ def drain_targets(drained: list[Record]) -> list[str]:
     return [f"| {what} | {said} | {target} |" for what, said, target in named if said is not None]
 
 
+def steady_targets(runs: Sequence[Record]) -> list[str]:
+    """Return the table's lines about one stream that runs long beside maintenance."""
+    lines = []
+    for run in runs:
+        page = f"[`{run['freshness']}`](benchmarks/steady-{run['freshness']}.md)"
+        ratios = ", ".join(f"{one['p99_ms'] / one['p50_ms']:.2f} ({name})" for name, one in run["tables"].items())
+        lines.append(f"| p99 ÷ p50 over {run['seconds'] / 60:g} minutes beside maintenance, {page} | {ratios} | ≤ 2.5 |")
+        costs = [(name, one["commit_ms"].get("100"), one["commit_ms"].get("10000")) for name, one in run["tables"].items()]
+        ratios = ", ".join(f"{late / early:.2f} ({name})" for name, early, late in costs if early and late)
+        if ratios:
+            lines.append(f"| the 10,000th commit against the 100th, {page} | {ratios} | as cheap |")
+    return lines
+
+
 def _of(rows: Sequence[Row], arms: str, rate: int) -> list[Row]:
     """Return the rows whose arm's name begins so, under the load that the targets speak of, or the same at another rate."""
     return [row for row in rows if row.load == (rate, 2, 180) and row.arm.startswith(arms)]
@@ -173,8 +188,9 @@ def _range_of(records: Sequence[Record], name: str) -> str:
     return " to ".join(str(one) for one in dict.fromkeys(found[:1] + found[-1:]))
 
 
-def write_pages(records: Sequence[Record], drained: list[Record], docs: Path) -> None:
-    """Write ``benchmarks.md`` and a chart per load."""
+def write_pages(docs: Path) -> None:
+    """Write ``benchmarks.md`` and a chart per load from all runs that are kept."""
+    records, drained = kept(COMPARISON), kept(DRAIN)
     rows = rows_of(records)
     cost = statistics.median(record["generator_cpu_seconds"] / record["seconds"] for record in records) if records else 0.0
     repeats = max((row.repeats for row in rows), default=0)
@@ -200,6 +216,9 @@ def write_pages(records: Sequence[Record], drained: list[Record], docs: Path) ->
         "",
         *targets(rows),
         *drain_targets(drained),
+        *steady_targets(kept(STEADY)),
+        "",
+        "What a pipeline costs at one record per second: [at rest](benchmarks/at-rest.md).",
     ]
     for load in sorted({row.load for row in rows}, key=lambda one: (one != (MAIN_RATE, 2, 180), one)):
         chosen = sorted((row for row in rows if row.load == load), key=lambda row: row.figures["mean_ms"])

@@ -1,13 +1,13 @@
 """How fast a backlog is landed, by Lakebound and by its peers, one after the other from the same topic.
 
 A row counts from the moment at which an outside reader sees its commit. The rate is that between the first commit and the
-last, because all start from a cold JVM; how long that took is told beside it. The page is docs/benchmarks.md.
+last, because all start from a cold JVM; how long that took is told beside it. Runs are kept in
+``docs/benchmarks/drain.jsonl`` and not made again (``--anew`` begins anew). The page is docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from arms import Setting, start
-from compare import DOCS, write_all
-from drain_page import LOG
+from comparison_page import write_pages
+from kept_runs import DOCS, DRAIN, keep, kept
 from running import cpu_seconds_of, ending, own_broker
 from visible import Place, Watch
 
@@ -103,32 +103,28 @@ def fill(records: int, broker: Broker) -> None:
 
 
 def main() -> None:
-    """Fill the topic, drain it by every arm, and write the page."""
+    """Fill the topic, drain it by every arm whose run is not there yet, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arms", nargs="*", default=ARMS)
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--log", type=Path, default=LOG, help="where the runs are kept; each is replaced by a later one")
+    parser.add_argument("--anew", action="store_true", help="forget the runs that were made")
     args = parser.parse_args()
-    with own_broker() as (base, broker):
-        print(f"bench: filling a topic with {args.records:,} records", flush=True)
-        fill(args.records, broker)
-        for repeat in range(args.repeats):
-            for arm in args.arms:
+    if args.anew:
+        DRAIN.unlink(missing_ok=True)
+    made = {(one["arm"], one["repeat"]) for one in kept(DRAIN) if one["records"] >= args.records}
+    wanted = [(arm, repeat) for repeat in range(args.repeats) for arm in args.arms if (arm, repeat) not in made]
+    if wanted:
+        with own_broker() as (base, broker):
+            print(f"bench: filling a topic with {args.records:,} records", flush=True)
+            fill(args.records, broker)
+            for arm, repeat in wanted:
                 print(f"bench: {arm} drains it, repeat {repeat + 1}", flush=True)
-                keep(drain(arm, args.records, base, broker, repeat), args.log)
-    if args.log == LOG:
-        write_all(DOCS)
-
-
-def keep(run: dict[str, Any], log: Path) -> None:
-    """Add a run to those that are kept, in place of the one that it repeats."""
-    kept = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    kept = [one for one in kept if (one["arm"], one["repeat"]) != (run["arm"], run["repeat"])]
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text("".join(f"{json.dumps(one)}\n" for one in [*kept, run]))
-    rates = {name: f"{table['rows_per_second']:,.0f} rows/s" for name, table in run["tables"].items()}
-    print(f"bench: {run['arm']}: {rates}, {run['cpu_seconds']} CPU s", flush=True)
+                run = drain(arm, args.records, base, broker, repeat)
+                keep(DRAIN, run, lambda one, new=run: one["records"] < new["records"] and one["arm"] == new["arm"])
+                rates = {name: f"{table['rows_per_second']:,.0f} rows/s" for name, table in run["tables"].items()}
+                print(f"bench: {arm}: {rates}, {run['cpu_seconds']} CPU s", flush=True)
+    write_pages(DOCS)
 
 
 if __name__ == "__main__":

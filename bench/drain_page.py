@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-from pathlib import Path
 from typing import Any
 
-LOG = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "drain.jsonl"
 LARGE_BYTES = 32 * 1024 * 1024
-
-
-def drains() -> list[dict[str, Any]]:
-    """Return the runs that are kept."""
-    return [json.loads(line) for line in LOG.read_text().splitlines()] if LOG.exists() else []
 
 
 def rate(runs: list[dict[str, Any]], arm: str) -> float | None:

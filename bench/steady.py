@@ -1,7 +1,7 @@
 """Half an hour of one stream with maintenance running: do freshness and the cost of a commit stay what they are at first?
 
 Freshness is seen from outside (``visible``); what a commit takes is what the application says of its last batch, twice a
-second. Writes ``docs/benchmarks/steady-<freshness>.md``.
+second. Writes ``docs/benchmarks/steady-<freshness>.md``, and a line for the comparison's page.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import statistics
 import threading
 import time
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from arms import setting_of, start_pipeline
 from compare import Load
 from curve import Curve, draw
+from kept_runs import STEADY, Run, keep
 from maintained_freshness import MAINTENANCE
 from maintenance_arms import maintain
 from running import cpu_seconds_of, ending, own_broker, pipeline, producing
@@ -35,10 +34,10 @@ from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
-Run = dict[str, Any]
 SLICES = 10
 COMMITS = 100
-"""In the mean of what a commit costs."""
+"""In the median of what a commit costs, before it and after it."""
+AT_COMMITS = (100, 1_000, 10_000)
 
 
 @dataclass
@@ -98,13 +97,16 @@ def main() -> None:
     args = parser.parse_args()
     args.page = args.page or DOCS / f"steady-{args.freshness}.md"
     with own_broker() as (base, broker):
-        lines = measure(args, base, broker)
-    args.page.write_text("\n".join([*lines, ""]))
+        run, curves = measure(args, base, broker)
+    args.page.write_text("\n".join([*page(run, args.page.stem), ""]))
+    args.page.with_suffix(".svg").write_text(draw("Milliseconds of a commit", "commits", "ms, median of 50 samples", curves))
+    if args.page.parent == DOCS:
+        keep(STEADY, run, lambda one: one["freshness"] == run["freshness"])
     print(args.page.read_text())
 
 
-def measure(args: argparse.Namespace, base: Settings, broker: Broker) -> list[str]:
-    """Run the stream and its maintenance, and return the page."""
+def measure(args: argparse.Namespace, base: Settings, broker: Broker) -> tuple[Run, list[Curve]]:
+    """Run the stream and its maintenance, and return what was seen, and each table's cost of a commit."""
     load = Load(args.rate, 2, 180)
     create_topics(broker.bootstrap_servers, {"steady": load.partitions})
     setting = setting_of(base, broker.bootstrap_servers, "steady")
@@ -136,7 +138,18 @@ def measure(args: argparse.Namespace, base: Settings, broker: Broker) -> list[st
             ages[name].add(watch, name, place)
         costs.ended.set()
         sampler.join()
-    return page(args, ages, costs, runs, cpu, from_ms)
+    compactions = [step for run in runs for step in run["steps"] if step["step"]["kind"] == "compact"]
+    return {
+        "freshness": args.freshness,
+        "rate": args.rate,
+        "warm_up_seconds": args.warm_up_seconds,
+        "seconds": args.seconds,
+        "tables": {name: summary(one, costs, name, from_ms, until_ms) for name, one in ages.items()},
+        "cores": cpu / args.seconds,
+        "maintenance_runs": len(runs),
+        "compactions": len(compactions),
+        "at": time.strftime("%Y-%m-%d"),
+    }, [Curve(table, _smooth(points)) for table, points in costs.points.items()]
 
 
 def _maintain_until(end: float, every_seconds: float, spec: PipelineSpec, settings: Settings, runs: list[Run]) -> None:
@@ -149,47 +162,53 @@ def _maintain_until(end: float, every_seconds: float, spec: PipelineSpec, settin
         time.sleep(max(0.0, min(end, began + every_seconds) - time.time()))
 
 
-def page(
-    args: argparse.Namespace, ages: dict[str, Ages], costs: CommitCosts, runs: list[Run], cpu: float, from_ms: float
-) -> list[str]:
-    """Return the lines of the page, and draw its picture."""
-    slice_ms = args.seconds * 1000 / SLICES
-    steps = [step for run in runs for step in run["steps"] if step["step"]["kind"] == "compact"]
+def summary(ages: Ages, costs: CommitCosts, name: str, from_ms: float, until_ms: float) -> Run:
+    """Return what was seen of one table: freshness of the whole time and of each tenth, and what commits took."""
+    whole = ages.between(from_ms, until_ms)
+    slice_ms = (until_ms - from_ms) / SLICES
+    parts = [ages.between(from_ms + n * slice_ms, from_ms + (n + 1) * slice_ms) for n in range(SLICES)]
+    table = next(table for table in costs.points if table.startswith(name))
+    found = {str(commit): costs.around(table, commit) for commit in AT_COMMITS}
+    return {
+        "p50_ms": float(np.percentile(whole, 50)),
+        "p99_ms": float(np.percentile(whole, 99)),
+        "max_ms": float(whole.max()),
+        "p50_ms_by_tenth": [float(np.percentile(part, 50)) for part in parts if len(part)],
+        "p99_ms_by_tenth": [float(np.percentile(part, 99)) for part in parts if len(part)],
+        "commit_ms": {commit: cost for commit, cost in found.items() if cost is not None},
+        "commits": costs.points[table][-1][0],
+    }
+
+
+def page(run: Run, picture: str) -> list[str]:
+    """Return the lines of the page."""
     lines = [
-        f"# Half an hour of one stream, `freshness: {args.freshness}`",
+        f"# {run['seconds'] / 60:g} minutes of one stream, `freshness: {run['freshness']}`",
         "",
-        f"`make bench-steady` on {date.today()}, {platform.machine()}, {os.cpu_count()} cores: {args.rate:,} records/s, 180 B,",
-        f"into 2 partitions, one Delta and one Iceberg table, {args.seconds:g} s after",
-        f"{args.warm_up_seconds:g} s of warm-up; maintenance {len(runs)} times, {len(steps)} compactions. The stream took",
-        f"{cpu / args.seconds:.2f} cores. Freshness as `bench/visible.py` sees it.",
+        f"`make bench-steady` on {run['at']}, {platform.machine()}, {os.cpu_count()} cores: {run['rate']:,} records/s, 180 B,",
+        f"into 2 partitions, one Delta and one Iceberg table, {run['seconds']:g} s after",
+        f"{run['warm_up_seconds']:g} s warm-up; {run['maintenance_runs']} maintenance runs, {run['compactions']} compactions. "
+        f"The stream took {run['cores']:.2f} cores. Freshness as `bench/visible.py` sees it.",
         "",
-        f"![a commit's milliseconds]({args.page.stem}.svg)",
+        f"![a commit's milliseconds]({picture}.svg)",
         "",
         "| table | p50 ms | p99 ms | p99 ÷ p50 (target ≤ 2.5) | max ms | p50 by tenth of the time | p99 by tenth of the time |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, one in ages.items():
-        whole = one.between(from_ms, from_ms + args.seconds * 1000)
-        p50, p99 = np.percentile(whole, (50, 99))
-        parts = [one.between(from_ms + n * slice_ms, from_ms + (n + 1) * slice_ms) for n in range(SLICES)]
-        by_slice = [", ".join(f"{np.percentile(part, q):.0f}" for part in parts if len(part)) for q in (50, 99)]
-        lines.append(
-            f"| {name} | {p50:.0f} | {p99:.0f} | {p99 / p50:.2f} | {whole.max():.0f} | {by_slice[0]} | {by_slice[1]} |"
-        )
+    for name, one in run["tables"].items():
+        tenths = " | ".join(", ".join(f"{ms:.0f}" for ms in one[f"{which}_ms_by_tenth"]) for which in ("p50", "p99"))
+        ratio = one["p99_ms"] / one["p50_ms"]
+        lines.append(f"| {name} | {one['p50_ms']:.0f} | {one['p99_ms']:.0f} | {ratio:.2f} | {one['max_ms']:.0f} | {tenths} |")
     lines += [
         "",
         f"What a commit takes, as the application says, median of the samples within {COMMITS} commits of it:",
         "",
-        "| table | 100th ms | 1,000th | 10,000th | 10,000th ÷ 100th | commits in all |",
-        "|---|---|---|---|---|---|",
+        "| table | 100th ms | 1,000th | 10,000th | commits in all |",
+        "|---|---|---|---|---|",
     ]
-    for name, points in costs.points.items():
-        found = [costs.around(name, commit) for commit in (100, 1_000, 10_000)]
-        said = " | ".join("" if cost is None else f"{cost:.1f}" for cost in found)
-        ratio = "" if found[0] is None or found[2] is None else f"{found[2] / found[0]:.2f}"
-        lines.append(f"| {name} | {said} | {ratio} | {points[-1][0]:,} |")
-    curves = [Curve(name, _smooth(points)) for name, points in costs.points.items()]
-    args.page.with_suffix(".svg").write_text(draw("Milliseconds of a commit", "commits", "ms, median of 50 samples", curves))
+    for name, one in run["tables"].items():
+        said = " | ".join(f"{one['commit_ms'][str(at)]:.1f}" if str(at) in one["commit_ms"] else "" for at in AT_COMMITS)
+        lines.append(f"| {name} | {said} | {one['commits']:,} |")
     return lines
 
 
