@@ -18,7 +18,7 @@ from pathlib import Path
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
-from pyiceberg.io import FileIO
+from pyiceberg.io import FileIO, OutputStream
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
@@ -42,14 +42,35 @@ _SQLITE = "sqlite:///"
 _making = threading.Lock()
 
 
+class _Elements:
+    """The elements of a JSON array that only grows: one more costs nothing for those that are there."""
+
+    def __init__(self, elements: Sequence[str]) -> None:
+        self.each = list(elements)
+        self.joined = bytearray(",".join(elements).encode())
+
+    def add(self, elements: Sequence[str]) -> None:
+        """Append elements."""
+        self.joined += self._after(elements)
+        self.each += elements
+
+    def write(self, file: OutputStream, added: Sequence[str]) -> None:
+        """Write the array with further elements at its end, which are not kept."""
+        for part in (b"[", self.joined, self._after(added), b"]"):
+            file.write(part)
+
+    def _after(self, elements: Sequence[str]) -> bytes:
+        return ("," if self.each and elements else "").encode() + ",".join(elements).encode()
+
+
 @dataclass(frozen=True)
 class _Known:
     """The metadata in a metadata file, and the JSON of its snapshots and of its snapshot log: an append adds one of each."""
 
     location: str
     metadata: TableMetadata
-    snapshots: list[str]
-    log: list[str]
+    snapshots: _Elements
+    log: _Elements
 
 
 class LedgerCatalog(SqlCatalog):
@@ -75,10 +96,20 @@ class LedgerCatalog(SqlCatalog):
         base = slim(current.metadata)
         appended = update_table_metadata(base, updates, metadata_location=current.metadata_location)
         known = self._at(current.name(), current.metadata_location, current.io)
-        new = self._write(known, appended, appended.snapshots[len(base.snapshots) :], current.io)
-        self._swap(current, new.location)
-        self._known[current.name()] = new
-        return CommitTableResponse.model_construct(metadata=appended, metadata_location=new.location)
+        added = appended.snapshots[len(base.snapshots) :]
+        metadata = appended.model_copy(
+            update={
+                "snapshots": [*known.metadata.snapshots, *added],
+                "snapshot_log": [*known.metadata.snapshot_log, *appended.snapshot_log],
+            }
+        )
+        snapshots, log = _json(added), _json(appended.snapshot_log)
+        location = self._write(known, metadata, snapshots, log, current.io)
+        self._swap(current, location)
+        known.snapshots.add(snapshots)
+        known.log.add(log)
+        self._known[current.name()] = _Known(location, metadata, known.snapshots, known.log)
+        return CommitTableResponse.model_construct(metadata=appended, metadata_location=location)
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
         location = str(orm_table.metadata_location)
@@ -98,23 +129,18 @@ class LedgerCatalog(SqlCatalog):
             known = self._known[identifier] = _read(location, io, known)
         return known
 
-    def _write(self, known: _Known, appended: TableMetadata, added: Sequence[Snapshot], io: FileIO) -> _Known:
-        """Write the metadata file of an append, and return what is then known; ``appended`` is slim."""
-        metadata = appended.model_copy(
-            update={
-                "snapshots": [*known.metadata.snapshots, *added],
-                "snapshot_log": [*known.metadata.snapshot_log, *appended.snapshot_log],
-            }
-        )
-        snapshots = [*known.snapshots, *_json(added)]
-        log = [*known.log, *_json(appended.snapshot_log)]
+    def _write(self, known: _Known, metadata: TableMetadata, snapshots: list[str], log: list[str], io: FileIO) -> str:
+        """Write the metadata file of an append, and return where; the lists are the JSON of what it adds."""
         number = self._parse_metadata_version(known.location) + 1
         location = load_location_provider(metadata.location, metadata.properties).new_table_metadata_file_location(number)
         rest = metadata.model_dump_json(exclude={"snapshots", "snapshot_log"})
-        text = f'{rest[:-1]},"snapshots":[{",".join(snapshots)}],"snapshot-log":[{",".join(log)}]}}'
         with io.new_output(location).create() as file:
-            file.write(text.encode())
-        return _Known(location, metadata, snapshots, log)
+            file.write(f'{rest[:-1]},"snapshots":'.encode())
+            known.snapshots.write(file, snapshots)
+            file.write(b',"snapshot-log":')
+            known.log.write(file, log)
+            file.write(b"}")
+        return location
 
     def _swap(self, current: Table, location: str) -> None:
         *namespace, name = current.name()
@@ -145,7 +171,7 @@ def _read(location: str, io: FileIO, before: _Known | None) -> _Known:
     body = parse_body(content)
     seen: dict[tuple[int, int | None, str], tuple[Snapshot, str]] = {}
     if before is not None:
-        known = zip(before.metadata.snapshots, before.snapshots, strict=True)
+        known = zip(before.metadata.snapshots, before.snapshots.each, strict=True)
         seen = {_key(one): (one, text) for one, text in known}
     bodies = {
         (one["snapshot-id"], one.get("parent-snapshot-id"), one["manifest-list"]): one for one in body.get("snapshots", [])
@@ -154,7 +180,7 @@ def _read(location: str, io: FileIO, before: _Known | None) -> _Known:
     seen |= {_key(one): (one, one.model_dump_json()) for one in parsed.snapshots}
     found = [seen[key] for key in bodies]
     metadata = parsed.model_copy(update={"snapshots": [one for one, _ in found]})
-    return _Known(location, metadata, [text for _, text in found], _json(metadata.snapshot_log))
+    return _Known(location, metadata, _Elements([text for _, text in found]), _Elements(_json(metadata.snapshot_log)))
 
 
 def _key(snapshot: Snapshot) -> tuple[int, int | None, str]:
