@@ -14,6 +14,7 @@ import statistics
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,7 +72,8 @@ class Gathering:
     """
 
     def __init__(self, places: dict[str, Place]) -> None:
-        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin, (places,))
+        """Begin, before anybody has looked: a place that has looked has a connection, which cannot be given to a process."""
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin, (deepcopy(places),))
 
     def gather(self, watch: Watch) -> None:
         """Look at the commits since the last look."""
