@@ -57,7 +57,7 @@ class _Elements:
     def write(self, file: OutputStream, added: Sequence[str]) -> None:
         """Write the array with further elements at its end, which are not kept."""
         for part in (b"[", self.joined, self._after(added), b"]"):
-            file.write(part)
+            file.write(part)  # type: ignore[arg-type]  # every stream takes any buffer; a copy would cost as much as to write it
 
     def _after(self, elements: Sequence[str]) -> bytes:
         return ("," if self.each and elements else "").encode() + ",".join(elements).encode()
