@@ -19,6 +19,7 @@ from tests.maintained import compaction, content, live_files_of, small_commits
 
 from lakebound.commit_turn import AskForTurn, GiveTurns
 from lakebound.control import ControlFolder
+from lakebound.embedded.processes import wait_until
 from lakebound.ledger import Entry
 from lakebound.maintenance.delta_engine import DeltaEngine
 from lakebound.maintenance.engines import Done
@@ -160,8 +161,12 @@ def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act:
 
     streaming = threading.Thread(target=stream)
     streaming.start()
+    results = []
     try:
-        results = [act("compact", spec, compaction(spec)) for _ in range(3)]
+        for _ in range(3):
+            some = landed + 4  # a compaction that finds one new file has nothing to do
+            wait_until(lambda some=some: landed >= some, 60, "a few commits")
+            results.append(act("compact", spec, compaction(spec)))
     finally:
         stop.set()
         streaming.join()
