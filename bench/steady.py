@@ -36,7 +36,6 @@ from lakebound.progress import read_progress
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
 
-DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
 SLICES = 10
 COMMITS = 100
 """In the median of what a commit costs, before it and after it."""
@@ -138,12 +137,12 @@ def main() -> None:
     parser.add_argument("--maintenance-every-seconds", type=float, default=180)
     parser.add_argument("--page", type=Path)
     args = parser.parse_args()
-    args.page = args.page or DOCS / f"steady-{args.freshness}.md"
+    args.page = args.page or STEADY.parent / f"steady-{args.freshness}.md"
     with own_broker() as (base, broker):
         run, curves = measure(args, base, broker)
     args.page.write_text("\n".join([*page(run, args.page.stem), ""]))
     args.page.with_suffix(".svg").write_text(draw("Milliseconds of a commit", "commits", "ms, median of 50 samples", curves))
-    if args.page.parent == DOCS:
+    if args.page.parent == STEADY.parent:
         keep(STEADY, run, lambda one: one["freshness"] == run["freshness"])
     print(args.page.read_text())
 

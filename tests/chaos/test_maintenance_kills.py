@@ -42,12 +42,7 @@ ALWAYS_DUE = {
     "cooldown_seconds": 0,
     "max_manifests": 2,
     "max_log_tail_commits": 5,
-    "history": {
-        "keep_delta_seconds": 60,
-        "keep_all_seconds": 60,
-        "keep_minutely_seconds": 0,
-        "keep_hourly_seconds": 0,
-    },
+    "history": {"keep_delta_seconds": 60, "keep_all_seconds": 60, "keep_minutely_seconds": 0, "keep_hourly_seconds": 0},
 }
 
 

@@ -98,9 +98,9 @@ def test_metadata_that_went_meanwhile_is_looked_for_again(at: Places, monkeypatc
     spec = TableSpec(format="iceberg", name="shop.orders")
     app = landed(spec, at, 1)
     places = [str(foreign_iceberg(spec, at).metadata_location).replace(".metadata", ".gone")]
-    real = iceberg_health._metadata_location
-    monkeypatch.setattr(iceberg_health, "_metadata_location", lambda *to: places.pop() if places else real(*to))
+    real = iceberg_health.metadata_location
+    monkeypatch.setattr(iceberg_health, "metadata_location", lambda *to: places.pop() if places else real(*to))
     assert read(spec, at).version == app.view.version
-    monkeypatch.setattr(iceberg_health, "_metadata_location", lambda *_: "file:///nowhere/v1.metadata.json")
+    monkeypatch.setattr(iceberg_health, "metadata_location", lambda *_: "file:///nowhere/v1.metadata.json")
     with pytest.raises(UnreadableTableError, match=r"/nowhere/v1.metadata.json is not there"):
         read_table_facts(spec, at, NOW_MS)

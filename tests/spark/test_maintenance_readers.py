@@ -27,13 +27,7 @@ pytestmark = pytest.mark.spark
 
 Read = Callable[[TableSpec, ReaderSpec], int]
 DEADLINE_SECONDS = 500
-SHORT = HistorySpec(
-    keep_delta_seconds=60,
-    keep_all_seconds=60,
-    keep_minutely_seconds=0,
-    keep_hourly_seconds=0,
-    undo_seconds=0,
-)
+SHORT = HistorySpec(keep_delta_seconds=60, keep_all_seconds=60, keep_minutely_seconds=0, keep_hourly_seconds=0, undo_seconds=0)
 LATER_MS = 10**13
 
 

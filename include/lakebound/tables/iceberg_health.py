@@ -7,19 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyiceberg.catalog.sql import IcebergTables
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.types import IcebergType, StringType
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from lakebound.maintenance.health import FileFacts, MetadataFacts, PartitionFacts, TableFacts
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
-from lakebound.tables.iceberg_catalog import LedgerCatalog, open_catalog
+from lakebound.tables.iceberg_catalog import open_catalog
 from lakebound.tables.iceberg_json import parse_body
 from lakebound.tables.iceberg_manifests import ENTRIES, MANIFESTS
+from lakebound.tables.iceberg_metadata import metadata_location
 
 _Key = tuple[int, tuple[Any, ...]]
 
@@ -30,7 +28,7 @@ def read_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts | Non
     Raises:
         FileNotFoundError: A commit or an expiry removed a metadata file this very moment: read again.
     """
-    location = _metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), spec)
+    location = metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), spec)
     if location is None:
         return None
     standing = _read_metadata(location)
@@ -81,18 +79,6 @@ class _Files:
     rows: int = 0
     manifests: int = 0
     metadata_bytes: int = 0
-
-
-def _metadata_location(catalog: LedgerCatalog, spec: TableSpec) -> str | None:
-    """Return where the catalog says that the metadata is. ``load_table`` would make objects of all snapshots."""
-    with Session(catalog.engine) as session:
-        return session.scalar(
-            select(IcebergTables.metadata_location).where(
-                IcebergTables.catalog_name == catalog.name,
-                IcebergTables.table_namespace == spec.namespace,
-                IcebergTables.table_name == spec.short_name,
-            )
-        )
 
 
 def _read_metadata(location: str) -> _Standing:
