@@ -6,7 +6,7 @@ application the third time that a Delta commit has just succeeded.
 | action | what happens |
 | --- | --- |
 | kill | SIGKILL to the whole process group, JVM included |
-| stop | SIGSTOP to the whole process group |
+| stop | SIGSTOP to the whole process group; this thread does nothing more before it |
 | hold | this thread waits until the application is killed |
 | fail | InjectedFaultError is raised |
 """
@@ -18,9 +18,12 @@ import re
 import signal
 import threading
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import NoReturn
+
+import psutil
 
 from lakebound.errors import LakeboundError
 
@@ -103,11 +106,25 @@ def _act(rule: Rule) -> None:
     if rule.action == "kill":
         os.killpg(os.getpgid(0), signal.SIGKILL)
     elif rule.action == "stop":
-        os.killpg(os.getpgid(0), signal.SIGSTOP)
+        _stop()
     elif rule.action == "fail":
         raise InjectedFaultError(f"{rule.point}/{rule.detail}")
     else:
         _hold()
+
+
+def _stop() -> None:
+    """Stop the other processes of the group, then this one before its thread does anything else.
+
+    A signal to a process is for any of its threads to take, so this one would go on, past the point, until another has
+    (``man 7 signal``, "Process-directed and thread-directed signals"); it might then be stopped with a catalog locked.
+    """
+    group = os.getpgid(0)
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError):
+            if pid != os.getpid() and os.getpgid(pid) == group:
+                os.kill(pid, signal.SIGSTOP)
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
 def _hold() -> NoReturn:

@@ -1,5 +1,12 @@
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
 import pytest
 
 from lakebound import faults
@@ -38,3 +45,39 @@ def test_a_rule_without_detail_counts_every_detail(rules) -> None:  # type: igno
 def test_a_rule_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="ACTION@POINT"):
         faults.parse(text)
+
+
+_STOPPED_IN_A_THREAD = """
+import os, threading
+from lakebound import faults
+
+def commit():
+    faults.reach("before_commit")
+    os.write(1, b"went on")
+
+thread = threading.Thread(target=commit)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_thread_that_stops_the_application_goes_no_further(attempt: int) -> None:
+    """The signal went to the process: in nine of ten attempts another thread took it, and this one passed the point."""
+    environment = {**os.environ, "LAKEBOUND_FAULTS": "stop@before_commit"}
+    with subprocess.Popen(
+        [sys.executable, "-c", _STOPPED_IN_A_THREAD], stdout=subprocess.PIPE, env=environment, start_new_session=True
+    ) as child:
+        try:
+            assert child.stdout is not None
+            deadline = time.monotonic() + 30
+            while psutil.Process(child.pid).status() != psutil.STATUS_STOPPED:
+                assert child.poll() is None and time.monotonic() < deadline
+                time.sleep(0.001)
+            os.set_blocking(child.stdout.fileno(), False)
+            assert child.stdout.read() is None
+            os.killpg(child.pid, signal.SIGCONT)
+            os.set_blocking(child.stdout.fileno(), True)
+            assert child.stdout.read() == b"went on"
+        finally:
+            os.killpg(child.pid, signal.SIGKILL)
