@@ -25,6 +25,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_COLUMN
+from lakebound.tables.delta_log import commit_file
 
 POLL_SECONDS = 0.005
 _TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
@@ -94,14 +95,14 @@ class FreshnessObserver:
         return found
 
     def _delta_watch(self, spec: TableSpec) -> Callable[[], None]:
-        log = self._places.delta_path(spec) / "_delta_log"
+        folder = self._places.delta_path(spec)
         seen = self._delta_seen[spec.id]
-        first = max((int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()), default=-1) + 1
+        first = max((int(path.stem) for path in (folder / "_delta_log").glob("*.json") if path.stem.isdigit()), default=-1) + 1
 
         def watch() -> None:
             version = first
             while not self._ended.wait(POLL_SECONDS):
-                while (log / f"{version:020d}.json").exists():
+                while commit_file(folder, version).exists():
                     seen[version] = time.time() * 1000
                     version += 1
 
@@ -138,7 +139,7 @@ class FreshnessObserver:
     def _delta_commits(self, spec: TableSpec) -> Iterator[_Commit]:
         folder = self._places.delta_path(spec)
         for version, visible_at_ms in self._delta_seen[spec.id].copy().items():
-            lines = (folder / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
+            lines = commit_file(folder, version).read_text().splitlines()
             adds = [action["add"] for action in map(json.loads, lines) if "add" in action]
             files = tuple(folder / unquote(add["path"]) for add in adds if add.get("dataChange", True))
             yield _Commit(visible_at_ms, files)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lakebound.doctor.table_facts import Removal, StreamCommit, TableHistory
+from lakebound.tables.delta_log import commit_file
 
 _MAX_COMMITS_READ = 2_000
 # Checkpoints keep a hundred batches unless told otherwise; older commits have nothing to be compared with.
@@ -64,7 +65,7 @@ def history_of(name: str, commits: Iterator[tuple[int, str]]) -> TableHistory:
 def _commits(folder: Path, version: int) -> Iterator[tuple[int, str]]:
     for number in range(version, max(-1, version - _MAX_COMMITS_READ), -1):
         try:
-            yield number, (folder / "_delta_log" / f"{number:020d}.json").read_text()
+            yield number, commit_file(folder, number).read_text()
         except FileNotFoundError:
             return
 

@@ -9,7 +9,7 @@ from lakebound.errors import BadEntryError
 from lakebound.ledger import Kind
 from lakebound.maintenance.delta_log_cleaning import list_log, whole_checkpoints
 from lakebound.maintenance.history import TablePast, Version
-from lakebound.tables.delta_log import DeltaCommit, commits
+from lakebound.tables.delta_log import DeltaCommit, commit_file, commits
 
 _QUICK = re.compile(
     rb'\{"commitInfo":\{"timestamp":(\d+),"operation":"([A-Z ]+)",[^\n]*?"userMetadata":"\{\\"lakebound\\":\{\\"kind\\":\\"'
@@ -61,7 +61,7 @@ def read_versions(folder: Path, table: str) -> TablePast:
 
 
 def _read(folder: Path, number: int) -> tuple[Version, bool]:
-    with (folder / "_delta_log" / f"{number:020d}.json").open("rb") as file:
+    with commit_file(folder, number).open("rb") as file:
         quick = _QUICK.match(head) if _IN_COMMIT_TIMESTAMP not in (head := file.read(_HEAD_BYTES)) else None
     if quick is not None:
         kind: Kind = quick[3].decode()  # type: ignore[assignment]

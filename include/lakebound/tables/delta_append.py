@@ -23,6 +23,7 @@ from deltalake import DeltaTable
 
 from lakebound.errors import CommitRefusedError
 from lakebound.tables import DataFile
+from lakebound.tables.delta_log import commit_file
 from lakebound.tables.statistics import delta_statistics
 
 _PLAIN_READER, _PLAIN_WRITER = 1, 2
@@ -59,7 +60,7 @@ def is_plain(handle: DeltaTable) -> bool:
 
 def is_committed(table: Path, version: int) -> bool:
     """Whether the table's log has a version."""
-    return (table / "_delta_log" / f"{version:020d}.json").exists()
+    return commit_file(table, version).exists()
 
 
 def put(folder: Path, version: int, append: Append, table: str) -> None:
@@ -74,11 +75,11 @@ def put(folder: Path, version: int, append: Append, table: str) -> None:
     Raises:
         CommitRefusedError: The version is taken.
     """
-    log = folder / "_delta_log"
-    draft = log / f"_commit_{uuid.uuid4()}.json.tmp"
+    committed = commit_file(folder, version)
+    draft = committed.parent / f"_commit_{uuid.uuid4()}.json.tmp"
     try:
         draft.write_text("".join(json.dumps(action, separators=(",", ":")) + "\n" for action in _actions(folder, append)))
-        os.link(draft, log / f"{version:020d}.json")
+        os.link(draft, committed)
     except FileExistsError as exc:
         raise CommitRefusedError(table, f"version {version} is another commit's") from exc
     finally:

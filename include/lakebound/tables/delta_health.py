@@ -20,7 +20,7 @@ from lakebound.maintenance.health import FileFacts, MetadataFacts, PartitionFact
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables.datafiles import delta_partition_value
-from lakebound.tables.delta_log import commits
+from lakebound.tables.delta_log import commit_file, commits
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(?:parquet|json)")
@@ -83,7 +83,7 @@ class _Log:
     def tail(self) -> Iterator[bytes]:
         """Yield the text of each commit since the newest log checkpoint."""
         for version in range(self.checkpoint + 1, self.version + 1):
-            yield (self.folder / f"{version:020d}.json").read_bytes()
+            yield commit_file(self.folder.parent, version).read_bytes()
 
     def oldest(self) -> int:
         """Return the oldest version to which the log leads: the first, or a checkpoint after which no commit is missing."""

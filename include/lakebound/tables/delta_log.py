@@ -42,6 +42,14 @@ class DeltaCommit:
     entry: Entry | None
 
 
+def commit_file(folder: Path, version: int) -> Path:
+    """Return where the log of the table in ``folder`` keeps a version.
+
+    Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entries.
+    """
+    return folder / "_delta_log" / f"{version:020d}.json"
+
+
 def commits(folder: Path, version: int, *, pass_bad_entries: bool = False) -> Iterator[DeltaCommit]:
     """Yield the log's commits from ``version`` down to the oldest that is kept.
 
@@ -54,7 +62,7 @@ def commits(folder: Path, version: int, *, pass_bad_entries: bool = False) -> It
         BadEntryError: An entry cannot be read.
     """
     for number in range(version, -1, -1):
-        path = folder / "_delta_log" / f"{number:020d}.json"
+        path = commit_file(folder, number)
         try:
             text = path.read_text()
         except FileNotFoundError:

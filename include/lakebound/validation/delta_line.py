@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
-from lakebound.tables.delta_log import DeltaCommit, commits
+from lakebound.tables.delta_log import DeltaCommit, commit_file, commits
 from lakebound.validation.landed_files import LandedFile, step_of
 from lakebound.validation.line import Line, Step
 
@@ -52,7 +52,7 @@ class DeltaLine:
 
     def _added(self, step: Step) -> Iterator[LandedFile]:
         try:
-            text = (self._folder / "_delta_log" / f"{step.position:020d}.json").read_text()
+            text = commit_file(self._folder, step.position).read_text()
         except FileNotFoundError:
             return
         for line in text.splitlines():
