@@ -180,7 +180,10 @@ def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act:
 
 
 def test_a_compaction_gets_through_beside_a_stream_that_commits_without_a_pause(at: Places, act: Act) -> None:
-    """Each attempt of Iceberg's takes longer than the stream needs for a commit, so without a turn it would lose them all."""
+    """Each attempt of Iceberg's takes longer than the stream needs for a commit, so without a turn it loses more than fifty.
+
+    On a busy machine the stream may be slow for once before a turn is asked for; then there is none.
+    """
     spec = iceberg("hasty.orders")
     small_commits(spec, at, 200)
     give_turn, stop = GiveTurns(ControlFolder(at.home, "orders")), threading.Event()
@@ -202,7 +205,7 @@ def test_a_compaction_gets_through_beside_a_stream_that_commits_without_a_pause(
         stop.set()
         streaming.join()
     assert isinstance(done, Done) and done.commits == 1 and done.files_before >= 200, done
-    assert done.conflicts <= 50 and 0 < max(held) < 2, (done, max(held))
+    assert done.conflicts <= 50 and max(held) < 2, (done, max(held))
     assert len(held) > 2 * done.conflicts, "the stream went on"
     assert landed_offsets(open_table(spec, at)) == list(range(200 + len(held)))
 
