@@ -124,7 +124,10 @@ def _pid_of(broker: Broker) -> int:
 def _peak_rss_megabytes(pid: int) -> int:
     kilobytes = 0
     for process in family_of(pid):
-        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        try:
+            lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile: Hadoop forks a process per file
+            continue
         kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     return kilobytes // 1000
 

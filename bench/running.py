@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -109,8 +109,16 @@ def family_of(pid: int) -> list[psutil.Process]:
 
 
 def cpu_seconds_of(pid: int) -> float:
-    """Return the CPU seconds of a process and all that it started."""
-    return sum(sum(process.cpu_times()[:2]) for process in family_of(pid))
+    """Return the CPU seconds of a process and all that it started, those that have ended included.
+
+    A process that ends while it is asked counts with its parent's from then on.
+    """
+    seconds = 0.0
+    for process in family_of(pid):
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
 def cpu_seconds_of_children() -> float:
