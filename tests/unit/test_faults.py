@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from lakebound import faults
+from lakebound.embedded.processes import wait_until
 
 
 @pytest.fixture
@@ -70,10 +70,7 @@ def test_a_thread_that_stops_the_application_goes_no_further(attempt: int) -> No
     ) as child:
         try:
             assert child.stdout is not None
-            deadline = time.monotonic() + 30
-            while psutil.Process(child.pid).status() != psutil.STATUS_STOPPED:
-                assert child.poll() is None and time.monotonic() < deadline
-                time.sleep(0.001)
+            wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_STOPPED, 30, "SIGSTOP")
             os.set_blocking(child.stdout.fileno(), False)
             assert child.stdout.read() is None
             os.killpg(child.pid, signal.SIGCONT)
