@@ -86,9 +86,9 @@ def test_batch_too_large_for_the_driver_lands_through_the_cluster_lane(
             producer.flush()
             application.wait_landed(journal.ends())
         application.wait_for(lambda: _lane(application) == "driver", 10, "a batch in the driver lane")
-        for number in range(1000, 5000):
-            send_tagged(producer, name, number, body=f"{number} " + f"{number * 7919} " * 300)
-        producer.flush()
+        with at_once.transaction():  # in several batches, the last of them may fit
+            for number in range(1000, 5000):
+                send_tagged(at_once, name, number, body=f"{number} " + f"{number * 7919} " * 300)
         application.wait_landed(journal.ends())
         application.wait_for(lambda: _lane(application) == "cluster", 10, "a batch in the cluster lane")
         burst(at_once, name, records=20, width=100_000, tags=40)
@@ -124,7 +124,7 @@ def test_a_batch_that_bursts_the_memory_costs_one_restart_and_the_next_like_it_n
             send_tagged(producer, name, number)
             producer.flush()
             first.wait_landed(journal.ends())
-        assert _lane(first) == "driver", first
+        first.wait_for(lambda: _lane(first) == "driver", 10, "a batch in the driver lane")
         burst(at_once, name, records=200, width=30_000, tags=20)
         first.wait_exit(60)
         outcome = first.wait_outcome()
@@ -135,7 +135,7 @@ def test_a_batch_that_bursts_the_memory_costs_one_restart_and_the_next_like_it_n
         second.wait_landed(journal.ends())
         burst(at_once, name, records=200, width=30_000, tags=20)
         second.wait_landed(journal.ends())
-        assert _lane(second) == "cluster", second
+        second.wait_for(lambda: _lane(second) == "cluster", 10, "a batch in the cluster lane")
         assert second.stop().verdict == "stopped", second
     assert_exactly_once(pipeline, journal)
 
