@@ -13,13 +13,12 @@ from pathlib import Path
 import psutil
 
 from lakebound.desired import change_desired, request_stop
-from lakebound.embedded.processes import is_living
+from lakebound.embedded.processes import is_living, wait_until
 from lakebound.lease import read_lease
 from lakebound.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.run_spec import RunSpec
 from lakebound.submit import QUICK_START, spark_environment, spark_submit_command
 from tests.pipelines import REPOSITORY, Pipeline
-from tests.producing import wait_until
 
 START_SECONDS = 150.0
 LANDING_SECONDS = 150.0

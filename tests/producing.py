@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -162,15 +162,3 @@ class Load:
             self._producer.send(self._topic, as_json(columns)[:-1], key=str(number).encode())
         else:
             self._producer.send(self._topic, as_json(columns), rows=[columns], key=str(number).encode())
-
-
-def wait_until(condition: Callable[[], bool], deadline_seconds: float, what: str) -> None:
-    """Return when the condition holds.
-
-    Raises:
-        AssertionError: It does not within the deadline.
-    """
-    deadline = time.monotonic() + deadline_seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {deadline_seconds:g} s for {what}, in vain"
-        time.sleep(0.05)

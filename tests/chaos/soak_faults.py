@@ -19,9 +19,9 @@ from confluent_kafka.cimpl import NewPartitions
 from tests.applications import Applications, RunningApplication, go_on
 from tests.maintenance import compact_delta, expire_iceberg
 from tests.pipelines import LANES, Pipeline
-from tests.producing import wait_until
 
 from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
 from lakebound.run_spec import places_of
 
 CATALOG_LOCKED_SECONDS = 120.0

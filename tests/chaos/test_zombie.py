@@ -10,9 +10,10 @@ from tests.conftest import TopicMaker
 from tests.journal import Journal
 from tests.long_form import LONG_FORM
 from tests.pipelines import LANES, Lane, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, send_events, wait_until
+from tests.producing import JournalingProducer, send_events
 
 from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
 
 pytestmark = pytest.mark.chaos
 

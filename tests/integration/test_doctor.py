@@ -15,11 +15,12 @@ from tests.applications import Applications, applications
 from tests.conftest import TopicMaker
 from tests.journal import Journal
 from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, send_events, wait_until
+from tests.producing import JournalingProducer, send_events
 
 from lakebound.doctor.diagnosis import Diagnosis, LostRange
 from lakebound.doctor.examine import examine_pipeline
 from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
 from lakebound.incidents import read_incidents
 
 pytestmark = pytest.mark.integration

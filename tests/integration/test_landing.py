@@ -18,9 +18,10 @@ from tests.journal import Journal
 from tests.landing_transforms import DROPPED, expected_tag_rows
 from tests.oracle import readable_places
 from tests.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, as_json, event, wait_until
+from tests.producing import JournalingProducer, as_json, event
 
 from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
 
 pytestmark = pytest.mark.integration
 

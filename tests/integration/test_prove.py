@@ -18,11 +18,11 @@ from tests.conftest import TopicMaker
 from tests.foreign_hands import forget_entries
 from tests.landed import BAD, DELTA, DROPPED, EXPLODED, GOOD, ICEBERG, Landed, send
 from tests.oracle import readable_places
-from tests.producing import wait_until
 from typer.testing import CliRunner
 
 from lakebound.cli import app
 from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
 from lakebound.errors import UnknownTableError
 from lakebound.ledger import Entry, encode, new_commit_id
 from lakebound.proof import Proof, TableProof

@@ -25,11 +25,12 @@ from tests.foreign_hands import take_back
 from tests.journal import Journal
 from tests.oracle import judge_table, table_rows
 from tests.pipelines import Pipeline, make_pipeline
-from tests.producing import JournalingProducer, send_events, wait_until
+from tests.producing import JournalingProducer, send_events
 from typer.testing import CliRunner
 
 from lakebound.cli import app
 from lakebound.embedded.broker import Broker
+from lakebound.embedded.processes import wait_until
 from lakebound.kafka import KafkaFacts
 from lakebound.prove import prove
 from lakebound.run_spec import places_of

@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import pytest
 from tests.command_line import answer, lakebound, settings  # noqa: F401
-from tests.producing import wait_until
 
 from lakebound import background
 from lakebound.control import ControlFolder, write_json
+from lakebound.embedded.processes import wait_until
 from lakebound.maintenance.submission import MaintenanceOrders, maintenance_command, maintenance_orders
 from lakebound.settings import Settings
 

@@ -10,9 +10,9 @@ import threading
 import pytest
 import yaml
 from tests.command_line import answer, lakebound, settings  # noqa: F401
-from tests.producing import wait_until
 
 from lakebound.control import ControlFolder, write_json
+from lakebound.embedded.processes import wait_until
 from lakebound.settings import Settings
 from lakebound.validation.submission import ValidationOrders
 

@@ -11,10 +11,10 @@ import pytest
 from tests import local_tables
 from tests.command_line import answer, lakebound, settings  # noqa: F401
 from tests.local_tables import TOPIC, TOPIC_ID
-from tests.producing import wait_until
 
 from lakebound.control import ControlFolder, write_json
 from lakebound.desired import change_desired, read_desired
+from lakebound.embedded.processes import wait_until
 from lakebound.incidents import read_incidents
 from lakebound.kafka import TopicFacts
 from lakebound.ledger import count
