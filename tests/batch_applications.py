@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import psutil
+import pytest
 
 from lakebound import background
+from lakebound.embedded.processes import last_lines, wait_until
 from lakebound.settings import Settings
 from lakebound.submit import spark_environment
 
 DEADLINE_SECONDS = 300.0
+
+T = TypeVar("T")
 
 
 def with_a_share(command: list[str]) -> list[str]:
@@ -45,6 +50,17 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Return its exit code and output."""
     output, _ = process.communicate(timeout=DEADLINE_SECONDS)
     return process.returncode, output
+
+
+def wait_while_alive(process: subprocess.Popen[Any], condition: Callable[[], T], what: str, log: Path | None = None) -> T:
+    """Return the first truthy answer of ``condition``; fails with the end of the log once the process has ended."""
+
+    def found() -> T:
+        if process.poll() is not None:
+            pytest.fail(f"it ended with {process.returncode} before {what}: {last_lines(log) if log else ''}")
+        return condition()
+
+    return wait_until(found, DEADLINE_SECONDS, what, poll_seconds=0.05)
 
 
 def last_line(output: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from lakebound.commit import Committed, commit_entry
 from lakebound.ledger import Entry, Offsets, TopicOffsets, new_commit_id
@@ -131,3 +132,13 @@ def landed_offsets(table: Table) -> list[int]:
     """Return the offset of every row, sorted: doubles show."""
     found: Iterable[int] = table.scan_kafka()["offset"].to_pylist()
     return sorted(found)
+
+
+@pytest.fixture(name="app")
+def app_fixture(spec: TableSpec, at: Places) -> Lander:
+    """An application of epoch 1 that has opened the table and landed [0, 10)."""
+    make_table(spec, at)
+    opened = lander(spec, at)
+    opened.open()
+    opened.land(0, 10)
+    return opened

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
+from lakebound import prove as prove_module
 from lakebound.commit import commit_entry
+from lakebound.control import ControlFolder
 from lakebound.incidents import Incident
 from lakebound.kafka import TopicFacts
 from lakebound.ledger import Entry, Offsets, missing, new_commit_id
@@ -23,7 +26,7 @@ from lakebound.recovery.rewind_apply import apply_rewind
 from lakebound.recovery.rewind_facts import RewindRequest, make_plan
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.tables import open_table
+from lakebound.tables import Table, open_table
 from lakebound.tables.datafiles import write_data_files
 from tests.local_tables import PIPELINE, SCHEMA, TOPIC, TOPIC_ID, genesis, landed_offsets, offsets, places, rows
 
@@ -52,6 +55,11 @@ class World:
     spec: PipelineSpec
     kafka: StandInKafka = field(default_factory=StandInKafka)
     epoch: int = 0
+
+    @property
+    def control(self) -> ControlFolder:
+        """The pipeline's folder of state."""
+        return ControlFolder(self.at.home, self.spec.pipeline)
 
     @property
     def delta(self) -> TableSpec:
@@ -121,6 +129,14 @@ class World:
         """Prove every row, with Kafka holding [0, end)."""
         return prove(self.spec, self.at, deep=True, facts=replace(self.kafka, latest=end))  # type: ignore[arg-type]
 
+    def assert_landed_once(self, end: int, bad: Collection[int] = ()) -> None:
+        """Check the rows of every table against [0, end) and its bad records, and that the proof says the same."""
+        good = [offset for offset in range(end) if offset not in bad]
+        assert [self.rows(table) for table in self.all] == [good, good, list(bad)]
+        proof = self.prove(end)
+        assert proof.ok, [problem for table in proof.tables for problem in table.problems]
+        assert (proof.missing, proof.duplicated) == (0, 0)
+
     def _commit(
         self, spec: TableSpec, start: int, end: int, without: Collection[int], kind: str = "land", quarantined: int = 0
     ) -> None:
@@ -150,6 +166,29 @@ class World:
             check_lease=lambda: None,
             attempts=1,
         )
+
+
+@pytest.fixture(name="world")
+def world_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A pipeline whose tables an application has just opened; every offset that is asked for is readable."""
+    monkeypatch.setattr(prove_module, "read_offsets", readable)
+    return make_world(tmp_path)
+
+
+class PowerCutError(Exception):
+    """The process is gone."""
+
+
+def cut_short_at(monkeypatch: pytest.MonkeyPatch, kind: type[Table], *, after: bool = False) -> None:
+    """Have the process die when it restores a table of this kind, or just after it has."""
+    restore = kind.restore
+
+    def cut(self: Table, version: str, entry: Entry) -> str:
+        if after:
+            restore(self, version, entry)
+        raise PowerCutError
+
+    monkeypatch.setattr(kind, "restore", cut)
 
 
 def make_world(folder: Path, **changes: object) -> World:

@@ -1,3 +1,5 @@
+"""The operator of a stream and its triggers; the applications are Python processes, the rest of Airflow is stood in for."""
+
 from __future__ import annotations
 
 import asyncio
@@ -9,78 +11,26 @@ from typing import Any
 import pytest
 from airflow._shared.module_loading import import_string
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
-from tests.streams import OWNER, orders, settings_fixture  # noqa: F401
+from tests.streams import OWNER, settings_fixture  # noqa: F401
+from tests.task_instances import Alerts, FakeTi, States, context, control_fixture, sent_fixture, states_fixture  # noqa: F401
 
-from lakebound.alerts.store import AlertStore
 from lakebound.control import ControlFolder, write_json
 from lakebound.control_plane import living_submission
-from lakebound.crash_loop import read_crash_loop
 from lakebound.desired import change_desired, read_desired
 from lakebound.embedded.processes import wait_until
 from lakebound.progress import read_outcome, read_progress
 from lakebound.settings import Settings
 from lakebound.submission import Custody, Owner, Submission, read_submission, write_submission
-from lakebound_airflow import alerts, stream_watch, task_state
-from lakebound_airflow.backends import Target
+from lakebound_airflow import stream_watch, task_state
 from lakebound_airflow.backends.local import LocalBackend
-from lakebound_airflow.operators import guard as guard_module
-from lakebound_airflow.operators import stream as stream_module
-from lakebound_airflow.operators.guard import CrashLoopGuard, NothingLandedError
 from lakebound_airflow.operators.stream import StreamFailedError, StreamOperator, StreamStalledError, hand_over
 from lakebound_airflow.stream_watch import StreamWatch, end_of_replaced
 from lakebound_airflow.triggers.stream import ReplaceTrigger, StreamTrigger, WantedTrigger
 
 
-class FakeTi:
-    """What the operators use of a task instance."""
-
-    def __init__(self, run_id: str = "run-1", try_number: int = 1, task_id: str = "stream") -> None:
-        self.dag_id, self.run_id, self.task_id, self.try_number = "ingest__orders", run_id, task_id, try_number
-        self.pushed: dict[str, Any] = {}
-
-    def xcom_push(self, key: str, value: Any) -> None:
-        self.pushed[key] = value
-
-    def xcom_pull(self, task_ids: str, key: str) -> Any:
-        return self.pushed.get(key)
-
-
-Alerts = list[tuple[str, str]]
-States = dict[str, str]
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> Alerts:
-    """The alerts that were sent: verdict and reason."""
-    found: Alerts = []
-
-    def alert(_: Any, __: Any, verdict: str, reason: str, app_id: str | None = None, **___: Any) -> None:
-        found.append((verdict, reason))
-
-    monkeypatch.setattr(stream_module, "alert", alert)
-    monkeypatch.setattr(guard_module, "alert", alert)
-    return found
-
-
-@pytest.fixture
-def states(monkeypatch: pytest.MonkeyPatch) -> States:
-    """Airflow's task states, per run."""
-    found: States = {}
-    for module in (stream_module, guard_module, task_state):
-        monkeypatch.setattr(module, "state_of_owner", lambda owner: found.get(owner.run_id))
-    monkeypatch.setattr(stream_module, "choose_target", lambda *_: Target())
-    monkeypatch.setattr(StreamWatch, "look_outside", lambda _: None)
-    return found
-
-
 @pytest.fixture
 def operator(settings: Settings, sent: Alerts, states: States) -> StreamOperator:
     return StreamOperator(task_id="stream", pipeline="orders")
-
-
-@pytest.fixture
-def control(settings: Settings) -> ControlFolder:
-    return orders(settings).control
 
 
 def deferral(call: Callable[[], Any]) -> Any:
@@ -90,10 +40,6 @@ def deferral(call: Callable[[], Any]) -> Any:
     assert caught.value.method_name == "resume"
     classpath, arguments = caught.value.trigger.serialize()
     return import_string(classpath)(**arguments)
-
-
-def context(ti: FakeTi) -> dict[str, Any]:
-    return {"ti": ti}
 
 
 def running(operator: StreamOperator, control: ControlFolder, ti: FakeTi | None = None) -> Submission:
@@ -288,49 +234,3 @@ def test_an_application_that_hangs_after_its_last_word_is_ended(
     monkeypatch.setattr(stream_watch, "EXIT_SECONDS", -1.0)
     assert watch.look(time.time()) is None
     assert wait_until(lambda: watch.look(time.time()), 10, "the end")["event"] == "ended"
-
-
-def test_the_guard_fails_a_run_that_landed_nothing_and_alerts_at_the_limit(
-    control: ControlFolder, states: States, sent: Alerts
-) -> None:
-    guard = CrashLoopGuard(task_id="guard", pipeline="orders", limit=2, stream_task_id="stream")
-
-    def end_of(run_id: str, *, landed: bool = False) -> dict[str, Any]:
-        ti, states[run_id] = FakeTi(run_id, task_id="guard"), "failed"
-        ti.pushed["verdict"] = {"end": "failed", "landed": landed}
-        return context(ti)
-
-    with pytest.raises(NothingLandedError, match="1 times"):
-        guard.execute(end_of("run-1"))
-    guard.execute(end_of("run-2", landed=True))
-    with pytest.raises(NothingLandedError, match="1 times"):
-        guard.execute(end_of("run-3"))
-    with pytest.raises(NothingLandedError, match="1 times"):
-        guard.execute(end_of("run-3"))
-    assert sent == []
-    states["run-4"] = "failed"
-    with pytest.raises(NothingLandedError, match="the DAG is paused"):
-        guard.execute(context(FakeTi("run-4", task_id="guard")))
-    assert [verdict for verdict, _ in sent] == ["crash_loop"]
-    change_desired(control, "running", reason="mended", by="ada")
-    with pytest.raises(NothingLandedError, match="1 times"):
-        guard.execute(end_of("run-5"))
-    succeeded = end_of("run-6")
-    states["run-6"] = "success"
-    guard.execute(succeeded)
-    assert read_crash_loop(control).ends == ()
-
-
-def test_an_alert_without_a_connection_or_with_a_broken_one_is_recorded_and_raises_nothing(
-    control: ControlFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_LAKEBOUND_WEBHOOK", '{"conn_type": "http", "host": "127.0.0.1", "port": 1}')
-    alerts.alert(context(FakeTi()), control, "stalled", "{{ no template }}", "app-1")
-    waiting = AlertStore(control.home).read().outbox
-    assert [(one.message.alerts[0].cause, one.tries) for one in waiting] == [("stalled", 1)], "it is tried again"
-    monkeypatch.delenv("AIRFLOW_CONN_LAKEBOUND_WEBHOOK")
-    alerts.alert(context(FakeTi()), control, "failed", "why", "app-1")
-    lines = (control.folder / "incidents.jsonl").read_text().splitlines()
-    assert ["no template" in lines[0], '"failed"' in lines[1], len(lines)] == [True, True, 2]
-    monkeypatch.setattr(alerts, "add_event", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    alerts.alert(context(FakeTi()), control, "failed", "why", "app-1")

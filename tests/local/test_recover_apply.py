@@ -1,132 +1,32 @@
-"""Recovery applied to real tables, with a Kafka of the test's own words: once, only as approved, and recorded."""
+"""Recovery applied to real tables of both formats: what then stands in tables, control files and incidents."""
 
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.foreign_hands import forget_entries, take_back
-from tests.local_tables import PIPELINE, TOPIC, TOPIC_ID, landed_offsets, lander, make_table, offsets, rows
+from tests.local_tables import PIPELINE, TOPIC, landed_offsets, lander, offsets, rows
+from tests.recovering import DELTA, ICEBERG, NEW_ID, Case, case_fixture  # noqa: F401
 
 from lakebound.commit import commit_entry
-from lakebound.control import ControlFolder, write_json
+from lakebound.control import write_json
 from lakebound.control_plane import living_submission
 from lakebound.crash_loop import CrashLoop, read_crash_loop, write_crash_loop
-from lakebound.desired import Desired, change_desired, read_desired
+from lakebound.desired import change_desired, read_desired
 from lakebound.embedded.processes import wait_until
-from lakebound.errors import BadEntryError, BrokerUnavailableError, LakeboundError, LeaseLostError, MissingTopicError
+from lakebound.errors import BadEntryError, LeaseLostError
 from lakebound.incidents import read_incidents
-from lakebound.kafka import TopicFacts
 from lakebound.lease import acquire, read_lease
 from lakebound.ledger import Entry, TopicOffsets, new_commit_id
-from lakebound.prove import prove
-from lakebound.recovery import apply as applying
-from lakebound.recovery import facts as collecting
 from lakebound.recovery import takeover
-from lakebound.recovery.apply import apply_recovery, plan_recovery
+from lakebound.recovery.apply import plan_recovery
 from lakebound.recovery.facts import TornControlFileError
-from lakebound.recovery.plan import Action, PlanChangedError, PlanRefusedError
-from lakebound.run_spec import Places, places_of
-from lakebound.settings import Settings, load_settings
-from lakebound.spec import PipelineSpec, TableSpec
+from lakebound.recovery.plan import PlanRefusedError
+from lakebound.spec import TableSpec
 from lakebound.tables import open_table
 from lakebound.tables.datafiles import write_data_files
-
-DELTA, ICEBERG = TableSpec(format="delta", name="shop.orders"), TableSpec(format="iceberg", name="shop.orders")
-NEW_ID = "topic-id-2"
-
-
-@dataclass
-class FakeKafka:
-    """What the broker is to answer."""
-
-    topic_id: str = TOPIC_ID
-    earliest: int = 0
-    latest: int = 100
-    error: LakeboundError | None = None
-    asked: list[float] = field(default_factory=list)
-
-    def topics(self, names: Iterable[str], **_: Any) -> dict[str, TopicFacts]:
-        """Answer."""
-        self.asked.append(time.monotonic())
-        if self.error is not None:
-            raise self.error
-        return {name: TopicFacts(self.topic_id, {0: self.earliest}, {0: self.latest}) for name in names}
-
-
-@dataclass
-class Case:
-    """A pipeline with two tables and a quarantine, of which [0, 30) is landed in three commits."""
-
-    spec: PipelineSpec
-    settings: Settings
-    kafka: FakeKafka
-
-    @property
-    def at(self) -> Places:
-        return places_of(self.settings)
-
-    @property
-    def control(self) -> ControlFolder:
-        return ControlFolder(self.settings.home, PIPELINE)
-
-    def plan(self, action: Action) -> str:
-        """Return the hash of the plan."""
-        return plan_recovery(self.spec, self.settings, action).hash
-
-    def apply(self, action: Action, approved: str) -> applying.Applied:
-        """Apply a plan."""
-        return apply_recovery(self.spec, self.settings, action, approved, by="ada")
-
-    def land(self, table: TableSpec, start: int, end: int) -> None:
-        """Land an interval as the next application does."""
-        app = lander(table, self.at, epoch=99)
-        app.land(start, end)
-
-    def assert_proved(self) -> None:
-        """Check that the proof by entries holds as the tables are now."""
-        proof = prove(self.spec, self.at, facts=self.kafka)  # type: ignore[arg-type]
-        assert proof.ok, [table.problems for table in proof.tables]
-
-    def kinds(self, table: TableSpec) -> list[str]:
-        """Return the kinds of the table's entries, newest first."""
-        return [found.entry.kind for found in open_table(table, self.at).entries()]
-
-
-@pytest.fixture
-def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
-    monkeypatch.setenv("LAKEBOUND_HOME", str(tmp_path))
-    monkeypatch.setenv("LAKEBOUND_WAREHOUSE", str(tmp_path / "lake"))
-    kafka = FakeKafka()
-    monkeypatch.setattr(collecting, "KafkaFacts", lambda *_, **__: kafka)
-    spec = PipelineSpec.model_validate(
-        {
-            "pipeline": PIPELINE,
-            "topics": [TOPIC],
-            "connection": {"bootstrap_servers": "127.0.0.1:1"},
-            "value": {"format": "bytes"},
-            "freshness": "1s",
-            "tables": [DELTA, ICEBERG],
-            "limits": {"lease_ttl_seconds": 2},
-        }
-    )
-    made = Case(spec, load_settings(), kafka)
-    for table in (*spec.tables, spec.quarantine_table):
-        make_table(table, made.at)
-    for table in spec.tables:
-        app = lander(table, made.at)
-        app.open()
-        for start in (0, 10, 20):
-            app.land(start, start + 10)
-    yield made
-    assert read_lease(made.control) is None or read_lease(made.control).released  # type: ignore[union-attr]
 
 
 def test_accepted_loss_stands_in_the_tables_and_in_the_incident(case: Case) -> None:
@@ -257,128 +157,6 @@ def forget_last_entry(case: Case) -> None:
     """Make the newest Delta commit somebody else's."""
     path = sorted((case.at.delta_path(DELTA) / "_delta_log").glob("*.json"))[-1]
     path.write_text(path.read_text().replace("userMetadata", "forgotten"))
-
-
-class TestOnlyAsApproved:
-    def test_changed_facts_apply_nothing(self, case: Case) -> None:
-        case.kafka.earliest = 45
-        approved = case.plan("accept_loss")
-        case.kafka.earliest = 46
-        with pytest.raises(PlanChangedError, match="nothing was applied"):
-            case.apply("accept_loss", approved)
-        self._untouched(case)
-
-    def test_facts_that_change_while_the_pipeline_is_taken_over_apply_nothing(
-        self, case: Case, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        case.kafka.earliest = 45
-        approved = case.plan("accept_loss")
-        end = takeover.end_application
-
-        def meanwhile(*arguments: Any, **options: Any) -> None:
-            case.kafka.earliest = 60
-            end(*arguments, **options)
-
-        monkeypatch.setattr(takeover, "end_application", meanwhile)
-        with pytest.raises(PlanChangedError):
-            case.apply("accept_loss", approved)
-        self._untouched(case)
-
-    def test_a_hash_of_another_action_applies_nothing(self, case: Case) -> None:
-        case.kafka.earliest = 45
-        with pytest.raises(PlanRefusedError):
-            case.apply("new_incarnation", case.plan("accept_loss"))
-        with pytest.raises(PlanChangedError):
-            case.apply("accept_loss", "0123456789ab")
-        self._untouched(case)
-
-    def test_applied_twice_the_second_time_does_nothing(self, case: Case) -> None:
-        case.kafka.earliest = 45
-        approved = case.plan("accept_loss")
-        case.apply("accept_loss", approved)
-        kinds = case.kinds(DELTA)
-        with pytest.raises(PlanRefusedError, match="nothing to do"):
-            case.apply("accept_loss", approved)
-        assert case.kinds(DELTA) == kinds
-        assert len(read_incidents(case.control)) == 1
-
-    def test_applied_twice_at_once_one_of_them_does_it(self, case: Case) -> None:
-        case.kafka.earliest = 45
-        approved = case.plan("accept_loss")
-        together = threading.Barrier(2)
-
-        def apply(_: int) -> str:
-            together.wait(10)
-            try:
-                case.apply("accept_loss", approved)
-            except PlanRefusedError:
-                return "refused"
-            return "applied"
-
-        with ThreadPoolExecutor(2) as pool:
-            assert sorted(pool.map(apply, range(2))) == ["applied", "refused"]
-        for table in (DELTA, ICEBERG):
-            assert case.kinds(table).count("skip") == 1
-        assert read_desired(case.control).state == "running"
-
-    @pytest.mark.parametrize("error", [BrokerUnavailableError("b", "silence"), MissingTopicError(TOPIC, "b")])
-    def test_a_broker_that_does_not_tell_gives_no_plan(self, case: Case, error: LakeboundError) -> None:
-        case.kafka.error = error
-        with pytest.raises(PlanRefusedError):
-            case.plan("accept_loss")
-
-    def _untouched(self, case: Case) -> None:
-        for table in (DELTA, ICEBERG):
-            assert case.kinds(table) == ["land"] * 3 + ["open", "genesis"]
-        assert read_desired(case.control) == Desired() or read_desired(case.control).state == "running"
-        assert read_incidents(case.control) == []
-
-
-class TestCutShort:
-    def test_what_is_left_is_the_next_plan(self, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-        case.kafka.earliest = 45
-        approved = case.plan("accept_loss")
-        commit = applying.commit_entry
-
-        def fail_at_iceberg(table: Any, *arguments: Any, **options: Any) -> Any:
-            if table.spec == ICEBERG:
-                raise OSError("catalog away")
-            return commit(table, *arguments, **options)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(applying, "commit_entry", fail_at_iceberg)
-            with pytest.raises(OSError, match="catalog away"):
-                case.apply("accept_loss", approved)
-        assert read_desired(case.control).state == "held", "nothing runs before somebody has looked"
-        (incident,) = read_incidents(case.control)
-        assert incident.outcome.startswith("cut short after {'delta:shop.orders'")
-        with pytest.raises(PlanChangedError):
-            case.apply("accept_loss", approved)
-        rest = plan_recovery(case.spec, case.settings, "accept_loss")
-        assert [step.table for step in rest.steps if step.table] == [ICEBERG.id]
-        case.apply("accept_loss", rest.hash)
-        assert read_desired(case.control).state == "running"
-        assert open_table(ICEBERG, case.at).read_ledger().coverage == offsets(0, 45)
-
-    def test_a_commit_that_answers_with_an_error_stands_once(self, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-        case.kafka.topic_id = NEW_ID
-        opened = open_table
-
-        def unsure(spec: TableSpec, at: Places) -> Any:
-            table = opened(spec, at)
-            commit = table.commit
-
-            def commit_then_fail(files: Any, entry: Entry) -> str:
-                commit(files, entry)
-                raise OSError("connection reset")
-
-            table.commit = commit_then_fail  # type: ignore[method-assign]
-            return table
-
-        monkeypatch.setattr(applying, "open_table", unsure)
-        case.apply("new_incarnation", case.plan("new_incarnation"))
-        for table in (DELTA, ICEBERG):
-            assert case.kinds(table).count("reset") == 1
 
 
 class TestDropZombie:

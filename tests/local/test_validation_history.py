@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.batch_applications import wait_while_alive
 from tests.local_tables import Lander, lander, make_table
 from tests.validating import LABEL, ArrowEvaluator, spec, validate
 
@@ -59,10 +59,7 @@ def started(at: Places, moment: str, on_failure: str = "alert") -> subprocess.Po
 
 
 def wait_until_there(path: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not path.exists():
-        assert process.poll() is None and time.monotonic() < deadline, f"{path} did not come"
-        time.sleep(0.05)
+    wait_while_alive(process, path.exists, f"{path} is there")
     path.unlink()
 
 

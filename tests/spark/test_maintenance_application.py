@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from tests.batch_applications import DEADLINE_SECONDS, ended, kill_session, last_line, started
+from tests.batch_applications import ended, kill_session, last_line, started, wait_while_alive
 from tests.local_tables import landed_offsets, lander
 from tests.maintained import (
     content,
@@ -94,10 +93,7 @@ def test_a_run_that_is_killed_costs_nothing_and_the_next_one_completes(spec: Pip
         small_commits(table, at, 30)
     before = {table.id: content(table, at) for table in spec.tables}
     with running(spec, settings, "killed") as process:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while live_files_of(delta, at) > 1:
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.05)
+        wait_while_alive(process, lambda: live_files_of(delta, at) <= 1, "Delta's compaction", settings.home / "killed.err")
         kill_session(process.pid)
         assert ended(process)[0] == -signal.SIGKILL
     assert {table.id: content(table, at) for table in spec.tables} == before and not read_runs(control)

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections import Counter
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.bad_orders import CUSTOMERS, KINDS, BadOrders, land, make
-from tests.batch_applications import DEADLINE_SECONDS, ended, last_line, started
+from tests.batch_applications import DEADLINE_SECONDS, ended, last_line, started, wait_while_alive
 
 from lakebound.control import ControlFolder
 from lakebound.findings import read_findings
@@ -165,10 +164,8 @@ def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec,
 
 def _one_is_killed_beside_another(spec: PipelineSpec, settings: Settings, control: ControlFolder) -> None:
     with running(spec, settings, "killed") as victim:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while (claim := open_claim(control, "delta:shop.orders", [])) is None:
-            assert time.monotonic() < deadline and victim.poll() is None, (settings.home / "killed.err").read_text()[-6000:]
-            time.sleep(0.05)
+        claimed = lambda: open_claim(control, "delta:shop.orders", [])  # noqa: E731
+        claim = wait_while_alive(victim, claimed, "its claim", settings.home / "killed.err")
         # It holds still in the middle of its first range.
         os.killpg(victim.pid, signal.SIGSTOP)
         with running(spec, settings, "other") as other:
