@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.find_spark_home import _find_spark_home
+from tests.streams import OWNER, orders, settings_fixture  # noqa: F401
 
 from lakebound.control_plane import ask_stop
 from lakebound.embedded import processes
@@ -21,9 +22,8 @@ from lakebound.settings import Settings
 from lakebound.submission import BackendName, read_submission
 from lakebound_airflow.backends import Target, backend_for, backend_of
 from lakebound_airflow.backends.standalone import StandaloneBackend
-from tests.streams import OWNER, orders, settings_fixture  # noqa: F401
 
-pytestmark = [pytest.mark.airflow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 START_SECONDS = 90.0
 
