@@ -77,17 +77,17 @@ test-unit: install ## Tests without a JVM and without Airflow's database
 
 test-local: install ## Tests with real tables and real processes, without a JVM
 	@echo "== tests with real tables and processes"
-	@pytest -q -m local -n 3 tests/local
+	@pytest -q -m local -n 2 tests/local
 
 test-enumeration: install ## The doctor against every crash prefix and corruption, without a JVM
 	@echo "== every crash prefix and corruption"
 	@pytest -q -m enumeration -n 2 tests/unit
 
-# One run of all three: their files follow each other without a pause between, the longest first. Three workers on two
-# cores: what a test does is for a good part waiting (for a JVM to start, a lease to run out, a broker to come back).
+# One run of all three: their files follow each other without a pause between, the longest first. A third worker gains
+# nothing: the cores are busy.
 test-streams: class-archive ## Tests with a local Spark, with a real broker, and random kills under load in their short form
 	@echo "== tests with a local Spark, with a real broker, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
-	@pytest -m "chaos or integration or spark" tests/chaos tests/integration tests/spark -n 3 --dist loadfile --no-loadscope-reorder --durations=5
+	@pytest -m "chaos or integration or spark" tests/chaos tests/integration tests/spark -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
 test-spark: class-archive ## Of these those with a local Spark
 	@pytest -m spark tests/spark -n 2 --dist loadfile --durations=5
