@@ -56,7 +56,7 @@ def running(operator: StreamOperator, control: ControlFolder, ti: FakeTi | None 
 def event(trigger: Any, deadline_seconds: float = 20) -> dict[str, str]:
     async def first() -> Any:
         async with asyncio.timeout(deadline_seconds):
-            return (await anext(trigger.run())).payload
+            return await trigger.wait()
 
     return asyncio.run(first())  # type: ignore[no-any-return]
 

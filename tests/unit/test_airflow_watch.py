@@ -18,6 +18,7 @@ from lakebound.settings import Settings
 from lakebound.submission import Submission, write_submission
 from lakebound_airflow import stream_watch
 from lakebound_airflow.stream_watch import StreamWatch
+from lakebound_airflow.triggers import settled
 from lakebound_airflow.triggers.commits import TableCommitsTrigger
 from lakebound_airflow.triggers.control import WishTrigger
 
@@ -135,12 +136,26 @@ def test_the_control_trigger_says_when_it_is_so_and_when_it_is_late(settings: Se
     def event(awaited: str, wait_seconds: float) -> dict[str, str]:
         trigger = WishTrigger("orders", str(settings.home), awaited, "stopped", desired.generation, wait_seconds)
         classpath, arguments = trigger.serialize()
-
-        async def first() -> Any:
-            return (await anext(import_string(classpath)(**arguments).run())).payload
-
-        return asyncio.run(first())  # type: ignore[no-any-return]
+        return asyncio.run(import_string(classpath)(**arguments).wait())  # type: ignore[no-any-return]
 
     assert event("stopped", 5)["event"] == "met"
     late = event("running", 0.1)
     assert (late["event"], "paused?" in late["reason"]) == ("late", True)
+
+
+def test_what_is_so_at_once_is_said_when_the_scheduler_knows_that_the_task_deferred(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL", "7")
+    assert settled.settle_seconds() == 12.0
+    monkeypatch.setattr(settled, "settle_seconds", lambda: 0.5)
+    desired = change_desired(orders(settings).control, "stopped", reason="test")
+    trigger = WishTrigger("orders", str(settings.home), "stopped", "stopped", desired.generation, 60.0)
+
+    async def events() -> list[Any]:
+        return [event.payload async for event in trigger.run()]
+
+    started = time.monotonic()
+    (event,) = asyncio.run(events())
+    assert event["event"] == "met"
+    assert time.monotonic() - started >= 0.5

@@ -100,6 +100,9 @@ def airflow_cfg(home: Path, dags: Path, plugins: Path, ports: AirflowPorts, keys
             "scheduler_idle_sleep_time": 0.5,
             "orphaned_tasks_check_interval": 60,
         },
+        # As often a task's supervisor looks whether the process is gone; with the default of 5 s many a task that has
+        # ended takes that much longer.
+        "workers": {"min_heartbeat_interval": 1},
         # Without it, a task that succeeded and is cleared succeeds again without running.
         "state_store": {"clear_on_success": True},
         "metrics": {"legacy_names_on": False},

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
-
-from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from lakebound.control import ControlFolder
 from lakebound.control_plane import app_is_alive
@@ -16,11 +13,13 @@ from lakebound.desired import DesiredState, read_desired
 from lakebound.progress import read_outcome, read_progress
 from lakebound.submission import read_submission
 from lakebound.wishes import Awaited, Sight, wish_state
+from lakebound_airflow.stream_watch import Event
+from lakebound_airflow.triggers.settled import SettledTrigger
 
 POLL_SECONDS = 1.0
 
 
-class WishTrigger(BaseTrigger):
+class WishTrigger(SettledTrigger):
     """Waits until the wish is so, will not be so, or the wait is over.
 
     Args:
@@ -53,21 +52,18 @@ class WishTrigger(BaseTrigger):
         }
         return "lakebound_airflow.triggers.control.WishTrigger", arguments
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: ``met``, ``failed`` or ``late``."""
+    async def wait(self) -> Event:
+        """Return ``met``, ``failed`` or ``late``."""
         control = ControlFolder(Path(self.home), self.pipeline)
         deadline = time.monotonic() + self.wait_seconds
         while True:
             sight = await asyncio.to_thread(look, control)
             found = wish_state(cast(Awaited, self.awaited), cast(DesiredState, self.state), self.generation, sight)
-            event = {"event": found.state, "reason": found.reason}
-            if found.state == "waiting":
-                if time.monotonic() < deadline:
-                    await asyncio.sleep(POLL_SECONDS)
-                    continue
-                event = {"event": "late", "reason": f"not so after {self.wait_seconds:g} s: {found.reason}"}
-            yield TriggerEvent(event)  # type: ignore[no-untyped-call]
-            return
+            if found.state != "waiting":
+                return {"event": found.state, "reason": found.reason}
+            if time.monotonic() >= deadline:
+                return {"event": "late", "reason": f"not so after {self.wait_seconds:g} s: {found.reason}"}
+            await asyncio.sleep(POLL_SECONDS)
 
 
 def look(control: ControlFolder) -> Sight:

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-
-from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from lakebound.control import ControlFolder
 from lakebound.control_plane import ask_stop
 from lakebound.desired import read_desired
 from lakebound_airflow.stream_watch import OUTSIDE_LOOK_SECONDS, Event, StreamWatch, end_of_replaced
 from lakebound_airflow.task_state import state_of_task
+from lakebound_airflow.triggers.settled import SettledTrigger
 
 POLL_SECONDS = 2.0
 DEFERRED = "deferred"
 
 
-class StreamTrigger(BaseTrigger):
+class StreamTrigger(SettledTrigger):
     """Watches one application until it ended or stalled.
 
     Args:
@@ -46,16 +44,15 @@ class StreamTrigger(BaseTrigger):
         arguments = {"pipeline": self.pipeline, "home": self.home, "app_id": self.app_id, "owned": self.owned}
         return "lakebound_airflow.triggers.stream.StreamTrigger", arguments
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: ``ended`` or ``stalled``."""
+    async def wait(self) -> Event:
+        """Return ``ended`` or ``stalled``."""
         watch = StreamWatch(ControlFolder(Path(self.home), self.pipeline), self.app_id)
         outside = asyncio.create_task(self._look_outside(watch))
         try:
             while True:
-                event: Event | None = await asyncio.to_thread(watch.look, time.time())
+                event = await asyncio.to_thread(watch.look, time.time())
                 if event is not None:
-                    yield TriggerEvent(event)  # type: ignore[no-untyped-call]
-                    return
+                    return event
                 await asyncio.sleep(POLL_SECONDS)
         finally:
             outside.cancel()
@@ -85,7 +82,7 @@ class StreamTrigger(BaseTrigger):
         await asyncio.to_thread(ask_stop, control, self.app_id, reason=f"task was set to {state}", by="airflow")
 
 
-class WantedTrigger(BaseTrigger):
+class WantedTrigger(SettledTrigger):
     """Waits until the pipeline is wanted running; until then nothing starts.
 
     Args:
@@ -102,19 +99,17 @@ class WantedTrigger(BaseTrigger):
         """Return class path and arguments."""
         return "lakebound_airflow.triggers.stream.WantedTrigger", {"pipeline": self.pipeline, "home": self.home}
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: ``wanted``."""
+    async def wait(self) -> Event:
+        """Return ``wanted``."""
         control = ControlFolder(Path(self.home), self.pipeline)
         while True:
             desired = await asyncio.to_thread(read_desired, control)
             if desired.wants_app:
-                event: Event = {"event": "wanted", "reason": f"the pipeline is wanted running: {desired.reason}"}
-                yield TriggerEvent(event)  # type: ignore[no-untyped-call]
-                return
+                return {"event": "wanted", "reason": f"the pipeline is wanted running: {desired.reason}"}
             await asyncio.sleep(POLL_SECONDS)
 
 
-class ReplaceTrigger(BaseTrigger):
+class ReplaceTrigger(SettledTrigger):
     """Waits until an application that was asked to stop has ended, and ends it by force when it does not obey.
 
     Args:
@@ -136,13 +131,12 @@ class ReplaceTrigger(BaseTrigger):
         arguments = {"pipeline": self.pipeline, "home": self.home, "app_id": self.app_id, "stop_seconds": self.stop_seconds}
         return "lakebound_airflow.triggers.stream.ReplaceTrigger", arguments
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: ``replaced``, or ``stuck`` when the application cannot be ended from here."""
+    async def wait(self) -> Event:
+        """Return ``replaced``, or ``stuck`` when the application cannot be ended from here."""
         control = ControlFolder(Path(self.home), self.pipeline)
         deadline = time.monotonic() + self.stop_seconds
         while True:
-            event: Event | None = await asyncio.to_thread(end_of_replaced, control, self.app_id, deadline)
+            event = await asyncio.to_thread(end_of_replaced, control, self.app_id, deadline)
             if event is not None:
-                yield TriggerEvent(event)  # type: ignore[no-untyped-call]
-                return
+                return event
             await asyncio.sleep(POLL_SECONDS / 2)
