@@ -117,7 +117,9 @@ def _connect(setting: Setting, interval: str) -> Started:
     log = f"-Dlog4j2.configurationFile={peer / 'log4j2.properties'}"
     java = ["java", log, "-cp", "classes:lib/*"]
     subprocess.run([*java, "CreateTable", str(warehouse)], cwd=peer, check=True, stdout=subprocess.DEVNULL)
-    control = f"{setting.topic}-control"
+    # Connect names its consumer groups after the connector: one of another run would go on where that one ended.
+    name = setting.folder.name
+    control = f"{name}-control"
     create_topics(setting.bootstrap_servers, {control: 1})
     worker = {
         "bootstrap.servers": setting.bootstrap_servers,
@@ -130,7 +132,7 @@ def _connect(setting: Setting, interval: str) -> Started:
         "listeners": f"http://127.0.0.1:{free_port()}",
     }
     connector = {
-        "name": setting.topic,
+        "name": name,
         "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
         "tasks.max": "1",
         "topics": setting.topic,
@@ -147,15 +149,15 @@ def _connect(setting: Setting, interval: str) -> Started:
         "iceberg.tables": "bench.events",
         "iceberg.kafka.bootstrap.servers": setting.bootstrap_servers,
         "iceberg.control.topic": control,
-        "iceberg.control.group-id-prefix": f"{setting.topic}-",
+        "iceberg.control.group-id-prefix": f"{name}-",
         "iceberg.control.commit.interval-ms": interval.removesuffix("ms"),
         "iceberg.control.commit.timeout-ms": "5000",
     }
-    for name, properties in (("worker", worker), ("connector", connector)):
+    for role, properties in (("worker", worker), ("connector", connector)):
         lines = "".join(f"{key}={value}\n" for key, value in properties.items())
-        (setting.folder / f"{name}.properties").write_text(lines)
+        (setting.folder / f"{role}.properties").write_text(lines)
     memory = ["-Xms512m", "-Xmx1536m", "-XX:MaxDirectMemorySize=512m"]
-    files = [str(setting.folder / f"{name}.properties") for name in ("worker", "connector")]
+    files = [str(setting.folder / f"{role}.properties") for role in ("worker", "connector")]
     command = [java[0], *memory, *java[1:], "org.apache.kafka.connect.cli.ConnectStandalone", *files]
     place = HadoopTable(warehouse / "bench" / "events", "kafka_ts")
     return Started(running.start(command, setting.folder, cwd=peer), {"iceberg": place})
