@@ -218,7 +218,8 @@ def write_pages(docs: Path) -> None:
         *drain_targets(drained),
         *steady_targets(kept(STEADY)),
         "",
-        "Why p99 is missed at `0ms` beside maintenance, and what was tried: [decision 12](decisions/0012-a-slow-commit-gets-a-turn.md).",
+        "Why p99 is missed at `0ms` beside maintenance, and what was tried:",
+        "[decision 12](decisions/0012-a-slow-commit-gets-a-turn.md).",
         "What a pipeline costs at one record per second: [at rest](benchmarks/at-rest.md).",
     ]
     for load in sorted({row.load for row in rows}, key=lambda one: (one != (MAIN_RATE, 2, 180), one)):
