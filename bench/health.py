@@ -90,9 +90,7 @@ def make(case: Case, at: Places) -> None:
     table.create(SCHEMA, Entry(kind="genesis", pipeline="bench", epoch=1, commit=new_commit_id()))
     table.read_ledger()
     first = date(2026, 11, 1)
-    originals = [
-        write_data_files(rows(first + timedelta(days=day)), table.data_folder(), case.spec, "day")[0] for day in range(DAYS)
-    ]
+    originals = [write_data_files(rows(first + timedelta(days=day)), table.layout(), "day")[0] for day in range(DAYS)]
     files = [linked(originals[number * DAYS // case.files], table) for number in range(case.files)]
     step = 100 if at_once else case.files_per_commit
     for start in range(0, len(files), step):
@@ -115,7 +113,7 @@ def rows(day: date) -> pa.Table:
 
 def linked(original: DataFile, table: Table) -> DataFile:
     """Return another file of the same content."""
-    path = table.data_folder() / f"{uuid.uuid4().hex}.parquet"
+    path = table.layout().folder / f"{uuid.uuid4().hex}.parquet"
     os.link(original.path, path)
     return DataFile(path, original.size_bytes, original.metadata, original.partition)
 

@@ -48,7 +48,7 @@ class Stream:
     def commit(self, number: int, rows: int, places: Places) -> None:
         """Land batch ``number``."""
         start = number * rows
-        files = write_data_files(batch(start, rows), self.table.data_folder(), self.table.spec, f"batch-{number}")
+        files = write_data_files(batch(start, rows), self.table.layout(), f"batch-{number}")
         began = time.perf_counter()
         done = commit_entry(
             self.table,

@@ -15,6 +15,7 @@ from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_TYPE, DataFile, LedgerView, Table, open_table
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.layout import FileLayout
 
 PIPELINE = "orders"
 TOPIC = "orders"
@@ -71,6 +72,11 @@ def genesis(epoch: int = 0) -> Entry:
     return Entry(kind="genesis", pipeline=PIPELINE, epoch=epoch, commit=new_commit_id())
 
 
+def layout_of(spec: TableSpec, folder: Path) -> FileLayout:
+    """Return the layout that a new table of the spec would have in a folder."""
+    return FileLayout(spec.id, spec.format, folder, spec.partition_fields())
+
+
 def draft(start: int, end: int, epoch: int = 1, kind: str = "land") -> Entry:
     """Return the draft of an entry that lands an interval of partition 0."""
     landed = offsets(start, end) if end > start else {}
@@ -92,7 +98,7 @@ class Lander:
 
     def write(self, start: int, end: int) -> list[DataFile]:
         """Write the files of a batch, uncommitted."""
-        return write_data_files(rows(start, end), self.table.data_folder(), self.table.spec, f"batch-{start}")
+        return write_data_files(rows(start, end), self.table.layout(), f"batch-{start}")
 
     def land(self, start: int, end: int, files: list[DataFile] | None = None, kind: str = "land") -> Committed:
         """Land the interval, or the given files of it."""

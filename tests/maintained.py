@@ -103,7 +103,7 @@ def rewrite_iceberg(spec: TableSpec, at: Places) -> None:
     table = foreign_iceberg(spec, at)
     rows = table.scan().to_arrow()
     app = lander(spec, at)
-    written = write_data_files(rows.cast(app.table.schema()), app.table.data_folder(), spec, "compacted")
+    written = write_data_files(rows.cast(app.table.schema()), app.table.layout(), "compacted")
     old = [task.file for task in table.scan().plan_files()]
     with table.transaction() as transaction:
         with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(entry)}).overwrite() as snapshot:

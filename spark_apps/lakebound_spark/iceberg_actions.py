@@ -1,6 +1,7 @@
 """Iceberg's rewriting steps, by Iceberg's own Spark actions, with the ledger's entry carried on by each commit.
 
-The actions and not the SQL procedures: those drop the entry. A commit that the stream overtook is applied again by Iceberg.
+The actions and not the SQL procedures: those drop the entry. Their commits are made by ``iceberg_operations``; one that the
+stream overtook is applied again by Iceberg.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from lakebound.commit_turn import AskForTurn
@@ -27,7 +27,7 @@ from lakebound.spec import TableSpec
 from lakebound.tables.iceberg_catalog import CATALOG_NAME, open_catalog
 from lakebound.tables.iceberg_json import Body
 from lakebound.tables.iceberg_metadata import change
-from lakebound_spark.commit_phase import CommitPhase
+from lakebound_spark.iceberg_operations import SyncedOperations, start_callbacks
 
 _COMMIT_RETRIES = {"commit.retry.num-retries": "100", "commit.retry.min-wait-ms": "20", "commit.retry.max-wait-ms": "100"}
 """Iceberg takes them from the table. Its own four retries are too few beside a stream: a try takes 0.1 to 0.5 s, and is lost
@@ -62,7 +62,7 @@ class IcebergActions:
         jvm: Any = session._jvm
         self._iceberg: Any = jvm.org.apache.iceberg
         _write_no_checksum_files(jvm, self._session._jsc.hadoopConfiguration())
-        ensure_callback_server_started(self._session.sparkContext._gateway)  # type: ignore[no-untyped-call]
+        start_callbacks(self._session.sparkContext._gateway)
 
     def compact(self, table: TableSpec, step: Compact) -> Done:
         """Rewrite the files below ``below_bytes`` of a partition; a large rewrite is several commits."""
@@ -133,18 +133,22 @@ class IcebergActions:
             StepLostError: None of its commits got through.
             TableGoneError: There is no such table.
         """
-        phase = CommitPhase(self._session, AskForTurn(self._control, table.id))
-        reporter = _Reporter(phase.committed)
-        try:
-            self._allow_retries(table)
-            loaded = self._load(table, reporter)
-            with phase:
+        reporter = _Reporter()
+        with AskForTurn(self._control, table.id) as turn:
+            try:
+                self._allow_retries(table)
+                loaded, operations = self._load(table, reporter, turn)
+            except (Py4JJavaError, CapturedException) as exc:
+                return self._after_error(table, exc, reporter, 0)
+            try:
                 done = rewrite(self._iceberg.spark.actions.SparkActions.get(), loaded)
-        except (Py4JJavaError, CapturedException) as exc:
-            return self._after_error(table, exc, reporter)
-        return Done(**{**vars(done), "commits": reporter.commits, "conflicts": reporter.conflicts})
+            except (Py4JJavaError, CapturedException) as exc:
+                return self._after_error(table, exc, reporter, operations.conflicts)
+        return Done(**{**vars(done), "commits": operations.commits, "conflicts": operations.conflicts})
 
-    def _after_error(self, table: TableSpec, exc: Py4JJavaError | CapturedException, reporter: _Reporter) -> Done:
+    def _after_error(
+        self, table: TableSpec, exc: Py4JJavaError | CapturedException, reporter: _Reporter, conflicts: int
+    ) -> Done:
         causes = _causes(exc.java_exception if isinstance(exc, Py4JJavaError) else exc._origin)
         names, message = {name for name, _ in causes}, causes[0][1]
         if names & set(_GONE):
@@ -153,19 +157,21 @@ class IcebergActions:
         if not is_lost:
             raise RewriteFailedError(table.id, f"{causes[-1][0]}: {causes[-1][1]}") from exc
         if reporter.commits:
-            return reporter.done(note=f"some of its commits were lost to the stream: {message}")
-        raise StepLostError(table.id, message, int(_COMMIT_RETRIES["commit.retry.num-retries"])) from exc
+            return reporter.done(conflicts, note=f"some of its commits were lost to the stream: {message}")
+        raise StepLostError(table.id, message, conflicts) from exc
 
     def _execute(self, action: Any, table: TableSpec, options: dict[str, Any]) -> Any:
         for name, value in options.items():
             action = action.option(name, str(value))
         return action.snapshotProperty(ENTRY_KEY, encode(carried_entry(table, self._places))).execute()
 
-    def _load(self, table: TableSpec, reporter: _Reporter) -> Any:
+    def _load(self, table: TableSpec, reporter: _Reporter, turn: AskForTurn) -> tuple[Any, SyncedOperations]:
         loaded = self._iceberg.spark.Spark3Util.loadIcebergTable(
             self._session._jsparkSession, f"{CATALOG_NAME}.{table.namespace}.{table.short_name}"
         )
-        return self._iceberg.BaseTable(loaded.operations(), loaded.name(), reporter)
+        catalog = open_catalog(self._places.iceberg_catalog_uri, self._places.iceberg_warehouse)
+        operations = SyncedOperations(loaded.operations(), self._session._jvm, catalog, table, turn)
+        return self._iceberg.BaseTable(operations, loaded.name(), reporter), operations
 
     def _allow_retries(self, table: TableSpec) -> None:
         """Give the table the properties by which Iceberg tries a commit again, unless it has its own."""
@@ -217,32 +223,28 @@ class IcebergActions:
 class _Reporter:
     """Java's MetricsReporter, implemented here: what Iceberg tells of each commit that got through."""
 
-    def __init__(self, on_commit: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self.commits = 0
-        self.conflicts = 0
-        self._on_commit = on_commit
         self._added = self._removed = self._bytes = 0
 
     def report(self, report: Any) -> None:
         """Take a report; those of scans say nothing of commits."""
         if not report.getClass().getName().endswith("CommitReport"):
             return
-        self._on_commit()
         metrics = report.commitMetrics()
         self.commits += 1
-        self.conflicts += int(metrics.attempts().value()) - 1
         self._added += _value(metrics.addedDataFiles())
         self._removed += _value(metrics.removedDataFiles())
         self._bytes += _value(metrics.removedFilesSizeInBytes())
 
-    def done(self, note: str) -> Done:
-        """Return what its commits did together."""
+    def done(self, conflicts: int, note: str) -> Done:
+        """Return what its commits did together, though others failed."""
         return Done(
             files_before=self._removed,
             files_after=self._added,
             bytes_rewritten=self._bytes,
             commits=self.commits,
-            conflicts=self.conflicts,
+            conflicts=conflicts,
             note=note,
         )
 

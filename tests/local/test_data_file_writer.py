@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.local_tables import layout_of
 
 from lakebound.spec import TableSpec
 from lakebound.tables import DataFile, datafiles
@@ -31,7 +32,7 @@ def ids(files: list[DataFile]) -> list[list[int]]:
 
 
 def test_parts_become_row_groups_of_one_file(tmp_path: Path) -> None:
-    writer = DataFileWriter(tmp_path / "data", PLAIN, "t")
+    writer = DataFileWriter(layout_of(PLAIN, tmp_path / "data"), "t")
     for first in (0, 2, 4):
         writer.write(part(first, ["a", "b"]))
     writer.write(part(9, []))
@@ -43,7 +44,7 @@ def test_parts_become_row_groups_of_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"])
 def test_each_partition_value_has_a_file_over_all_parts(tmp_path: Path, table_format: str) -> None:
-    writer = DataFileWriter(tmp_path, BY_CITY[table_format], "t")
+    writer = DataFileWriter(layout_of(BY_CITY[table_format], tmp_path), "t")
     writer.write(part(0, ["a", "b", "a"]))
     writer.write(part(3, ["b", "c"]))
     assert sorted(ids(writer.close())) == [[0, 2], [1, 3], [4]]
@@ -51,7 +52,7 @@ def test_each_partition_value_has_a_file_over_all_parts(tmp_path: Path, table_fo
 
 def test_few_files_are_open_at_once_and_no_row_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datafiles, "MAX_OPEN_FILES", 3)
-    writer = DataFileWriter(tmp_path, BY_CITY["delta"], "t")
+    writer = DataFileWriter(layout_of(BY_CITY["delta"], tmp_path), "t")
     for first in range(0, 40, 10):
         writer.write(part(first, [f"city-{number}" for number in range(10)]))
         assert len(writer._open) <= 3
@@ -64,7 +65,7 @@ def test_few_files_are_open_at_once_and_no_row_is_lost(tmp_path: Path, monkeypat
 
 def test_what_is_discarded_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datafiles, "MAX_OPEN_FILES", 2)
-    writer = DataFileWriter(tmp_path, BY_CITY["iceberg"], "t")
+    writer = DataFileWriter(layout_of(BY_CITY["iceberg"], tmp_path), "t")
     writer.write(part(0, ["a", "b", "c"]))
     assert len(list(tmp_path.iterdir())) == 3
     writer.discard()
@@ -72,7 +73,7 @@ def test_what_is_discarded_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_file_holds_what_its_footer_says(tmp_path: Path) -> None:
-    writer = DataFileWriter(tmp_path, PLAIN, "t")
+    writer = DataFileWriter(layout_of(PLAIN, tmp_path), "t")
     writer.write(part(5, ["x"] * 10))
     writer.write(part(100, ["y"] * 10))
     (file,) = writer.close()

@@ -43,15 +43,13 @@ def nasty_files(app: Lander, start: int) -> list[DataFile]:
     """Write one file whose partition value needs every kind of quoting."""
     table = rows(start, start + 5)
     city = table.schema.get_field_index("city")
-    return write_data_files(
-        table.set_column(city, "city", pa.array([NASTY] * 5)), app.table.data_folder(), SPEC, f"batch-{start}"
-    )
+    return write_data_files(table.set_column(city, "city", pa.array([NASTY] * 5)), app.table.layout(), f"batch-{start}")
 
 
 def test_it_is_what_deltalake_would_have_written(app: Lander, at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     files = nasty_files(app, 0)
     app.land(0, 5, files)
-    monkeypatch.setattr("lakebound.tables.delta.is_plain", lambda _: False)
+    monkeypatch.setattr("lakebound.tables.delta._is_plain", lambda _: False)
     app.land(5, 10, files)
     folder = at.delta_path(SPEC)
     ours, theirs = actions(folder, 1), actions(folder, 2)

@@ -39,7 +39,7 @@ def test_files_are_those_on_disk(spec: TableSpec, at: Places) -> None:
     app = landed(spec, at, 4)
     facts = read(spec, at)
     on_disk = sorted(
-        path.stat().st_size for path in app.table.data_folder().rglob("*.parquet") if "_delta_log" not in path.parts
+        path.stat().st_size for path in app.table.layout().folder.rglob("*.parquet") if "_delta_log" not in path.parts
     )
     assert read(spec, at.read_only()) == facts
     assert sorted(file.size_bytes for part in facts.partitions for file in part.files) == on_disk
@@ -65,7 +65,7 @@ def test_a_null_partition(spec: TableSpec, at: Places) -> None:
     app = landed(parted, at, 1)
     batch = rows(3, 5)
     nothing = batch.set_column(1, SCHEMA.field("city"), pa.nulls(2, pa.string()))
-    app.land(3, 5, write_data_files(nothing, app.table.data_folder(), parted, "null"))
+    app.land(3, 5, write_data_files(nothing, app.table.layout(), "null"))
     assert by_name(read(parted, at))["city=None"].values == {"city": None}
 
 

@@ -15,12 +15,13 @@ from tests.maintained import compaction, content, live_files_of, small_commits
 from lakebound.ledger import Entry
 from lakebound.maintenance import delta_rewrite
 from lakebound.maintenance.delta_engine import DeltaEngine, NotRewritableError
-from lakebound.maintenance.delta_rewrite import SCRATCH, LiveFile, forget_scratch, live_files, replace, rewrite
+from lakebound.maintenance.delta_rewrite import LiveFile, live_files, replace, rewrite
 from lakebound.maintenance.engines import Done, StepLostError, carried_entry
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import open_table
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta_draft import SCRATCH, forget_scratch
 
 PLAIN = TableSpec(format="delta", name="shop.orders")
 BY_CITY = TableSpec(format="delta", name="shop.orders", partition_by=("city",))
@@ -53,7 +54,7 @@ def test_compaction_keeps_to_its_partition(city: str | None, at: Places) -> None
         batch = rows(offset, offset + 1)
         column = pa.array([cities[offset % 3]], pa.string())
         batch = batch.set_column(batch.schema.get_field_index("city"), "city", column)
-        app.land(offset, offset + 1, write_data_files(batch, app.table.data_folder(), BY_CITY, f"b{offset}"))
+        app.land(offset, offset + 1, write_data_files(batch, app.table.layout(), f"b{offset}"))
     before = content(BY_CITY, at)
     done = DeltaEngine(at).compact(BY_CITY, compaction(BY_CITY, partition={"city": city}))
     assert (done.files_before, done.files_after) == (4, 1)

@@ -21,7 +21,8 @@ from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import open_table
 from lakebound.tables.iceberg_catalog import open_catalog
-from lakebound.tables.iceberg_metadata import local_path, metadata_location, read_body
+from lakebound.tables.iceberg_local import local_path
+from lakebound.tables.iceberg_metadata import metadata_location, read_body
 
 SPEC = TableSpec(format="iceberg", name="shop.orders")
 

@@ -28,7 +28,7 @@ from lakebound.maintenance.steps import RemoveOrphans
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import open_table
-from lakebound.tables.iceberg_metadata import local_path
+from lakebound.tables.iceberg_local import local_path
 
 DAY_MS = 86_400_000
 NOW_MS = int(time.time() * 1000)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import math
 import shutil
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,14 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.expressions import EqualTo
-from tests.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, places, rows
+from tests.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, layout_of, make_table, places, rows
 
 from lakebound.errors import TableMismatchError
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_TYPE, Table, open_table
-from lakebound.tables.datafiles import HIVE_NULL, delta_partition_value, list_data_files, write_data_files
+from lakebound.tables.datafiles import list_data_files, write_data_files
 from lakebound.tables.iceberg_catalog import open_catalog
+from lakebound.tables.partition_values import delta_partition_text, delta_partition_texts
 
 
 def delta(*partition_by: str) -> TableSpec:
@@ -50,12 +54,12 @@ def test_rows_come_back_as_they_were(spec: TableSpec, at: Places) -> None:
 
 
 def test_no_rows_make_no_files(tmp_path: Path) -> None:
-    assert write_data_files(rows(0, 0), tmp_path / "never", delta(), "t") == []
+    assert write_data_files(rows(0, 0), layout_of(delta(), tmp_path / "never"), "t") == []
     assert not (tmp_path / "never").exists()
 
 
 def test_a_delta_file_holds_one_partition_and_not_its_column(at: Places) -> None:
-    files = write_data_files(rows(0, 9), at.home, delta("city"), "t")
+    files = write_data_files(rows(0, 9), layout_of(delta("city"), at.home), "t")
     assert [dict(file.partition) for file in files] == [{"city": f"city {n}"} for n in range(3)]
     assert [file.rows for file in files] == [3, 3, 3]
     for file in files:
@@ -104,7 +108,7 @@ def test_partition_values_of_each_type_come_back(name: str, format_: Any, at: Pl
     table = open_table(spec, at)
     table.create(schema, genesis())
     app = lander(spec, at)
-    app.land(0, 3, write_data_files(batch, app.table.data_folder(), spec, "t"))
+    app.land(0, 3, write_data_files(batch, app.table.layout(), "t"))
     found = content(spec, at)
     assert (
         found.select(["id", "key"]).cast(pa.schema([schema.field("id"), schema.field("key")])).to_pylist()
@@ -154,7 +158,7 @@ def test_each_iceberg_transform_splits_as_iceberg_does(field: str, groups: int, 
     spec = TableSpec(format="iceberg", name="shop.times", partition_by=(field,))
     open_table(spec, at).create(schema, genesis())
     app = lander(spec, at)
-    files = write_data_files(batch, app.table.data_folder(), spec, "t")
+    files = write_data_files(batch, app.table.layout(), "t")
     assert len(files) == groups
     app.land(0, 5, files)
     assert content(spec, at)["id"].to_pylist() == [0, 1, 2, 3, 4]
@@ -164,7 +168,7 @@ def test_a_file_across_two_partitions_is_refused(at: Places) -> None:
     spec = iceberg("day(at)")
     make_table(spec, at)
     app = lander(spec, at)
-    files = write_data_files(rows(0, 60), app.table.data_folder(), iceberg(), "t")
+    files = write_data_files(rows(0, 60), replace(app.table.layout(), fields=()), "t")
     with pytest.raises(TableMismatchError, match=str(files[0].path)):
         app.table.commit(files, app.view.entry)  # type: ignore[arg-type]
     assert landed_offsets(app.table) == []
@@ -173,7 +177,7 @@ def test_a_file_across_two_partitions_is_refused(at: Places) -> None:
 @pytest.mark.parametrize("spec", [delta("nothing"), iceberg("nothing"), iceberg("day(city)"), iceberg("truncate(3, at)")])
 def test_rows_that_cannot_be_partitioned_so_are_refused(spec: TableSpec, tmp_path: Path) -> None:
     with pytest.raises(TableMismatchError):
-        write_data_files(rows(0, 3), tmp_path, spec, "t")
+        write_data_files(rows(0, 3), layout_of(spec, tmp_path), "t")
 
 
 def test_nulls_beside_values_are_refused_because_bounds_do_not_show_them(at: Places) -> None:
@@ -181,18 +185,18 @@ def test_nulls_beside_values_are_refused_because_bounds_do_not_show_them(at: Pla
     spec = TableSpec(format="iceberg", name="shop.keyed", partition_by=("key",))
     open_table(spec, at).create(schema, genesis())
     app = lander(spec, at)
-    files = write_data_files(batch, app.table.data_folder(), TableSpec(format="iceberg", name="any"), "t")
-    with pytest.raises(TableMismatchError, match="do not tell one partition of key"):
+    files = write_data_files(batch, replace(app.table.layout(), fields=()), "t")
+    with pytest.raises(TableMismatchError, match="do not tell one partition"):
         app.land(0, 3, files)
 
 
 def spark_writes(table: Table, folder: Path, batch: pa.Table, partitions: dict[str, Any], name: str = "part-0") -> Path:
     """Write a file where and how Spark's partitionBy would, leftovers included."""
     for key, value in partitions.items():
-        folder = folder / f"{key}={HIVE_NULL if value is None else quote(str(value), safe=' é')}"
+        folder = folder / f"{key}={'__HIVE_DEFAULT_PARTITION__' if value is None else quote(str(value), safe=' é')}"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.c000.snappy.parquet"
-    pq.write_table(batch.select(table.file_columns().names), path)
+    pq.write_table(batch, path)
     (folder / f".{path.name}.crc").write_bytes(b"crc")
     return path
 
@@ -207,25 +211,25 @@ def leftovers(folder: Path, source: Path) -> None:
 def test_files_of_spark_are_found_and_leftovers_are_not(at: Places) -> None:
     spec = delta()
     app = Lander(make_table(spec, at), lander(spec, at).view)
-    written = app.table.data_folder() / "lb-1"
+    written = app.table.layout().folder / "lb-1"
     paths = [spark_writes(app.table, written, rows(n, n + 5), {}, f"part-{n}") for n in (0, 5)]
     spark_writes(app.table, written, rows(0, 0), {}, "part-empty")
     leftovers(written, paths[0])
-    files = list_data_files(app.table.data_folder(), spec, written)
+    files = list_data_files(app.table.layout(), written)
     assert [file.path for file in files] == paths
     app.land(0, 10, files)
     assert content(spec, at)["id"].to_pylist() == list(range(10))
 
 
-@pytest.mark.parametrize("value", ["plain", "a b/c=d%20é?#:", None])
-def test_delta_partition_folders_of_spark_become_values(value: str | None, at: Places) -> None:
+@pytest.mark.parametrize("value", ["plain", "a b/c=d%20é?#:", "x" * 5000, None])
+def test_partition_values_are_those_of_the_rows_whatever_the_folder_is_called(value: str | None, at: Places) -> None:
     schema, batch = keyed(pa.string(), [value, value])
     spec = TableSpec(format="delta", name="shop.keyed", partition_by=("key",))
     open_table(spec, at).create(schema, genesis())
     app = lander(spec, at)
-    written = app.table.data_folder() / "lb-1"
-    spark_writes(app.table, written, batch, {"key": value})
-    files = list_data_files(app.table.data_folder(), spec, written)
+    written = app.table.layout().folder / "lb-1"
+    spark_writes(app.table, written, batch, {"_lb_p0": None if value is None else "3e1f"})
+    files = list_data_files(app.table.layout(), written)
     assert [dict(file.partition) for file in files] == [{"key": value}]
     app.land(0, 2, files)
     assert content(spec, at)["key"].to_pylist() == [value, value]
@@ -235,46 +239,67 @@ def test_helper_folders_of_an_iceberg_table_are_no_columns(at: Places) -> None:
     spec = iceberg("day(at)", "city")
     make_table(spec, at)
     app = lander(spec, at)
-    written = app.table.data_folder() / "lb-1"
+    written = app.table.layout().folder / "lb-1"
     batch = rows(0, 24)
     for city in ("city 0", "city 1", "city 2"):
         chosen = batch.filter(pc.equal(batch["city"], city))
         spark_writes(app.table, written, chosen, {"_lb_p0": "2023-11-15", "_lb_p1": f"v{city}"})
-    files = list_data_files(app.table.data_folder(), spec, written)
+    files = list_data_files(app.table.layout(), written)
     assert [dict(file.partition) for file in files] == [{}, {}, {}]
     app.land(0, 24, files)
     assert content(spec, at)["id"].to_pylist() == list(range(24))
 
 
 def test_a_missing_partition_folder_is_named(at: Places) -> None:
-    for number, (spec, partitions, missing) in enumerate(
+    for number, (spec, partitions, told) in enumerate(
         (
-            (delta("city"), {}, "no city"),
-            (delta("city"), {"town": "x"}, "no city"),
-            (delta(), {"town": "x"}, "strange town"),
-            (iceberg("day(at)"), {}, "no _lb_p0"),
+            (delta("city"), {}, "none instead of _lb_p0"),
+            (delta("city"), {"town": "x"}, "town instead of _lb_p0"),
+            (delta(), {"town": "x"}, "town instead of none"),
+            (iceberg("day(at)"), {}, "none instead of _lb_p0"),
         )
     ):
-        table = make_table(TableSpec(format=spec.format, name="shop.any"), places(at.home / str(number)))
-        written = table.data_folder() / "lb-1"
+        table = make_table(spec, places(at.home / str(number)))
+        written = table.layout().folder / "lb-1"
         spark_writes(table, written, rows(0, 1), partitions)
-        with pytest.raises(TableMismatchError, match=missing):
-            list_data_files(table.data_folder(), spec, written)
+        with pytest.raises(TableMismatchError, match=told):
+            list_data_files(table.layout(), written)
+
+
+def test_a_file_of_spark_with_several_partition_values_is_refused(at: Places) -> None:
+    table = make_table(delta("city"), at)
+    written = table.layout().folder / "lb-1"
+    spark_writes(table, written, rows(0, 3), {"_lb_p0": "any"})
+    with pytest.raises(TableMismatchError, match="it does not hold one value of city"):
+        list_data_files(table.layout(), written)
 
 
 def test_int96_timestamps_are_refused_with_the_setting_that_mends_it(tmp_path: Path) -> None:
     pq.write_table(rows(0, 3).select(["at"]), tmp_path / "part-0.parquet", use_deprecated_int96_timestamps=True)
     with pytest.raises(TableMismatchError, match=r"spark\.sql\.parquet\.outputTimestampType"):
-        list_data_files(tmp_path, delta(), tmp_path)
+        list_data_files(layout_of(delta(), tmp_path), tmp_path)
 
 
 def test_files_outside_the_table_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not in"):
-        list_data_files(tmp_path / "table", delta(), tmp_path / "elsewhere")
+        list_data_files(layout_of(delta(), tmp_path / "table"), tmp_path / "elsewhere")
 
 
 def test_partition_values_as_delta_writes_them() -> None:
-    moment = datetime.datetime(2024, 1, 1, 1, 2, 3, 45, tzinfo=datetime.UTC)
-    assert delta_partition_value(moment) == "2024-01-01 01:02:03.000045"
-    assert delta_partition_value(datetime.date(2024, 1, 1)) == "2024-01-01"
-    assert delta_partition_value(True) == "true" and delta_partition_value(None) is None and delta_partition_value(-7) == "-7"
+    moment = datetime.datetime(2024, 1, 1, 1, 2, 3, 45)
+    texts: list[tuple[pa.DataType, Any, str | None]] = [
+        (pa.timestamp("us", "UTC"), moment, "2024-01-01 01:02:03.000045"),
+        (pa.timestamp("us"), moment, "2024-01-01 01:02:03.000045"),
+        (pa.date32(), datetime.date(2024, 1, 1), "2024-01-01"),
+        (pa.bool_(), True, "true"),
+        (pa.int64(), -7, "-7"),
+        (pa.decimal128(20, 10), Decimal(0), "0.0000000000"),
+        (pa.float64(), math.nan, "NaN"),
+        (pa.float64(), -math.inf, "-Infinity"),
+        (pa.string(), "a/b=c", "a/b=c"),
+        (pa.string(), None, None),
+    ]
+    for kind, value, text in texts:
+        assert delta_partition_texts(pa.chunked_array([pa.array([value], kind)])) == [text]
+    with pytest.raises(ValueError, match="outside of the years 1 to 9999"):
+        delta_partition_text(2**50, pa.date32())

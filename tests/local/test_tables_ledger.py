@@ -104,7 +104,6 @@ def test_a_table_is_born_with_a_genesis_entry(spec: TableSpec, at: Places) -> No
 def test_a_table_gives_back_its_columns(spec: TableSpec, at: Places) -> None:
     table = make_table(spec, at)
     assert table.schema() == SCHEMA
-    assert table.file_columns() == SCHEMA
 
 
 def test_a_table_partitioned_by_a_column_it_has_not_is_refused(at: Places) -> None:
@@ -261,7 +260,7 @@ def write_all(app: Lander, batch: pa.Table) -> None:
     """Commit rows of any offsets as one file."""
     from lakebound.tables.datafiles import write_data_files
 
-    files = write_data_files(batch, app.table.data_folder(), app.table.spec, "mixed")
+    files = write_data_files(batch, app.table.layout(), "mixed")
     app.land(30, 40, files)
 
 

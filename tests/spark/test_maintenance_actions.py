@@ -32,7 +32,7 @@ from lakebound.tables import open_table
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg_catalog import open_catalog
 from lakebound.tables.iceberg_health import read_facts
-from lakebound.tables.iceberg_metadata import local_path
+from lakebound.tables.iceberg_local import local_path
 
 pytestmark = pytest.mark.spark
 
@@ -119,8 +119,7 @@ def test_every_transforms_partition_is_found(transform: str, at: Places, act: Ac
     make_table(spec, at)
     app = lander(spec, at)
     for copy in range(2):
-        folder = app.table.data_folder()
-        files = [write_data_files(rows(start, start + 1), folder, spec, f"c{copy}-{start}") for start in range(3)]
+        files = [write_data_files(rows(start, start + 1), app.table.layout(), f"c{copy}-{start}") for start in range(3)]
         app.land(copy * 10, copy * 10 + 3, [file for (file,) in files])
     facts = read_facts(spec, at, 0)
     assert facts is not None

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, make_table, offsets, rows
+from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, layout_of, make_table, offsets, rows
 
 from lakebound.errors import TableRestoredError
 from lakebound.ledger import Entry, decode
@@ -102,11 +102,15 @@ def test_spark_reads_the_driver_lane(spec: TableSpec, at: Places, sql: Sql) -> N
 
 CLUSTER = [
     (TableSpec(format="delta", name="cluster.plain"), {}, []),
-    (TableSpec(format="delta", name="cluster.by_city", partition_by=("city",)), {}, ["city"]),
+    (
+        TableSpec(format="delta", name="cluster.by_city", partition_by=("city",)),
+        {"_lb_p0": "sha2(city, 256)"},
+        ["_lb_p0"],
+    ),
     (TableSpec(format="iceberg", name="cluster.plain"), {}, []),
     (
         TableSpec(format="iceberg", name="cluster.by_day", partition_by=("day(at)", "city")),
-        {"_lb_p0": "date_format(at, 'yyyy-MM-dd')", "_lb_p1": "concat('v', city)"},
+        {"_lb_p0": "date_format(at, 'yyyy-MM-dd')", "_lb_p1": "sha2(city, 256)"},
         ["_lb_p0", "_lb_p1"],
     ),
 ]
@@ -122,10 +126,10 @@ def test_files_that_spark_wrote_are_committed_and_read(
     nasty = [NASTY if offset % 5 == 0 else None if offset % 7 == 0 else "plain" for offset in range(50)]
     batch = batch.set_column(batch.schema.get_field_index("city"), "city", pa.array(nasty))
     source = at.home / f"source-{spec.format}-{spec.short_name}"
-    write_data_files(batch, source, TableSpec(format="iceberg", name="any"), "s")
-    written = app.table.data_folder() / "lb-1"
+    write_data_files(batch, layout_of(TableSpec(format="iceberg", name="any"), source), "s")
+    written = app.table.layout().folder / "lb-1"
     pool.submit(_write, str(source), batch.column_names, helpers, partition_by, str(written)).result(timeout=500)
-    app.land(0, 50, list_data_files(app.table.data_folder(), spec, written))
+    app.land(0, 50, list_data_files(app.table.layout(), written))
     app.land(50, 60)
     found = sql(f"SELECT id, city, at FROM {source_of(spec, at)} ORDER BY id")
     assert [row["city"] for row in found[:50]] == nasty
@@ -156,7 +160,7 @@ def test_spark_skips_no_file_that_it_needs(at: Places, sql: Sql) -> None:
         kafka = rows(offset, offset + 1)["_kafka"]
         columns = [[offset], [texts[offset]], [numbers[offset]], [moments[offset]]]
         batch = pa.table([*(pa.array(c, f.type) for c, f in zip(columns, schema, strict=False)), kafka], schema=schema)
-        app.land(offset, offset + 1, write_data_files(batch, app.table.data_folder(), spec, "t"))
+        app.land(offset, offset + 1, write_data_files(batch, app.table.layout(), "t"))
     conditions = [
         *(f"text = '{text}'" for text in texts if text is not None),
         f"text > '{long}'",

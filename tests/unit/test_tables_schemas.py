@@ -52,7 +52,7 @@ def test_types_become_those_that_tables_and_files_hold() -> None:
 def test_a_partitioning_that_does_not_go_with_its_column_is_refused(format_: str, field: str, kind: pa.DataType) -> None:
     spec = TableSpec.model_validate({"format": format_, "name": "shop.orders", "partition_by": [field]})
     with pytest.raises(TableMismatchError, match="partitioned by"):
-        check_partitioning(spec, schema(c=kind))
+        check_partitioning(spec.id, spec.format, spec.partition_fields(), schema(c=kind))
 
 
 def test_leaves_are_the_columns_below_structs() -> None:

@@ -3,44 +3,47 @@
 from __future__ import annotations
 
 import math
+import random
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import TableNotFoundError
 
 from lakebound.commit_turn import AskForTurn
-from lakebound.errors import LakeboundError
-from lakebound.ledger import Entry
-from lakebound.maintenance.delta_log_cleaning import base_version, deletable, is_readable, list_log
-from lakebound.maintenance.delta_rewrite import (
-    NO_HOOKS,
-    LiveFile,
-    commit_properties,
-    forget_scratch,
-    live_files,
-    replace,
-    rewrite,
-)
+from lakebound.durable import sync_new
+from lakebound.errors import CommitRefusedError, LakeboundError
+from lakebound.ledger import Entry, encode
+from lakebound.maintenance.delta_rewrite import LiveFile, live_files, on_disk, replace, rewrite
 from lakebound.maintenance.engines import Done, StepLostError, TableGoneError, carried_entry, told
 from lakebound.maintenance.steps import CheckpointLog, CleanLog, Compact, Vacuum
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
+from lakebound.tables.delta_actions import CommitInfo, commit_text
+from lakebound.tables.delta_checkpoints import base_version, deletable, is_readable, list_log, whole_checkpoints
+from lakebound.tables.delta_draft import forget_scratch, write_checkpoint
 from lakebound.tables.delta_durations import DELETED_FILES, explicit_ms
 from lakebound.tables.delta_log import counting_entry, last_checkpoint
+from lakebound.tables.delta_put import put, read_tip
 
-_COMMIT_RETRIES = 100
+_COMMIT_ATTEMPTS = 100
 _TARGETS_PER_COMMIT = 8
 """A commit of maintenance costs the stream one refused attempt: they are few, yet a long rewrite need not be done twice."""
 
 _MIN_UNREFERENCED_HOURS = 72
 """VACUUM FULL also takes files that no commit ever named, and a running batch writes such."""
 
+_LONGEST_WAIT_SECONDS = 0.5
 _SCRATCH_SECONDS = 6 * 3600.0
 _MIN_REMOVED_HOURS = 1
-_UNSAFE_FEATURES = ("deletionVectors", "columnMapping")
+_HARMLESS_FEATURES = frozenset(
+    ("timestampNtz", "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "v2Checkpoint", "vacuumProtocolCheck")
+)
+"""Of a table whose files may be replaced by files with the same rows, without more being said in the log."""
+_COLUMN_MAPPING_READER = 2
 
 
 class RetentionTooShortError(LakeboundError):
@@ -136,7 +139,7 @@ class DeltaEngine:
             before = last_checkpoint(path)
             if before >= handle.version():
                 return Done()
-            handle.create_checkpoint()
+            write_checkpoint(path, handle.version())
         return Done(files_before=handle.version() - before, note=f"log checkpoint at version {handle.version()}")
 
     def clean_log(self, table: TableSpec, step: CleanLog) -> Done:
@@ -159,6 +162,8 @@ class DeltaEngine:
         doomed = deletable(files, base)
         if not doomed:
             return Done()
+        # Whoever wrote the checkpoint: before what it stands for is deleted, it is on the disk.
+        sync_new((log / name for name in whole_checkpoints(files)[base]), log)
         removed_bytes = sum(_delete(log / file.name) for file in doomed)
         return Done(
             files_before=len(files),
@@ -169,7 +174,7 @@ class DeltaEngine:
         )
 
     def vacuum(self, table: TableSpec, step: Vacuum) -> Done:
-        """Delete removed files beyond the retention; both commits of VACUUM carry the entry on.
+        """Delete removed files beyond the retention, between two commits that carry the entry on.
 
         Delta's default of seven days is no promise of the table's: it only lets log checkpoints name a removed file for so
         long, and a LITE VACUUM that comes later does not find it.
@@ -188,15 +193,27 @@ class DeltaEngine:
             found = handle.vacuum(hours, dry_run=True, **options)
             if not found:
                 return Done()
-            sizes = sum(_size(path / name) for name in found)
-            removed = handle.vacuum(
-                hours,
-                dry_run=False,
-                commit_properties=commit_properties(entry, max_commit_retries=_COMMIT_RETRIES),
-                post_commithook_properties=NO_HOOKS,
-                **options,
-            )
-        return Done(files_before=len(removed), bytes_removed=sizes, commits=2, removed=told(removed))
+            paths = [on_disk(path, name) for name in found]
+            sizes = sum(_size(one) for one in paths)
+            metrics = {"numFilesToDelete": len(paths), "sizeOfDataToDelete": sizes}
+            self._note(table, "VACUUM START", entry, {"specifiedRetentionMillis": str(hours * 3_600_000)}, metrics)
+            deleted = sum(1 for one in paths if _delete(one))
+            self._note(table, "VACUUM END", entry, {"status": "COMPLETED"}, {"numDeletedFiles": deleted})
+        return Done(files_before=len(found), bytes_removed=sizes, commits=2, removed=told(found))
+
+    def _note(
+        self, table: TableSpec, operation: str, entry: Entry, parameters: dict[str, str], metrics: dict[str, int]
+    ) -> None:
+        """Commit what is done, for who reads the table's history; the entry is carried on."""
+        path = self._places.delta_path(table)
+        for attempt in range(_COMMIT_ATTEMPTS):
+            info = CommitInfo(operation, int(time.time() * 1000), encode(entry), parameters, metrics)
+            try:
+                put(path, read_tip(path, self._open(table).version(), table.id), commit_text([info.action()]), table.id)
+                return
+            except CommitRefusedError:
+                time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_WAIT_SECONDS)))
+        raise StepLostError(table.id, f"its commit was refused {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS)
 
     def _open(self, table: TableSpec) -> DeltaTable:
         return DeltaTable(str(self._places.delta_path(table)))
@@ -206,7 +223,7 @@ class DeltaEngine:
 def _translated(table: TableSpec) -> Iterator[None]:
     try:
         yield
-    except CommitFailedError as exc:
+    except CommitRefusedError as exc:
         raise StepLostError(table.id, f"another commit took the same files, or the same version ({exc})") from exc
     except TableNotFoundError as exc:
         raise TableGoneError(table.id) from exc
@@ -228,10 +245,12 @@ def _entry_version(path: Path, newest: int, table: TableSpec) -> int:
 
 
 def _check_rewritable(handle: DeltaTable, table: TableSpec) -> None:
-    features = handle.protocol().reader_features or ()
-    found = [feature for feature in _UNSAFE_FEATURES if feature in features]
-    if found:
-        raise NotRewritableError(table.id, found)
+    protocol = handle.protocol()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} - _HARMLESS_FEATURES
+    if protocol.min_reader_version == _COLUMN_MAPPING_READER:
+        features.add("columnMapping")
+    if features:
+        raise NotRewritableError(table.id, sorted(features))
 
 
 def _groups(files: Sequence[LiveFile], target_bytes: int) -> Iterator[list[LiveFile]]:

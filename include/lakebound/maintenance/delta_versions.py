@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lakebound.errors import BadEntryError
 from lakebound.ledger import Kind
-from lakebound.maintenance.delta_log_cleaning import list_log, whole_checkpoints
 from lakebound.maintenance.history import TablePast, Version
+from lakebound.tables.delta_checkpoints import list_log, whole_checkpoints
 from lakebound.tables.delta_log import DeltaCommit, commit_file, commits
 
 _QUICK = re.compile(

@@ -21,7 +21,8 @@ from lakebound.spec import TableSpec
 from lakebound.tables.entries import read_entry
 from lakebound.tables.iceberg_catalog import open_catalog
 from lakebound.tables.iceberg_json import Body
-from lakebound.tables.iceberg_metadata import change, local_path
+from lakebound.tables.iceberg_local import local_path
+from lakebound.tables.iceberg_metadata import change
 
 _COMMIT_ATTEMPTS = 60
 

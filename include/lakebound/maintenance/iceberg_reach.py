@@ -1,19 +1,18 @@
-"""Which files only some of a table's snapshots need, without reading what the others hold.
+"""Which files only some of a table's snapshots need.
 
-A snapshot takes over its parent's manifests and data files, or drops them; it never brings back what its parent had not. So
-the snapshots that need a file hang together, parent to child. Of those that stay, only the ones next to an expired one, or
-next to one that expired earlier, can need a file that an expired one needs.
+It cannot be told from the snapshots next to an expired one: where a table was rewound, a kept snapshot may share files with one
+on another branch whose parents expired long ago. So all kept snapshots are looked at, the newest first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lakebound.errors import LakeboundError
 from lakebound.tables.iceberg_json import Body
+from lakebound.tables.iceberg_local import local_path
 from lakebound.tables.iceberg_manifests import AvroFields
-from lakebound.tables.iceberg_metadata import local_path
 
 _PATHS = AvroFields(ids=(500,))
 """Of a manifest list: each manifest's path."""
@@ -48,40 +47,20 @@ def only_needed_by(expired: Iterable[int], body: Body) -> list[str]:
     """
     gone, snapshots = set(expired), body.get("snapshots", [])
     dead = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] in gone]
-    border = next_to(gone, snapshots)
-    border_lists = [manifests_of(snapshot) for snapshot in border]
-    dead_manifests = {path for snapshot in dead for path in manifests_of(snapshot)} - {
-        path for paths in border_lists for path in paths
-    }
+    kept = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] not in gone]
+    needed_manifests: dict[str, None] = {}
+    for snapshot in sorted(kept, key=lambda one: one.get("sequence-number", 0), reverse=True):
+        needed_manifests |= dict.fromkeys(manifests_of(snapshot))
+    dead_manifests = {path for snapshot in dead for path in manifests_of(snapshot)} - needed_manifests.keys()
     candidates = {path for manifest in dead_manifests for path in content_of(manifest)}
-    seen: set[str] = set()
-    for paths in border_lists:
+    for manifest in needed_manifests:
         if not candidates:
             break
-        for manifest in paths:
-            if manifest not in seen:
-                seen.add(manifest)
-                candidates.difference_update(content_of(manifest))
+        candidates.difference_update(content_of(manifest))
     statistics = [
         found["statistics-path"] for name in _STATISTICS for found in body.get(name, []) if found["snapshot-id"] in gone
     ]
     return [*sorted(candidates), *statistics, *sorted(dead_manifests), *(snapshot["manifest-list"] for snapshot in dead)]
-
-
-def next_to(gone: set[int], snapshots: Sequence[Snapshot]) -> list[Snapshot]:
-    """Return the snapshots that stay and stand next to one that goes or went, newest first."""
-    kept = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] not in gone]
-    kept_ids = {snapshot["snapshot-id"] for snapshot in kept}
-    parents_of_gone = {one.get("parent-snapshot-id") for one in snapshots if one["snapshot-id"] in gone}
-    with_kept_child = {snapshot.get("parent-snapshot-id") for snapshot in kept}
-    border = [
-        snapshot
-        for snapshot in kept
-        if snapshot.get("parent-snapshot-id") not in kept_ids
-        or snapshot["snapshot-id"] in parents_of_gone
-        or snapshot["snapshot-id"] not in with_kept_child
-    ]
-    return sorted(border, key=lambda snapshot: (snapshot["timestamp-ms"], snapshot.get("sequence-number", 0)), reverse=True)
 
 
 def manifests_of(snapshot: Snapshot) -> list[str]:

@@ -15,15 +15,16 @@ from deltalake import DeltaTable
 
 from lakebound.control import read_json, write_json
 from lakebound.errors import LakeboundError
-from lakebound.maintenance.delta_log_cleaning import list_log, whole_checkpoints
 from lakebound.maintenance.engines import Done, TableGoneError, told
 from lakebound.maintenance.iceberg_reach import needed
 from lakebound.maintenance.orphans import QUARANTINE, ListedFile, orphans, relative_path
 from lakebound.maintenance.steps import RemoveOrphans
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
+from lakebound.tables.delta_checkpoints import list_log, whole_checkpoints
 from lakebound.tables.iceberg_catalog import open_catalog
-from lakebound.tables.iceberg_metadata import local_path, metadata_location, read_body
+from lakebound.tables.iceberg_local import local_path
+from lakebound.tables.iceberg_metadata import metadata_location, read_body
 
 RECORD = "moved.json"
 _NEVER = ("deletion_vector_", "version-hint")

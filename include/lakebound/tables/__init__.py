@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 
 from lakebound.ledger import Entry, Offsets
 from lakebound.run_spec import Places
+from lakebound.spec import KAFKA_COLUMN as KAFKA_COLUMN
 from lakebound.spec import TableSpec
+from lakebound.tables.column_facts import FactsByColumn
 
 if TYPE_CHECKING:
     from lakebound.schema_change import SchemaPlan
-
-KAFKA_COLUMN = "_kafka"
-"""Struct column of every row: where in Kafka it came from."""
+    from lakebound.tables.layout import FileLayout
 
 KAFKA_TYPE = pa.struct(
     [
@@ -41,13 +41,15 @@ class DataFile:
     Attributes:
         path: Absolute path.
         size_bytes: Its size.
-        metadata: Its footer: rows, and statistics per column.
-        partition: Value per partition column, as Delta writes them; empty for Iceberg, which infers them from statistics.
+        metadata: Its footer: rows and row groups.
+        facts: What is known of its columns.
+        partition: Value per partition column, as Delta writes them; empty for Iceberg, whose bounds tell them.
     """
 
     path: Path
     size_bytes: int
     metadata: pq.FileMetaData
+    facts: FactsByColumn
     partition: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
@@ -153,6 +155,19 @@ class Table(Protocol):
     def schema(self) -> pa.Schema:
         """The table's columns, ``_kafka`` included."""
 
+    def check_new(self, schema: pa.Schema) -> None:
+        """Check that ``create`` would make the table; writes nothing, and asks nobody.
+
+        Raises:
+            TableMismatchError: The format cannot have such a table.
+        """
+
+    def partition_names(self) -> tuple[str, ...]:
+        """Names of an existing table's partition fields, which no new column may have; none where they are columns."""
+
+    def properties(self) -> dict[str, str]:
+        """An existing table's properties."""
+
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts.
 
@@ -220,11 +235,22 @@ class Table(Protocol):
             TableMismatchError: The format does not allow the change, and never will.
         """
 
-    def data_folder(self) -> Path:
-        """The folder below which files must be written to be committed."""
+    def set_properties(self, properties: Mapping[str, str], entry: Entry | None) -> None:
+        """Set properties, in one commit of metadata that carries the entry on where the format needs it.
 
-    def file_columns(self) -> pa.Schema:
-        """The columns that a data file holds: all but Delta's partition columns."""
+        The handle must read its ledger before it commits again.
+
+        Raises:
+            CommitRefusedError: The table moved on this very moment; read it again and try again.
+            TableMismatchError: The format refuses them.
+        """
+
+    def layout(self) -> FileLayout:
+        """Where data files go and how they are partitioned, as the table itself says it.
+
+        Raises:
+            TableMismatchError: It is partitioned in a way that is not written here.
+        """
 
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened to topic, topic_id, partition, offset, timestamp, ordinal."""

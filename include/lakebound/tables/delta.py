@@ -1,22 +1,32 @@
-"""Delta tables. ``deltalake`` is the engine; a plain append goes into the log without it, by the same rules."""
+"""Delta tables. ``deltalake`` reads them and says what a commit holds; each commit goes into the log by ``delta_put``."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
-from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableRestoredError, VersionGoneError
+from lakebound.durable import make_folder, sync_new
+from lakebound.errors import (
+    BadEntryError,
+    CommitRefusedError,
+    NoLedgerError,
+    TableMismatchError,
+    TableRestoredError,
+    VersionGoneError,
+)
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.schema_change import SchemaPlan
-from lakebound.spec import TableSpec
+from lakebound.spec import PartitionField, TableSpec
 from lakebound.tables import (
     KAFKA_COLUMN,
     KAFKA_TYPE,
@@ -27,7 +37,8 @@ from lakebound.tables import (
     ReconstructedCoverage,
     TableVersion,
 )
-from lakebound.tables.delta_append import Append, is_committed, is_plain, put
+from lakebound.tables.delta_actions import Action, CommitInfo, add, commit_text, transaction
+from lakebound.tables.delta_draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
 from lakebound.tables.delta_log import (
     CHECKPOINT_INTERVAL,
     commits,
@@ -38,16 +49,18 @@ from lakebound.tables.delta_log import (
     statistics_columns,
     with_kafka_statistics,
 )
-from lakebound.tables.delta_past import kept_until_ms, look_back
-from lakebound.tables.delta_schema import add_columns
+from lakebound.tables.delta_past import files_of_commit, is_there, kept_until_ms, look_back
+from lakebound.tables.delta_put import NO_TABLE, Tip, has_version, put, read_tip
+from lakebound.tables.delta_schema import add_columns, set_properties
 from lakebound.tables.entries import counting, newest_readable
+from lakebound.tables.layout import FileLayout
 from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
-from lakebound.tables.statistics import delta_statistics
+from lakebound.tables.statistics import columns_described, delta_statistics
 
 _EPOCH = 2**40
 _CHECKPOINT_EVERY = 50
-_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+_PLAIN_READER, _PLAIN_WRITER = 1, 2
 
 
 class DeltaLakeTable:
@@ -66,8 +79,8 @@ class DeltaLakeTable:
         self._number = 0
         self._epoch = 0
         self._is_seen = False
-        self._columns: frozenset[tuple[str, ...]] | None = None
-        self._version = -1
+        self._columns: dict[tuple[str, ...], pa.DataType] | None = None
+        self._tip = NO_TABLE
 
     @property
     def spec(self) -> TableSpec:
@@ -80,25 +93,51 @@ class DeltaLakeTable:
 
     def create(self, schema: pa.Schema, genesis: Entry) -> None:
         """Make the table with its ``genesis`` entry in one commit."""
-        check_partitioning(self._spec, schema)
+        make_folder(self._path)
+        text = draft_table(self._path, lambda address: self._create(address, schema, genesis))
+        put(self._path, NO_TABLE, text, self._spec.id)
+        self._handle = None
+        self._is_seen = False
+
+    def check_new(self, schema: pa.Schema) -> None:
+        """Create the table in a scratch folder."""
+        with TemporaryDirectory(prefix="lakebound-") as folder:
+            self._create(folder, schema, None)
+
+    def _create(self, address: str, schema: pa.Schema, genesis: Entry | None) -> None:
+        check_partitioning(self._spec.id, "delta", self._spec.partition_fields(), schema)
         columns = normalise_schema(schema)
         properties = {CHECKPOINT_INTERVAL: str(_CHECKPOINT_EVERY), **self._spec.properties}
-        self._path.mkdir(parents=True, exist_ok=True)
-        self._handle = DeltaTable.create(
-            str(self._path),
-            Schema.from_arrow(columns),
-            mode="error",
-            partition_by=list(self._spec.partition_by),
-            configuration=dict(with_kafka_statistics(columns, properties)),
-            commit_properties=self._properties(genesis),
-            post_commithook_properties=_HOOKS,
-            raise_if_key_not_exists=False,
-        )
-        self._is_seen = False
+        try:
+            DeltaTable.create(
+                address,
+                Schema.from_arrow(columns),
+                mode="error",
+                partition_by=list(self._spec.partition_by),
+                configuration=dict(with_kafka_statistics(columns, properties)),
+                commit_properties=None if genesis is None else self._properties(genesis),
+                post_commithook_properties=NO_HOOKS,
+                raise_if_key_not_exists=False,
+            )
+        except (DeltaError, ValueError, TypeError) as exc:
+            raise TableMismatchError(self._spec.id, f"such a Delta table cannot be created: {exc}") from exc
+
+    def partition_names(self) -> tuple[str, ...]:
+        """None: Delta's partition fields are columns."""
+        return ()
+
+    def properties(self) -> dict[str, str]:
+        """The properties in the table's metadata."""
+        return {name: value for name, value in self._table().metadata().configuration.items() if value is not None}
 
     def schema(self) -> pa.Schema:
         """The table's columns, ``_kafka`` included."""
         return normalise_schema(pa.schema(self._table().schema().to_arrow()))
+
+    def layout(self) -> FileLayout:
+        """Where data files go; the partitioning is that of the table's metadata."""
+        columns = self._table().metadata().partition_columns
+        return FileLayout(self._spec.id, "delta", self._path, tuple(PartitionField("identity", None, name) for name in columns))
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
@@ -114,7 +153,7 @@ class DeltaLakeTable:
         if found is None and not to_reset and _active_files(handle).num_rows:
             raise NoLedgerError(self._spec.id)
         self._is_seen = True
-        self._version, self._columns = version, None
+        self._tip, self._columns = read_tip(self._path, version, self._spec.id), None
         self._epoch = found.entry.epoch if found else 0
         return LedgerView(found.entry if found else None, str(version))
 
@@ -124,16 +163,15 @@ class DeltaLakeTable:
             raise CommitRefusedError(self._spec.id, f"its ledger was not read at version {self._newest()}")
         if entry.epoch < self._epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
-        expected = self._version + 1
-        self._append(files, entry, expected)
-        self._epoch, self._version = entry.epoch, expected
+        self._tip = self._append(files, entry, self._tip)
+        self._epoch = entry.epoch
         if self._reloaded is not None:
             self._handle, self._reloaded = self._reloaded, None
-        return str(expected)
+        return str(self._tip.version)
 
     def has_moved_on(self) -> bool:
         """Whether the log has a version after the handle's."""
-        return is_committed(self._path, self._version + 1)
+        return has_version(self._path, self._tip.version + 1)
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as the log's JSON commits are kept."""
@@ -159,19 +197,31 @@ class DeltaLakeTable:
         found = counting(self.entries())
         if found is not None and found.entry.epoch > entry.epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {found.entry.epoch}")
-        expected = handle.version() + 1
+        tip = read_tip(self._path, handle.version(), self._spec.id)
         try:
-            if int(version) == handle.version():
-                self._append([], entry, expected)
-            else:
-                handle.restore(int(version), commit_properties=self._properties(entry), post_commithook_properties=_HOOKS)
-        except CommitFailedError as exc:
-            raise CommitRefusedError(self._spec.id, str(exc)) from exc
-        except DeltaError as exc:
-            raise VersionGoneError(self._spec.id, version, str(exc)) from exc
+            if int(version) == tip.version:
+                return str(self._append([], entry, tip).version)
+            return str(put(self._path, tip, self._draft_of_restore(int(version), entry, tip.version), self._spec.id).version)
         finally:
             self._handle = None
-        return str(expected)
+
+    def _draft_of_restore(self, version: int, entry: Entry, newest: int) -> str:
+        def restore(scratch: DeltaTable) -> None:
+            scratch.restore(
+                version,
+                ignore_missing_files=True,  # the scratch table has none; they are looked for below
+                commit_properties=self._properties(entry),
+                post_commithook_properties=NO_HOOKS,
+            )
+
+        try:
+            text = draft_commit(self._path, newest, restore, back_to=version)
+        except DeltaError as exc:
+            raise VersionGoneError(self._spec.id, str(version), str(exc)) from exc
+        gone = [name for name in files_of_commit(text) if not is_there(self._path, name)]
+        if gone:
+            raise VersionGoneError(self._spec.id, str(version), f"{len(gone)} of its files are gone, such as {gone[0]}")
+        return text
 
     def kept_until_ms(self, version: TableVersion, left_at_ms: int) -> int:
         """Return until when vacuum and log clean-up, by the table's settings, keep a version that is left at a time."""
@@ -181,17 +231,17 @@ class DeltaLakeTable:
         """Add columns."""
         self._is_seen = False
         try:
-            add_columns(_current(self._path), plan, entry, self._spec.id)
+            add_columns(self._path, plan, entry, self._spec.id)
         finally:
             self._handle, self._reloaded = None, None
 
-    def data_folder(self) -> Path:
-        """The table's folder."""
-        return self._path
-
-    def file_columns(self) -> pa.Schema:
-        """All columns but the partition columns."""
-        return pa.schema([field for field in self.schema() if field.name not in self._spec.partition_by])
+    def set_properties(self, properties: Mapping[str, str], entry: Entry | None) -> None:
+        """Set properties."""
+        self._is_seen = False
+        try:
+            set_properties(self._path, properties, entry, self._spec.id)
+        finally:
+            self._handle, self._reloaded = None, None
 
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened."""
@@ -209,11 +259,11 @@ class DeltaLakeTable:
         """Write a log checkpoint when one is due, and have the next commit go on with a handle that starts from it."""
         interval = self._spec.properties.get(CHECKPOINT_INTERVAL, "")
         due = last_checkpoint(self._path) + (int(interval) if interval.isdigit() else _CHECKPOINT_EVERY)
-        if self._version < due:
+        version = self._tip.version
+        if version < due:
             return
-        handle = _current(self._path)
-        handle.create_checkpoint()
-        self._reloaded = DeltaTable(str(self._path), version=handle.version())
+        write_checkpoint(self._path, version)
+        self._reloaded = DeltaTable(str(self._path), version=version)
 
     def _table(self) -> DeltaTable:
         if self._handle is None:
@@ -221,67 +271,89 @@ class DeltaLakeTable:
         return self._handle
 
     def _newest(self) -> int:
-        return max(self._version, self._table().version())
+        return max(self._tip.version, self._table().version())
 
-    def _append(self, files: Sequence[DataFile], entry: Entry, version: int) -> None:
-        """Append as exactly this version, which must be the one after the newest."""
+    def _append(self, files: Sequence[DataFile], entry: Entry, tip: Tip) -> Tip:
+        """Append as exactly the version after the newest, which the tip must be."""
         handle = self._table()
-        columns = self._described_columns(handle)
-        if not is_plain(handle):
-            self._append_by_deltalake(files, entry, version, columns)
-            return
-        self._number += 1
-        number = entry.epoch * _EPOCH + self._number
-        put(
-            self._path,
-            version,
-            Append(self._spec.partition_by, files, columns, encode(entry), ENTRY_KEY, number),
-            self._spec.id,
+        text = self._plain_text(files, entry) if _is_plain(handle) else self._draft_of_append(files, entry, tip)
+        sync_new((file.path for file in files), self._path)
+        return put(self._path, tip, text, self._spec.id)
+
+    def _plain_text(self, files: Sequence[DataFile], entry: Entry) -> str:
+        now_ms = time.time_ns() // 1_000_000
+        partition_by = self._table().metadata().partition_columns
+        info = CommitInfo(
+            "WRITE",
+            now_ms,
+            encode(entry),
+            parameters={"mode": "Append", "partitionBy": json.dumps(partition_by)},
+            is_blind_append=True,
         )
-
-    def _append_by_deltalake(
-        self, files: Sequence[DataFile], entry: Entry, version: int, columns: frozenset[tuple[str, ...]]
-    ) -> None:
-        handle = self._table()
-        if handle.version() + 1 != version:
-            handle.update_incremental()
-        if handle.version() + 1 != version:
-            raise CommitRefusedError(self._spec.id, f"it moved on to version {handle.version()}")
-        try:
-            handle.create_write_transaction(
-                [self._action(file, columns) for file in files],
-                "append",
-                handle.schema(),
-                list(self._spec.partition_by),
-                commit_properties=self._properties(entry),
-                post_commithook_properties=_HOOKS,
+        added: list[Action] = [
+            add(
+                file.path.relative_to(self._path).as_posix(),
+                file.size_bytes,
+                file.partition,
+                self._statistics(file),
+                now_ms,
+                is_new_data=True,
             )
-        except CommitFailedError as exc:
-            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+            for file in files
+        ]
+        return commit_text([info.action(), *added, transaction(ENTRY_KEY, self._next_number(entry))])
+
+    def _draft_of_append(self, files: Sequence[DataFile], entry: Entry, tip: Tip) -> str:
+        """Return what deltalake appends to a table that asks more of its writers than the first protocol does."""
+
+        def append(scratch: DeltaTable) -> None:
+            scratch.create_write_transaction(
+                [self._add_action(file) for file in files],
+                "append",
+                scratch.schema(),
+                scratch.metadata().partition_columns,
+                commit_properties=self._properties(entry),
+                post_commithook_properties=NO_HOOKS,
+            )
+
+        return draft_commit(self._path, tip.version, append)
 
     def _properties(self, entry: Entry) -> CommitProperties:
-        self._number += 1
         return CommitProperties(
             custom_metadata={"userMetadata": encode(entry)},
             max_commit_retries=0,
-            app_transactions=[Transaction(ENTRY_KEY, entry.epoch * _EPOCH + self._number)],
+            app_transactions=[Transaction(ENTRY_KEY, self._next_number(entry))],
         )
 
-    def _described_columns(self, handle: DeltaTable) -> frozenset[tuple[str, ...]]:
+    def _next_number(self, entry: Entry) -> int:
+        self._number += 1
+        return entry.epoch * _EPOCH + self._number
+
+    def _statistics(self, file: DataFile) -> str:
+        return delta_statistics(file.rows, file.facts, self._described_columns())
+
+    def _described_columns(self) -> dict[tuple[str, ...], pa.DataType]:
         """Return the columns whose statistics go into the log; worked out again after each reading of the ledger."""
         if self._columns is None:
-            self._columns = statistics_columns(self.schema(), handle.metadata().configuration)
+            schema, properties = self.schema(), self._table().metadata().configuration
+            self._columns = columns_described(schema, statistics_columns(schema, properties))
         return self._columns
 
-    def _action(self, file: DataFile, columns: frozenset[tuple[str, ...]]) -> AddAction:
+    def _add_action(self, file: DataFile) -> AddAction:
         return AddAction(
             path=file.path.relative_to(self._path).as_posix(),  # deltalake itself encodes it as a URI
             size=file.size_bytes,
             partition_values=dict(file.partition),
             modification_time=int(time.time() * 1000),
             data_change=True,
-            stats=delta_statistics(file.metadata, columns),
+            stats=self._statistics(file),
         )
+
+
+def _is_plain(handle: DeltaTable) -> bool:
+    """Whether the table asks nothing of its writers but what every Delta log is made of."""
+    protocol = handle.protocol()
+    return bool(protocol.min_reader_version <= _PLAIN_READER and protocol.min_writer_version <= _PLAIN_WRITER)
 
 
 def _current(path: Path) -> DeltaTable:

@@ -19,8 +19,8 @@ from lakebound.errors import BadEntryError
 from lakebound.maintenance.health import FileFacts, MetadataFacts, PartitionFacts, TableFacts
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
-from lakebound.tables.datafiles import delta_partition_value
 from lakebound.tables.delta_log import commit_file, commits
+from lakebound.tables.partition_values import delta_partition_texts
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(?:parquet|json)")
@@ -166,7 +166,7 @@ def _committed_at_ms(path: Path, version: int) -> int | None:
 def _partitions(files: pa.Table, deleted: frozenset[str]) -> tuple[PartitionFacts, ...]:
     columns = [name for name in files.column_names if name.startswith(_PARTITION)]
     fields = [name.removeprefix(_PARTITION) for name in columns]
-    values = [[delta_partition_value(value) for value in files[name].to_pylist()] for name in columns]
+    values = [delta_partition_texts(files[name]) for name in columns]
     keys = list(zip(*values, strict=True)) if values else [()] * files.num_rows
     found: dict[tuple[str | None, ...], list[FileFacts]] = defaultdict(list)
     for key, size, at in zip(keys, files["size_bytes"].to_pylist(), files["modification_time"].to_pylist(), strict=True):

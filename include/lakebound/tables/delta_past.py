@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -33,7 +35,7 @@ def look_back(path: Path, version: str, table: str) -> PastVersion:
         entry=found.entry if found else None,
         rows=sum(rows or 0 for rows in files["num_records"].to_pylist()),
         schema=normalise_schema(pa.schema(handle.schema().to_arrow())),
-        missing_files=tuple(name for name in files["path"].to_pylist() if not _is_there(path, name)),
+        missing_files=tuple(name for name in files["path"].to_pylist() if not is_there(path, name)),
     )
 
 
@@ -43,6 +45,14 @@ def kept_until_ms(handle: DeltaTable, version: TableVersion, left_at_ms: int) ->
     return min(left_at_ms + duration_ms(settings, DELETED_FILES), version.committed_at_ms + duration_ms(settings, LOG))
 
 
-def _is_there(path: Path, name: str) -> bool:
+def files_of_commit(text: str) -> Iterator[str]:
+    """Yield the files that a commit adds, as the log names them."""
+    for line in text.splitlines():
+        action = json.loads(line)
+        if "add" in action:
+            yield action["add"]["path"]
+
+
+def is_there(path: Path, name: str) -> bool:
     """Whether a data file is there; a log holds its name as a URI, which readers decode or leave as it is."""
     return (path / name).exists() or (path / unquote(name)).exists()

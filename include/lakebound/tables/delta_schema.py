@@ -1,25 +1,27 @@
-"""Columns are added to a Delta table. By ``deltalake``, which merges what is inside of a column, too."""
+"""Columns and properties of a Delta table are changed. By ``deltalake``, which merges what is inside of a column, too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema
-from deltalake.exceptions import CommitFailedError, DeltaProtocolError, SchemaMismatchError
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import DeltaError
 
-from lakebound.errors import CommitRefusedError, TableMismatchError
+from lakebound.errors import TableMismatchError
 from lakebound.ledger import Entry, encode
 from lakebound.schema_change import Addition, SchemaPlan
+from lakebound.tables.delta_draft import NO_HOOKS, draft_commit
+from lakebound.tables.delta_put import put, read_tip
 
-_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
-
-def add_columns(handle: DeltaTable, plan: SchemaPlan, entry: Entry | None, table: str) -> None:
-    """Commit the plan's additions as the version after the handle's; Delta's plans widen nothing.
+def add_columns(folder: Path, plan: SchemaPlan, entry: Entry | None, table: str) -> None:
+    """Commit the plan's additions as the version after the newest; Delta's plans widen nothing.
 
     Args:
-        handle: The table as it was compared.
+        folder: The table's.
         plan: What it lacks.
         entry: Carried on.
         table: Its name, for the message.
@@ -28,17 +30,49 @@ def add_columns(handle: DeltaTable, plan: SchemaPlan, entry: Entry | None, table
         CommitRefusedError: Another commit was faster.
         TableMismatchError: Delta does not allow the change.
     """
+    handle = DeltaTable(str(folder))
+
+    def add(scratch: DeltaTable, options: dict[str, Any]) -> None:
+        fields = Schema.from_arrow(_changed(pa.schema(handle.schema().to_arrow()), plan.additions)).fields
+        scratch.alter.add_columns(fields, **options)
+
+    _alter(folder, handle, add, entry, table)
+
+
+def set_properties(folder: Path, properties: Mapping[str, str], entry: Entry | None, table: str) -> None:
+    """Commit properties as the version after the newest.
+
+    Args:
+        folder: The table's.
+        properties: By name.
+        entry: Carried on.
+        table: Its name, for the message.
+
+    Raises:
+        CommitRefusedError: Another commit was faster.
+        TableMismatchError: Delta refuses one of them.
+    """
+
+    def change(scratch: DeltaTable, options: dict[str, Any]) -> None:
+        scratch.alter.set_table_properties(dict(properties), raise_if_not_exists=False, **options)
+
+    _alter(folder, DeltaTable(str(folder)), change, entry, table)
+
+
+def _alter(
+    folder: Path, handle: DeltaTable, change: Callable[[DeltaTable, dict[str, Any]], None], entry: Entry | None, table: str
+) -> None:
     metadata = {} if entry is None else {"userMetadata": encode(entry)}
+    options = {
+        "commit_properties": CommitProperties(custom_metadata=metadata, max_commit_retries=0),
+        "post_commithook_properties": NO_HOOKS,
+    }
+    tip = read_tip(folder, handle.version(), table)
     try:
-        handle.alter.add_columns(
-            Schema.from_arrow(_changed(pa.schema(handle.schema().to_arrow()), plan.additions)).fields,
-            commit_properties=CommitProperties(custom_metadata=metadata, max_commit_retries=0),
-            post_commithook_properties=_HOOKS,
-        )
-    except CommitFailedError as exc:
-        raise CommitRefusedError(table, str(exc)) from exc
-    except (ValueError, DeltaProtocolError, SchemaMismatchError) as exc:
-        raise TableMismatchError(table, f"its columns cannot be changed: {exc}") from exc
+        text = draft_commit(folder, tip.version, lambda scratch: change(scratch, options))
+    except (ValueError, DeltaError) as exc:
+        raise TableMismatchError(table, f"its columns or properties cannot be changed: {exc}") from exc
+    put(folder, tip, text, table)
 
 
 def _changed(found: pa.Schema, additions: Sequence[Addition]) -> pa.Schema:

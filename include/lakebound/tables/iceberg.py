@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from urllib.parse import urlparse
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.schema import assign_fresh_schema_ids
+from pyiceberg.partitioning import validate_partition_name
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table import TableProperties
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import Identifier
 
-from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError
+from lakebound.durable import make_folder, sync_new
+from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.schema_change import SchemaPlan
@@ -34,11 +36,13 @@ from lakebound.tables import (
 from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg_append import append
 from lakebound.tables.iceberg_catalog import LedgerCatalog, make_namespace, open_catalog, slim
-from lakebound.tables.iceberg_files import describe, file_range, partition_spec
+from lakebound.tables.iceberg_files import describe, file_range, partition_fields, partition_spec
+from lakebound.tables.iceberg_local import local_path
 from lakebound.tables.iceberg_merging import EncodedEntries
 from lakebound.tables.iceberg_metadata import metadata_location
 from lakebound.tables.iceberg_past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg_schema import change
+from lakebound.tables.layout import FileLayout
 from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 
@@ -75,29 +79,71 @@ class IcebergTable:
 
     def create(self, schema: pa.Schema, genesis: Entry) -> None:
         """Make the table with its ``genesis`` entry in one commit."""
-        check_partitioning(self._spec, schema)
-        columns = assign_fresh_schema_ids(self._catalog._convert_schema_if_needed(normalise_schema(schema)))
+        columns = self._columns(schema)
         make_namespace(self._catalog, self._spec.namespace)
         transaction = self._catalog.create_table_transaction(
             self._identifier,
             columns,
             partition_spec=partition_spec(self._spec, columns),
-            properties={
-                **_DEFAULTS,
-                **self._spec.properties,
-                **_FORCED,
-                TableProperties.DEFAULT_NAME_MAPPING: columns.name_mapping.model_dump_json(),
-            },
+            properties=self._new_properties(columns),
         )
+        written = local_path(transaction.table_metadata.location) / "metadata"
+        make_folder(written)
         with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(genesis)}).fast_append():
             pass
+        sync_new(written.iterdir(), written)
         transaction.commit_transaction()
         self._handle = None
         self._is_seen = False
 
+    def check_new(self, schema: pa.Schema) -> None:
+        """Make the table's metadata, in memory."""
+        try:
+            columns = self._columns(schema)
+            fields, properties = partition_spec(self._spec, columns), self._new_properties(columns)
+            made = new_table_metadata(columns, fields, UNSORTED_SORT_ORDER, "file:///nowhere", properties)
+            for field in made.spec().fields:
+                validate_partition_name(field.name, field.transform, field.source_id, made.schema(), set())
+        except (ValueError, ValidationError, NotImplementedError) as exc:
+            raise TableMismatchError(self._spec.id, f"such an Iceberg table cannot be created: {exc}") from exc
+
+    def _columns(self, schema: pa.Schema) -> Schema:
+        check_partitioning(self._spec.id, "iceberg", self._spec.partition_fields(), schema)
+        return assign_fresh_schema_ids(Catalog._convert_schema_if_needed(normalise_schema(schema)))
+
+    def _new_properties(self, columns: Schema) -> dict[str, str]:
+        mapping = {TableProperties.DEFAULT_NAME_MAPPING: columns.name_mapping.model_dump_json()}
+        return {**_DEFAULTS, **self._spec.properties, **_FORCED, **mapping}
+
+    def partition_names(self) -> tuple[str, ...]:
+        """Names of the partition fields that are no columns."""
+        metadata = self._table().metadata
+        return tuple(field.name for field in metadata.spec().fields if field.name not in metadata.schema().column_names)
+
+    def properties(self) -> dict[str, str]:
+        """The properties in the table's metadata."""
+        return dict(self._table().metadata.properties)
+
     def schema(self) -> pa.Schema:
         """The table's columns, ``_kafka`` included."""
         return normalise_schema(schema_to_pyarrow(self._table().schema(), include_field_ids=False))
+
+    def set_properties(self, properties: Mapping[str, str], entry: Entry | None) -> None:
+        """Set properties. It makes no snapshot, so the entry that counts stays where it is."""
+        self._is_seen = False
+        try:
+            with self._current().transaction() as transaction:
+                transaction.set_properties(dict(properties))
+        except CommitFailedException as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        finally:
+            self._handle = None
+
+    def layout(self) -> FileLayout:
+        """Where data files go: the folder ``data`` in the table's location, by its default partitioning."""
+        handle = self._table()
+        fields = partition_fields(handle.metadata.spec(), handle.metadata.schema(), self._spec.id)
+        return FileLayout(self._spec.id, "iceberg", local_path(handle.location()) / "data", fields)
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
@@ -186,14 +232,6 @@ class IcebergTable:
             change(self._current(), plan, self._spec.id)
         finally:
             self._handle = None
-
-    def data_folder(self) -> Path:
-        """The folder ``data`` in the table's location."""
-        return Path(urlparse(self._table().location()).path) / "data"
-
-    def file_columns(self) -> pa.Schema:
-        """All columns."""
-        return self.schema()
 
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened."""

@@ -36,7 +36,8 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
 )
 
-from lakebound.tables.iceberg_catalog import slim
+from lakebound.tables.iceberg_catalog import later_than, slim
+from lakebound.tables.iceberg_local import sync_locations
 from lakebound.tables.iceberg_merging import (
     LARGEST_MERGED,
     MERGED_AT_ONCE,
@@ -73,6 +74,8 @@ def append(
     appending = _Append(table, parent or table.current_snapshot(), known)
     try:
         snapshot = appending.snapshot(files, properties)
+        # Before any metadata names them; that file itself is synced by the catalog.
+        sync_locations((*(file.file_path for file in files), *appending.written), table.location())
         response = table.catalog.commit_table(table, *_updates(table.metadata, snapshot))
     except CommitFailedException:
         appending.delete_written()
@@ -91,7 +94,7 @@ class _Append:
         self._provider = load_location_provider(table.location(), table.metadata.properties)
         self._uuid = uuid.uuid4()
         self._numbers = itertools.count()
-        self._written: list[str] = []
+        self.written: list[str] = []
         self._id = self._metadata.new_snapshot_id()
         self._compression = self._metadata.properties.get(
             TableProperties.WRITE_AVRO_COMPRESSION, TableProperties.WRITE_AVRO_COMPRESSION_DEFAULT
@@ -124,6 +127,7 @@ class _Append:
                 "parent-snapshot-id": parent_id,
                 "manifest-list": location,
                 "sequence-number": sequence_number,
+                "timestamp-ms": later_than(metadata.last_updated_ms),
                 "summary": self._summary(files, properties, parent),
                 "schema-id": metadata.current_schema_id,
             }
@@ -131,7 +135,7 @@ class _Append:
 
     def delete_written(self) -> None:
         """Delete what was written for a commit that certainly did not take place."""
-        for path in self._written:
+        for path in self.written:
             self._io.delete(path)
 
     def _added(self, files: Sequence[DataFile]) -> list[ManifestFile]:
@@ -148,7 +152,7 @@ class _Append:
                     data_file=file,
                 )
                 writer.add(entry)
-                encoded.append(encode_existing(writer, entry, sequence_number, self._id))
+                encoded.append(encode_existing(writer, entry, (sequence_number, sequence_number), self._id))
         return [self._written_manifest(writer, encoded)]
 
     def _kept(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
@@ -189,7 +193,7 @@ class _Append:
 
     def _new_location(self, name: str) -> str:
         location = self._provider.new_metadata_location(name)
-        self._written.append(location)
+        self.written.append(location)
         return location
 
     def _summary(self, files: Sequence[DataFile], properties: Mapping[str, str], parent: Snapshot | None) -> Summary:

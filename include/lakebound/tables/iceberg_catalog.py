@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +34,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from lakebound.run_spec import READ_ONLY
 from lakebound.tables.iceberg_json import parse_body
+from lakebound.tables.iceberg_local import sync_locations
 
 CATALOG_NAME = "ice"
 """Name under which PyIceberg and Spark both know the catalog; it stands in the catalog's rows."""
@@ -93,6 +95,7 @@ class LedgerCatalog(SqlCatalog):
         current = self.load_table(table.name())
         for requirement in requirements:
             requirement.validate(current.metadata)
+        _check_parent(updates, current)
         base = slim(current.metadata)
         appended = update_table_metadata(base, updates, metadata_location=current.metadata_location)
         known = self._at(current.name(), current.metadata_location, current.io)
@@ -140,7 +143,15 @@ class LedgerCatalog(SqlCatalog):
             file.write(b',"snapshot-log":')
             known.log.write(file, log)
             file.write(b"}")
+        sync_locations([location], metadata.location)
         return location
+
+    def _write_metadata(self, metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:  # type: ignore[override]
+        """Write the metadata file of any other commit, so that its time is no earlier than that of a snapshot in it."""
+        newest_ms = max((entry.timestamp_ms for entry in metadata.snapshot_log), default=0)
+        metadata = metadata.model_copy(update={"last_updated_ms": max(metadata.last_updated_ms, newest_ms)})
+        super()._write_metadata(metadata, io, metadata_path)
+        sync_locations([metadata_path], metadata.location)
 
     def _swap(self, current: Table, location: str) -> None:
         *namespace, name = current.name()
@@ -202,6 +213,26 @@ def _is_append(updates: Sequence[TableUpdate]) -> bool:
         and head.ref_name == MAIN_BRANCH
         and head.snapshot_id == added.snapshot.snapshot_id
     )
+
+
+def _check_parent(updates: Sequence[TableUpdate], current: Table) -> None:
+    """Check that the parent of an appended snapshot is kept still; a rewind appends to one that may have expired this moment.
+
+    Raises:
+        CommitFailedException: It has expired, and its files are being deleted.
+    """
+    kept = {snapshot.snapshot_id for snapshot in current.metadata.snapshots}
+    for update_ in updates:
+        if isinstance(update_, AddSnapshotUpdate) and update_.snapshot.parent_snapshot_id not in {None, *kept}:
+            raise CommitFailedException(f"snapshot {update_.snapshot.parent_snapshot_id} has expired")
+
+
+def later_than(milliseconds: int) -> int:
+    """Return the time, or the next millisecond after another one that the clock, set back since, has yet to reach.
+
+    Spark does not read a table whose snapshots go back in time by more than a minute ("Expected sorted snapshot log entries").
+    """
+    return max(time.time_ns() // 1_000_000, milliseconds + 1)
 
 
 def slim(metadata: TableMetadata) -> TableMetadata:

@@ -1,33 +1,49 @@
-"""Parquet files as Iceberg's manifests describe them: partition, counts and bounds, from the footer that is at hand."""
+"""Parquet files as Iceberg's manifests describe them: partition, counts and bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow.parquet as pq
 from pyiceberg.conversions import from_bytes
-from pyiceberg.io.pyarrow import (
-    DataFileStatistics,
-    MetricModeTypes,
-    MetricsMode,
-    StatisticsCollector,
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
-)
+from pyiceberg.io.pyarrow import MetricModeTypes, MetricsMode, StatisticsCollector, compute_statistics_plan
 from pyiceberg.manifest import DataFile as IcebergDataFile
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.transforms import Transform, parse_transform
+from pyiceberg.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+    parse_transform,
+)
+from pyiceberg.typedef import Record
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
 
+from lakebound import spec as written
 from lakebound.errors import TableMismatchError
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_COLUMN, DataFile
+from lakebound.tables.column_facts import Leaf, parquet_leaves
+from lakebound.tables.iceberg_bounds import bounds, partition_value
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import partition_names
+
+_TRANSFORMS: dict[type[Transform[Any, Any]], str] = {
+    IdentityTransform: "identity",
+    YearTransform: "year",
+    MonthTransform: "month",
+    DayTransform: "day",
+    HourTransform: "hour",
+    TruncateTransform: "truncate",
+}
 
 
 @dataclass(frozen=True)
@@ -35,10 +51,18 @@ class _Plan:
     """What describing a file needs of a table's metadata; the same for all files of a commit."""
 
     location: str
-    schema: Schema
     spec: PartitionSpec
     columns: dict[int, StatisticsCollector]
-    ids: dict[str, int]
+    ids: dict[Leaf, int]
+
+
+@dataclass
+class _Counts:
+    """Per field id, what a file's footer counts."""
+
+    sizes: dict[int, int]
+    values: dict[int, int]
+    nulls: dict[int, int]
 
 
 def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> list[IcebergDataFile]:
@@ -51,31 +75,102 @@ def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> 
         return []
     schema = metadata.schema()
     columns = _with_kafka_bounds(compute_statistics_plan(schema, metadata.properties))
-    plan = _Plan(metadata.location, schema, metadata.spec(), columns, parquet_path_to_id_mapping(schema))
+    plan = _Plan(metadata.location, metadata.spec(), columns, dict(_ids((), schema.as_struct())))
     return [_describe(file, plan, table) for file in files]
 
 
 def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
     try:
-        statistics = data_file_statistics_from_parquet_metadata(
-            parquet_metadata=file.metadata, stats_columns=plan.columns, parquet_column_mapping=plan.ids
-        )
-        _check_bounds(plan.spec, plan.schema, statistics)
-        partition = statistics.partition(plan.spec, plan.schema)
+        counts = _counts(file.metadata, plan)
+        lower, upper = _bounds(file, plan)
+        partition = _partition(file, plan)
     except (ValueError, KeyError) as exc:
         raise TableMismatchError(table, f"file {file.path} cannot be committed: {exc}") from exc
+    free_of_nan = {
+        plan.ids[leaf]: 0 for leaf, facts in file.facts.items() if isinstance(facts.low, float) and not facts.has_nan
+    }
     return IcebergDataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"file://{file.path}" if plan.location.startswith("file:") else str(file.path),
         file_format=FileFormat.PARQUET,
         partition=partition,
+        record_count=file.rows,
         file_size_in_bytes=file.size_bytes,
+        column_sizes=counts.sizes,
+        value_counts=counts.values,
+        null_value_counts=counts.nulls,
+        nan_value_counts=free_of_nan,
+        lower_bounds=lower,
+        upper_bounds=upper,
+        split_offsets=[_first_byte(file.metadata.row_group(number)) for number in range(file.metadata.num_row_groups)],
         sort_order_id=None,
         spec_id=plan.spec.spec_id,
         equality_ids=None,
         key_metadata=None,
-        **statistics.to_serialized_dict(),
     )
+
+
+def _counts(footer: pq.FileMetaData, plan: _Plan) -> _Counts:
+    found = _Counts({}, {}, {})
+    for index, (leaf, _) in enumerate(parquet_leaves(footer.schema.to_arrow_schema())):
+        if leaf not in plan.ids:
+            raise KeyError(f"the table has no column {'.'.join(leaf)}")
+        number = plan.ids[leaf]
+        chunks = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+        found.sizes[number] = sum(chunk.total_compressed_size for chunk in chunks)
+        if plan.columns[number].mode.type == MetricModeTypes.NONE:
+            continue
+        found.values[number] = sum(chunk.num_values for chunk in chunks)
+        told = [chunk.statistics for chunk in chunks]
+        if all(one is not None and one.has_null_count for one in told):
+            found.nulls[number] = sum(one.null_count for one in told)
+    return found
+
+
+def _bounds(file: DataFile, plan: _Plan) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    lower: dict[int, bytes] = {}
+    upper: dict[int, bytes] = {}
+    for leaf, facts in file.facts.items():
+        column = plan.columns[plan.ids[leaf]]
+        low, high = bounds(facts, column.iceberg_type, column.mode)
+        if low is not None:
+            lower[column.field_id] = low
+        if high is not None:
+            upper[column.field_id] = high
+    return lower, upper
+
+
+def _partition(file: DataFile, plan: _Plan) -> Record:
+    by_id = {plan.ids[leaf]: facts for leaf, facts in file.facts.items()}
+    return Record(
+        *(
+            partition_value(by_id[field.source_id], file.rows, field, plan.columns[field.source_id].iceberg_type)
+            for field in plan.spec.fields
+        )
+    )
+
+
+def _first_byte(group: pq.RowGroupMetaData) -> int:
+    column = group.column(0)
+    dictionary: int | None = column.dictionary_page_offset if column.has_dictionary_page else None
+    pages: int = column.data_page_offset
+    return dictionary if dictionary is not None and dictionary < pages else pages
+
+
+def _ids(path: Leaf, kind: IcebergType) -> Iterator[tuple[Leaf, int]]:
+    """Yield path and field id of each column of a Parquet file; in a path a name with a dot is one part."""
+    inside: list[NestedField] = []
+    if isinstance(kind, StructType):
+        inside = list(kind.fields)
+    elif isinstance(kind, ListType):
+        inside = [kind.element_field]
+    elif isinstance(kind, MapType):
+        inside = [kind.key_field, kind.value_field]
+    for field in inside:
+        if isinstance(field.field_type, PrimitiveType):
+            yield (*path, field.name), field.field_id
+        else:
+            yield from _ids((*path, field.name), field.field_type)
 
 
 def _with_kafka_bounds(plan: dict[int, StatisticsCollector]) -> dict[int, StatisticsCollector]:
@@ -87,15 +182,23 @@ def _with_kafka_bounds(plan: dict[int, StatisticsCollector]) -> dict[int, Statis
     }
 
 
-def _check_bounds(spec: PartitionSpec, schema: Schema, statistics: DataFileStatistics) -> None:
-    """Raise ValueError where the partition cannot be told from bounds: nulls beside values, or values without bounds."""
+def partition_fields(spec: PartitionSpec, schema: Schema, table: str) -> tuple[written.PartitionField, ...]:
+    """Return a table's partitioning as pipelines write it.
+
+    Raises:
+        TableMismatchError: It is partitioned in a way that is not written here, such as by buckets.
+    """
+    fields = []
     for field in spec.fields:
-        nulls = statistics.null_value_counts.get(field.source_id)
-        bounds = statistics.column_aggregates.get(field.source_id)
-        bounded = bounds is not None and bounds.current_min is not None
-        if not (nulls == 0 and bounded) and nulls != statistics.record_count:
-            name = schema.find_column_name(field.source_id)
-            raise ValueError(f"its statistics do not tell one partition of {name}")
+        name = _TRANSFORMS.get(type(field.transform))
+        column = schema.find_column_name(field.source_id)
+        if name is None or column is None or schema.find_field(field.source_id) not in schema.fields:
+            raise TableMismatchError(
+                table, f"its partition field {field.name} ({field.transform} of {column}) is of a kind that is not written here"
+            )
+        width = field.transform.width if isinstance(field.transform, TruncateTransform) else None
+        fields.append(written.PartitionField(name, width, column))
+    return tuple(fields)
 
 
 def partition_spec(spec: TableSpec, schema: Schema) -> PartitionSpec:

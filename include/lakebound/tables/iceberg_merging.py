@@ -53,20 +53,24 @@ class EncodedEntries:
         return self.by_path.get(manifest.manifest_path) if kind == self.kind else None
 
 
-def encode_existing(writer: ManifestWriter, entry: ManifestEntry, sequence_number: int, snapshot_id: int) -> Encoded:
+def encode_existing(
+    writer: ManifestWriter, entry: ManifestEntry, sequence_numbers: tuple[int, int], snapshot_id: int
+) -> Encoded:
     """Return an entry in the form that it has in later manifests.
 
     Args:
         writer: Of a manifest of the entry's partition spec.
         entry: One with a data file.
-        sequence_number: Of the snapshot that added the file.
-        snapshot_id: Of that snapshot.
+        sequence_numbers: Of the snapshot that added its rows, and of the one that added the file: a compaction adds files with
+            the rows of earlier snapshots (https://iceberg.apache.org/spec/#sequence-number-inheritance).
+        snapshot_id: Of the snapshot that added the file.
     """
+    sequence_number, file_sequence_number = sequence_numbers
     existing = ManifestEntry.from_args(
         status=ManifestEntryStatus.EXISTING,
         snapshot_id=snapshot_id,
         sequence_number=sequence_number,
-        file_sequence_number=sequence_number,
+        file_sequence_number=file_sequence_number,
         data_file=entry.data_file,
     )
     buffer = io.BytesIO()
@@ -77,7 +81,10 @@ def encode_existing(writer: ManifestWriter, entry: ManifestEntry, sequence_numbe
 def read_existing(writer: ManifestWriter, manifest: ManifestFile, files: FileIO) -> list[Encoded]:
     """Return the entries of a manifest that another process wrote."""
     entries = manifest.fetch_manifest_entry(files, discard_deleted=True)
-    return [encode_existing(writer, entry, entry.sequence_number or 0, entry.snapshot_id or 0) for entry in entries]
+    return [
+        encode_existing(writer, entry, (entry.sequence_number or 0, entry.file_sequence_number or 0), entry.snapshot_id or 0)
+        for entry in entries
+    ]
 
 
 def write_existing(writer: ManifestWriter, entries: Sequence[Encoded]) -> None:

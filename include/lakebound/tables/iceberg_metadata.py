@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic_core import to_json
@@ -17,8 +16,9 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from lakebound.spec import TableSpec
-from lakebound.tables.iceberg_catalog import LedgerCatalog
+from lakebound.tables.iceberg_catalog import LedgerCatalog, later_than
 from lakebound.tables.iceberg_json import Body, parse_body
+from lakebound.tables.iceberg_local import local_path, sync_locations
 
 _LONGEST_WAIT_SECONDS = 0.5
 
@@ -36,11 +36,6 @@ class Changed:
     before: Body
     after: Body
     conflicts: int
-
-
-def local_path(location: str) -> Path:
-    """Return the path of a location; writers give it as a path, as ``file:/…`` or as ``file:///…``."""
-    return Path("/" + location.removeprefix("file:").lstrip("/")) if location.startswith("file:") else Path(location)
 
 
 def metadata_location(catalog: LedgerCatalog, table: TableSpec) -> str | None:
@@ -95,9 +90,10 @@ def change(
         if after is None:
             return None
         after = _logged(after, before, location)
-        path = _new_location(after, location)
+        path = next_location(after["location"], after.get("properties", {}), location)
         local_path(path).write_bytes(to_json(after))
-        if _swap(catalog, table, location, path):
+        sync_locations([path], after["location"])
+        if swap(catalog, table, location, path):
             _delete_dropped(before, after)
             return Changed(before, after, attempt)
         local_path(path).unlink()
@@ -114,7 +110,8 @@ def _is(catalog: LedgerCatalog, table: TableSpec) -> tuple[Any, ...]:
     )
 
 
-def _swap(catalog: LedgerCatalog, table: TableSpec, old: str, new: str) -> bool:
+def swap(catalog: LedgerCatalog, table: TableSpec, old: str, new: str) -> bool:
+    """Have the catalog name another metadata file, which is on the disk, and return whether it named the old one until then."""
     change = update(IcebergTables).where(*_is(catalog, table), IcebergTables.metadata_location == old)
     with Session(catalog.engine) as session:
         swapped = session.execute(change.values(metadata_location=new, previous_metadata_location=old))
@@ -122,9 +119,16 @@ def _swap(catalog: LedgerCatalog, table: TableSpec, old: str, new: str) -> bool:
         return bool(swapped.rowcount)  # type: ignore[attr-defined]
 
 
-def _new_location(body: Body, old: str) -> str:
+def next_location(location: str, properties: dict[str, str], old: str) -> str:
+    """Return where the metadata file after another one goes.
+
+    Args:
+        location: The table's.
+        properties: The table's.
+        old: The metadata file before.
+    """
     number = local_path(old).name.split("-", 1)[0]
-    provider = load_location_provider(body["location"], body.get("properties", {}))
+    provider = load_location_provider(location, properties)
     return provider.new_table_metadata_file_location(int(number) + 1 if number.isdigit() else 0)
 
 
@@ -136,8 +140,7 @@ def _logged(after: Body, before: Body, location: str) -> Body:
     )
     entry = {"timestamp-ms": before["last-updated-ms"], "metadata-file": location}
     log = [*before.get("metadata-log", []), entry][-max(kept, 1) :]
-    updated_ms = max(int(time.time() * 1000), before["last-updated-ms"])
-    return {**after, "metadata-log": log, "last-updated-ms": updated_ms}
+    return {**after, "metadata-log": log, "last-updated-ms": later_than(before["last-updated-ms"])}
 
 
 def _delete_dropped(before: Body, after: Body) -> None:

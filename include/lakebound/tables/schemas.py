@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
 from lakebound.errors import TableMismatchError
-from lakebound.spec import TableSpec
+from lakebound.spec import PartitionField, TableSpec
 
 _SUFFIXES = {"identity": "", "truncate": "_trunc"}
 
@@ -42,21 +43,28 @@ def normalise_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def check_partitioning(spec: TableSpec, schema: pa.Schema) -> None:
-    """Check that the schema can be partitioned as the spec says.
+def check_partitioning(
+    table: str, table_format: Literal["delta", "iceberg"], fields: Sequence[PartitionField], schema: pa.Schema
+) -> None:
+    """Check that the schema can be partitioned by the fields.
+
+    Args:
+        table: The table's id, for the message.
+        table_format: Its format.
+        fields: Its partitioning.
+        schema: Its columns.
 
     Raises:
         TableMismatchError: A partition column is missing, or its type does not go with the partitioning.
     """
-    for transform, width, column in spec.partition_fields():
-        if column not in schema.names:
+    for field in fields:
+        if field.column not in schema.names:
             raise TableMismatchError(
-                spec.id, f"it is partitioned by {column!r}, which is none of the columns {', '.join(schema.names)}"
+                table, f"it is partitioned by {field.column!r}, which is none of the columns {', '.join(schema.names)}"
             )
-        kind = schema.field(column).type
-        text = column if transform == "identity" else f"{transform}({f'{width}, ' if width else ''}{column})"
-        if not _partitions(spec.format, transform, normalise_type(kind)):
-            raise TableMismatchError(spec.id, f"it cannot be partitioned by {text}: {column!r} is {kind}")
+        kind = schema.field(field.column).type
+        if not _partitions(table_format, field.transform, normalise_type(kind)):
+            raise TableMismatchError(table, f"it cannot be partitioned by {field}: {field.column!r} is {kind}")
 
 
 def _partitions(format_: str, transform: str, kind: pa.DataType) -> bool:

@@ -12,8 +12,9 @@ from lakebound.spec import TableSpec
 from lakebound.tables.entries import read_entry
 from lakebound.tables.iceberg_catalog import open_catalog
 from lakebound.tables.iceberg_json import Body
+from lakebound.tables.iceberg_local import local_path
 from lakebound.tables.iceberg_manifests import MANIFESTS, AvroFields
-from lakebound.tables.iceberg_metadata import local_path, metadata_location, read_body
+from lakebound.tables.iceberg_metadata import metadata_location, read_body
 from lakebound.validation.landed_files import LandedFile, step_of
 from lakebound.validation.line import Line, Step
 

@@ -45,16 +45,20 @@ def _delta(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[La
     import pyarrow as pa
     from deltalake import DeltaTable
 
+    from lakebound.tables.partition_values import delta_partition_texts
+
     folder = places.delta_path(spec)
     if not (folder / "_delta_log").is_dir():
         return
     table = DeltaTable(str(folder))
     if "deletionVectors" in (table.protocol().reader_features or []):
         raise DeletesInTableError(spec.id)
-    for row in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+    actions = pa.table(table.get_add_actions(flatten=True))
+    texts = {n.partition(".")[2]: delta_partition_texts(actions[n]) for n in actions.column_names if n.startswith("partition.")}
+    for number, row in enumerate(actions.to_pylist()):
         if since_ms is not None and _is_older(row.get(f"max.{_TIMESTAMP}"), since_ms):
             continue
-        partition = {name.partition(".")[2]: _text(value) for name, value in row.items() if name.startswith("partition.")}
+        partition = {name: each[number] for name, each in texts.items()}
         yield LandedFile(folder / unquote(row["path"]), str(table.version()), 0, row.get("num_records"), partition)
 
 
@@ -62,7 +66,7 @@ def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[
     from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
     from lakebound.tables.iceberg_catalog import open_catalog
-    from lakebound.tables.iceberg_metadata import local_path
+    from lakebound.tables.iceberg_local import local_path
 
     catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
     if not catalog.table_exists((spec.namespace, spec.short_name)):
@@ -79,9 +83,3 @@ def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[
 
 def _is_older(newest: Any, since_ms: int) -> bool:
     return isinstance(newest, datetime) and newest.astimezone(UTC).timestamp() * 1000 < since_ms
-
-
-def _text(value: Any) -> str | None:
-    from lakebound.tables.datafiles import delta_partition_value
-
-    return delta_partition_value(value)

@@ -1,4 +1,6 @@
-"""Which files of a Delta log may go: the oldest first, so that what is left always leads to the newest version.
+"""The files of a Delta log: which checkpoints are whole, and which files may go, the oldest first.
+
+What is left after a clean-up then always leads to the newest version.
 
 ``deltalake``'s own clean-up goes by the age of files and by ``delta.logRetentionDuration`` alone.
 """

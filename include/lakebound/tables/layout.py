@@ -1,0 +1,42 @@
+"""How a table's data files are laid out: where they go, and of what each of them holds one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from lakebound.spec import PartitionField
+from lakebound.tables.schemas import check_partitioning
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """The layout of one table, as the table itself says it; a pipeline's YAML only says what a new table gets.
+
+    Attributes:
+        table: The table's id.
+        format: Its format.
+        folder: The folder below which files must lie to be committed.
+        fields: The partitioning; none of an unpartitioned table.
+    """
+
+    table: str
+    format: Literal["delta", "iceberg"]
+    folder: Path
+    fields: tuple[PartitionField, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Columns that a data file need not hold: Delta keeps the values of its partition columns in the log."""
+        return tuple(field.column for field in self.fields) if self.format == "delta" else ()
+
+    def check(self, schema: pa.Schema) -> None:
+        """Check that rows of this schema can be laid out so.
+
+        Raises:
+            TableMismatchError: A partition column is missing, or its type does not go with the partitioning.
+        """
+        check_partitioning(self.table, self.format, self.fields, schema)
