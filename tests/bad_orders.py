@@ -100,5 +100,5 @@ def land(spec: TableSpec, at: Places, rows: pa.Table, start: int) -> None:
         rows=count,
         lane="driver",
     )
-    files = write_data_files(rows, table.data_folder(), spec, f"batch-{start}")
+    files = write_data_files(rows, table.layout(), f"batch-{start}")
     commit_entry(table, view, files, entry, own_epoch=view.epoch, check_lease=lambda: None, attempts=3)

@@ -78,7 +78,7 @@ class Landed:
             | {"rows": len(kept), "lane": "driver"}
             | counts
         )
-        files = write_data_files(self.rows(topic, partition, kept), table.data_folder(), table.spec, "test")
+        files = write_data_files(self.rows(topic, partition, kept), table.layout(), "test")
         view = table.read_ledger()
         commit_entry(table, view, files, draft, own_epoch=1, check_lease=lambda: None, attempts=1)
 
@@ -89,7 +89,7 @@ class Landed:
         count = rows.num_rows if landed else 0
         changes = {"commit": new_commit_id(), "range": landed or {}, "filtered": 0, "quarantined": 0}
         counts = dict.fromkeys(("read", "landed", "rows"), count)
-        files = write_data_files(rows, table.data_folder(), table.spec, "planted")
+        files = write_data_files(rows, table.layout(), "planted")
         table.commit(files, entry.model_copy(update=changes | counts))
 
     def rows(self, topic: str, partition: int, rows: Sequence[Row]) -> pa.Table:

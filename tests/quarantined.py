@@ -68,7 +68,7 @@ class Quarantined:
 
     def commit(self, table: Table, data: pa.Table | None, *, attempts: int = 1, kind: str = "land", **body: object) -> None:
         """Commit rows with an entry of these fields."""
-        files = [] if data is None else write_data_files(data, table.data_folder(), table.spec, new_commit_id())
+        files = [] if data is None else write_data_files(data, table.layout(), new_commit_id())
         draft = Entry.model_validate({"kind": kind, "pipeline": PIPELINE, "epoch": 1, "commit": new_commit_id(), **body})
         view = table.read_ledger()
         commit_entry(table, view, files, draft, own_epoch=1, check_lease=lambda: None, attempts=attempts)

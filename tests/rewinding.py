@@ -155,7 +155,7 @@ class World:
     def _commit_entry(self, spec: TableSpec, landed: list[int], fields: Mapping[str, object]) -> None:
         table = open_table(spec, self.at)
         view = table.read_ledger()
-        files = write_data_files(_rows_of(landed), table.data_folder(), spec, f"batch-{landed[0]}") if landed else []
+        files = write_data_files(_rows_of(landed), table.layout(), f"batch-{landed[0]}") if landed else []
         draft = {"kind": "land", "pipeline": PIPELINE, "epoch": self.epoch, "commit": new_commit_id(), **fields}
         commit_entry(
             table,

@@ -14,6 +14,7 @@ from lakebound import faults, ledger
 from lakebound.errors import (
     BadEntryError,
     BatchOverlapError,
+    CommitFailedError,
     CommitUnknownError,
     LakeboundError,
     LeaseLostError,
@@ -22,6 +23,7 @@ from lakebound.errors import (
     TableMismatchError,
 )
 from lakebound.ledger import Entry
+from lakebound.outages import passes
 from lakebound.tables import CommittedEntry, DataFile, LedgerView, Table
 
 _FIRST_WAIT_SECONDS = 0.05
@@ -78,12 +80,15 @@ def commit_entry(
     Raises:
         BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
         LedgerWentBackError: The table was rolled back meanwhile, so the batch does not follow what it holds.
-        ReleaseOvertakenError: Of a ``release``: another one was faster, or its offsets are not covered; look at the rows again.
+        ReleaseOvertakenError: Of a ``release`` or a ``recall``: another one was faster, or its offsets are not covered; look at
+            the rows again.
         LeaseLostError: A later application writes for this pipeline.
-        CommitUnknownError: All attempts failed, or the ledger could not be read.
+        CommitUnknownError: All attempts failed for reasons that pass by themselves, or the ledger could not be read.
+        CommitFailedError: All attempts failed, and the last one for a reason that would come again; the ledger says that the
+            commit is not there.
         TableMismatchError: The files do not fit the table.
     """
-    reason = ""
+    reason, is_passing = "", True
     for attempt in range(1, attempts + 1):
         entry = _next_entry(table, view, draft, own_epoch)
         try:
@@ -94,7 +99,7 @@ def commit_entry(
         except TableMismatchError:
             raise  # the files do not fit the table: nothing was committed, and never will be
         except Exception as exc:
-            reason = f"{type(exc).__name__}: {exc}"
+            reason, is_passing = f"{type(exc).__name__}: {exc}", passes(exc)
             _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=reason)
         if attempt < attempts:
             # Before the reading, not after it: a ledger that was read a while ago is stale where somebody else commits often.
@@ -107,7 +112,11 @@ def commit_entry(
             return Committed(found.version, found.entry, attempt)
         check_lease()
         _check_goes_on(table, before, view, draft)
-    raise CommitUnknownError(table.spec.id, attempts, reason)
+    raise (
+        CommitUnknownError(table.spec.id, attempts, reason)
+        if is_passing
+        else CommitFailedError(table.spec.id, attempts, reason)
+    )
 
 
 def _next_entry(table: Table, view: LedgerView, draft: Entry, own_epoch: int) -> Entry:
@@ -125,7 +134,16 @@ def _next_entry(table: Table, view: LedgerView, draft: Entry, own_epoch: int) ->
     coverage = ledger.add(view.coverage, draft.range)
     former = view.entry.former if view.entry is not None else {}
     released = view.released + ledger.count(draft.releases)
-    return draft.model_copy(update={"epoch": own_epoch, "coverage": coverage, "former": former, "released": released})
+    quarantine = draft.quarantine or (view.entry.quarantine if view.entry is not None else None)
+    return draft.model_copy(
+        update={
+            "epoch": own_epoch,
+            "coverage": coverage,
+            "former": former,
+            "released": released,
+            "quarantine": quarantine,
+        }
+    )
 
 
 def _check_goes_on(table: Table, before: LedgerView, view: LedgerView, draft: Entry) -> None:
@@ -133,16 +151,16 @@ def _check_goes_on(table: Table, before: LedgerView, view: LedgerView, draft: En
     gone = 0 if draft.kind == "reset" else ledger.count(ledger.missing(before.coverage, view.coverage))
     if gone:
         raise LedgerWentBackError(table.spec.id, gone)
-    if draft.kind == "release" and view.released != before.released:
-        raise ReleaseOvertakenError(table.spec.id, "another release landed meanwhile")
+    if draft.kind in ledger.DECIDE_ANEW and view.released != before.released:
+        raise ReleaseOvertakenError(table.spec.id, f"another {draft.kind} was committed meanwhile")
 
 
 def _check_releases(table: Table, view: LedgerView, draft: Entry) -> None:
-    """Raise when an offset is to be released that the table does not cover: the stream or a replay will land it."""
+    """Raise when an offset is to be decided anew that the table does not cover: the stream or a replay will land it."""
     ids = {topic: held.topic_id for topic, held in draft.releases.items()}
     uncovered = ledger.count(ledger.missing(draft.releases, view.coverage))
     if uncovered or any(view.coverage[topic].topic_id != known for topic, known in ids.items()):
-        raise ReleaseOvertakenError(table.spec.id, "it does not cover all of the offsets to be released")
+        raise ReleaseOvertakenError(table.spec.id, "it does not cover all of the offsets that are to be decided anew")
 
 
 def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) -> LedgerView:

@@ -7,7 +7,13 @@ from pathlib import Path
 
 
 class LakeboundError(Exception):
-    """Anything that Lakebound refuses or fails at; its text says what is wrong, where, and what to do next."""
+    """Anything that Lakebound refuses or fails at; its text says what is wrong, where, and what to do next.
+
+    Attributes:
+        passes: Whether it is known to pass by itself, so that it is waited out.
+    """
+
+    passes = False
 
 
 class InvalidSpecError(LakeboundError):
@@ -49,6 +55,8 @@ class MissingTopicError(LakeboundError):
 
 class BrokerUnavailableError(LakeboundError):
     """Kafka does not answer: usually passes by itself."""
+
+    passes = True
 
     def __init__(self, bootstrap_servers: str, reason: str) -> None:
         super().__init__(f"no answer from Kafka at {bootstrap_servers}: {reason}; check the address and the broker")
@@ -120,12 +128,16 @@ class ForeignTableError(LakeboundError):
 class CommitRefusedError(LakeboundError):
     """A commit did not take place because the table moved on under the handle (a fence, or a conflict)."""
 
+    passes = True
+
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(f"table {table} refused the commit: {reason}")
 
 
 class CommitUnknownError(LakeboundError):
-    """It could not be learned whether a commit took place."""
+    """It could not be learned whether a commit took place, or it did not, for a reason that passes by itself."""
+
+    passes = True
 
     def __init__(self, table: str, attempts: int, reason: str) -> None:
         super().__init__(
@@ -134,21 +146,36 @@ class CommitUnknownError(LakeboundError):
         )
 
 
+class CommitFailedError(LakeboundError):
+    """A commit did not take place, for a reason that would come again."""
+
+    def __init__(self, table: str, attempts: int, reason: str) -> None:
+        super().__init__(
+            f"table {table}: its commit failed {attempts} times ({reason}), which does not pass by itself; nothing of it was "
+            f"written. Decide with the runbook commit-failed"
+        )
+
+
 class TableMismatchError(LakeboundError):
-    """A table's schema or partitioning is not what the pipeline produces."""
+    """A table's schema or partitioning is not what the pipeline produces.
+
+    Attributes:
+        difference: What differs.
+    """
 
     def __init__(self, table: str, difference: str) -> None:
+        self.difference = difference
         super().__init__(f"table {table} does not fit the pipeline: {difference}")
 
 
 class SchemaChangedError(TableMismatchError):
-    """What the pipeline produces and what its tables take have come apart, and nothing may be changed by itself."""
+    """What the pipeline says and what its tables are have come apart, and nothing may be changed by itself."""
 
     def __init__(self, pipeline: str, differences: Mapping[str, Sequence[str]]) -> None:
-        told = "; ".join(f"{table}: {', '.join(texts)}" for table, texts in differences.items())
+        self.difference = "; ".join(f"{table}: {', '.join(texts)}" for table, texts in differences.items())
         LakeboundError.__init__(
             self,
-            f"pipeline {pipeline!r}: tables do not take what it produces: {told}; no table was changed. "
+            f"pipeline {pipeline!r}: tables do not take what it produces: {self.difference}; no table was created or changed. "
             f"Decide with the runbook schema-changed",
         )
 
@@ -240,10 +267,14 @@ class LedgerWentBackError(LakeboundError):
 
 
 class ReleaseOvertakenError(LakeboundError):
-    """The rows of a table are no longer those by which it was decided what to release: they must be looked at again."""
+    """The rows of a table are no longer those by which offsets were to be decided anew: they must be looked at again."""
+
+    passes = True
 
     def __init__(self, table: str, reason: str) -> None:
-        super().__init__(f"table {table}: the release from quarantine was not committed: {reason}; run it again")
+        super().__init__(
+            f"table {table}: a release from quarantine, or a recall into it, was not committed: {reason}; run it again"
+        )
 
 
 class TableRestoredError(LakeboundError):

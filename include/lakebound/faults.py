@@ -44,6 +44,8 @@ _lock = threading.Lock()
 class InjectedFaultError(LakeboundError):
     """A test asked for this failure."""
 
+    passes = True
+
     def __init__(self, point: str) -> None:
         super().__init__(f"fault injected at {point} (LAKEBOUND_FAULTS)")
 

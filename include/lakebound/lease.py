@@ -11,12 +11,12 @@ import socket
 import time
 from typing import Any
 
-import psutil
 import structlog
 from pydantic import BaseModel, ConfigDict
 
 from lakebound.control import ControlFolder, locked, read_json, write_json
 from lakebound.errors import LeaseHeldError, LeaseLostError
+from lakebound.process_identity import lives, started_at
 
 _log = structlog.get_logger(__name__)
 
@@ -51,15 +51,7 @@ class Lease(BaseModel):
         """Whether this machine is the holder's and its process is gone; False where that cannot be known."""
         if self.host != socket.gethostname():
             return False
-        try:
-            process = psutil.Process(self.pid)
-            if process.status() == psutil.STATUS_ZOMBIE:
-                return True
-            return abs(process.create_time() - self.pid_started_at) > 1.0
-        except psutil.NoSuchProcess:
-            return True
-        except psutil.Error:
-            return False
+        return lives(self.pid, self.pid_started_at) is False
 
 
 def read_lease(control: ControlFolder) -> Lease | None:
@@ -101,7 +93,7 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
             app_id=app_id,
             host=socket.gethostname(),
             pid=os.getpid(),
-            pid_started_at=psutil.Process().create_time(),
+            pid_started_at=started_at(os.getpid()),
             acquired_at=now,
             heartbeat_at=now,
             ttl_seconds=ttl_seconds,

@@ -21,7 +21,10 @@ FORMAT_VERSION = 1
 ENTRY_KEY = "lakebound"
 """Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
 
-Kind = Literal["genesis", "open", "land", "replay", "release", "skip", "reset", "carry"]
+Kind = Literal["genesis", "open", "land", "replay", "release", "recall", "skip", "reset", "carry"]
+DECIDE_ANEW: tuple[Kind, ...] = ("release", "recall")
+"""Kinds whose commits add to no coverage, and name offsets of it in ``releases``."""
+
 Offset = Annotated[int, Field(ge=0)]
 
 
@@ -58,9 +61,12 @@ class Entry(_Frozen):
     ``coverage`` is everything landed so far, this commit included; ``range`` is what this commit adds.
     Counts are records (not rows) of ``range``: ``read = filtered + landed + quarantined``.
     ``rows`` are rows of the table; an explode makes more rows than records.
+    ``quarantine`` is the id of the table that holds the pipeline's bad records, as its application said when it started.
     ``former`` is the coverage of earlier incarnations of recreated topics, whose rows are in the table, too.
-    ``releases`` are offsets of the coverage, quarantined before, whose records this commit lands after all or finds to give no
-    row; the counts of a ``release`` are of these, and its ``range`` is empty. ``released`` counts all that were ever released.
+    ``releases`` are offsets of the coverage that this commit decides anew. A ``release`` lands records that were quarantined
+    before, or finds them to give no row. A ``recall``, of the quarantine, puts records there that were good when they were read
+    before. The counts of both are of these offsets, and their ``range`` is empty. ``released`` counts all that were ever
+    decided anew.
     """
 
     version: Literal[1] = 1
@@ -83,6 +89,7 @@ class Entry(_Frozen):
     timestamps_ms: tuple[int, int] | None = Field(
         default=None, description="Kafka's earliest and latest of this commit's rows."
     )
+    quarantine: str | None = None
     rewind: str | None = Field(default=None, description="Of a reset that a rewind made: the hash of its plan.")
     undoes: str | None = Field(default=None, description="Of a reset that undid a rewind: the hash of the rewind's plan.")
 
@@ -137,6 +144,7 @@ def carried(entry: Entry) -> Entry:
         coverage=entry.coverage,
         former=entry.former,
         released=entry.released,
+        quarantine=entry.quarantine,
     )
 
 

@@ -10,13 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakebound.control import ControlFolder, read_json, write_json
-
-# The kernel counts a process's start from boot, and the time of boot moves a little when the clock is corrected.
-_CREATE_TIME_TOLERANCE_SECONDS = 2.0
+from lakebound.process_identity import lives
 
 
 class BackendName(StrEnum):
@@ -110,12 +107,4 @@ def process_is_alive(submission: Submission) -> bool | None:
     """Return whether the submitted process lives, or None where that cannot be known from this machine."""
     if submission.pid is None or submission.pid_started_at is None or submission.host != socket.gethostname():
         return None
-    try:
-        process = psutil.Process(submission.pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return False
-        return abs(process.create_time() - submission.pid_started_at) < _CREATE_TIME_TOLERANCE_SECONDS
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.Error:
-        return None
+    return lives(submission.pid, submission.pid_started_at)

@@ -6,6 +6,7 @@ import logging
 import shutil
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lakebound.behind import LedgerBehindError
 from lakebound.crash_loop import CrashLoopError, count_last_end, read_crash_loop, write_crash_loop
@@ -14,7 +15,7 @@ from lakebound.errors import (
     BadEntryError,
     BatchOverlapError,
     BrokerUnavailableError,
-    CommitUnknownError,
+    CommitFailedError,
     ForeignTableError,
     LakeboundError,
     LeaseHeldError,
@@ -33,18 +34,23 @@ from lakebound.incidents import record_incident, record_refusal
 from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.last_end import LastEnd, newest_landed_epoch, read_last_end
 from lakebound.lease import Lease, release
+from lakebound.outages import passes
 from lakebound.progress import Outcome, Verdict, write_outcome
+from lakebound.quarantine.reading import read_places
 from lakebound.run_spec import RunSpec
-from lakebound.schema_settling import settle_schemas
 from lakebound.start_incident import start_incident
 from lakebound.starting import StartingOffsets
+from lakebound.table_settling import settle_tables
 from lakebound.tables import open_table
 from lakebound_spark.batch import BatchLander
 from lakebound_spark.decode import make_decoder, value_fields
 from lakebound_spark.direct import make_direct_lane
 from lakebound_spark.jvm import ParentWatch, obey_signals
+from lakebound_spark.landable import make_check
 from lakebound_spark.lanes import How
 from lakebound_spark.opening import make_writer, open_tables, reopen, start_offsets, take_lease
+from lakebound_spark.quarantine_landing import QuarantineLander
+from lakebound_spark.rescue import Rescuer
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.session import SessionStart
 from lakebound_spark.signs import LagWatch, ProgressBoard, SignsOfLife
@@ -65,6 +71,7 @@ REFUSALS = (
     BadEntryError,
     ForeignTableError,
     LedgerBehindError,
+    CommitFailedError,
     TableMismatchError,
     TableRestoredError,
     TransformRefusedError,
@@ -187,16 +194,20 @@ class Application:
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
         writer = make_writer(self._run, lease)
-        settled = settle_schemas(
+        settled = settle_tables(
             spec, self._run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease
         )
         targets, quarantine = open_tables(self._run, schemas, writer, facts)
         self._targets = targets
         topic_ids = {topic: known.topic_id for topic, known in facts.items()}
         decoder = make_decoder(spec, topic_ids, settled.unhoused)
-        how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out}
-        direct, cores = make_direct_lane(spec, topic_ids, settled.unhoused), session.sparkContext.defaultParallelism
-        lander = BatchLander(spec, decoder, transform, targets, quarantine, writer, direct=direct, cores=cores, **how)
+        layouts = [target.table.layout() for target in targets]
+        check = make_check(output.schema, layouts, has_transform=spec.transform is not None)
+        how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out, "check": check}
+        direct, cores = make_direct_lane(spec, topic_ids, settled.unhoused, check), session.sparkContext.defaultParallelism
+        bad = QuarantineLander(quarantine, writer, partial(read_places, spec.quarantine_table, self._run.places))
+        rescuer = Rescuer(session, spec, self._run.control.checkpoint(self._run.app_id) / "rescued")
+        lander = BatchLander(spec, decoder, transform, targets, bad, writer, how, direct=direct, rescuer=rescuer, cores=cores)
         return _Parts(lander, targets, quarantine, topic_ids)
 
     def _stream(self, session, parts: _Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]
@@ -291,8 +302,7 @@ def _verdict(error: BaseException) -> tuple[Verdict, str]:
 
 
 def _is_outage(error: BaseException) -> bool:
-    restartable = isinstance(error, BrokerUnavailableError | CommitUnknownError | BatchOverlapError)
-    return restartable or any(text in str(error) for text in _KAFKA_OUTAGE)
+    return isinstance(error, BatchOverlapError) or passes(error) or any(text in str(error) for text in _KAFKA_OUTAGE)
 
 
 def _first_line(error: BaseException) -> str:

@@ -6,9 +6,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -21,16 +25,35 @@ from lakebound_spark.batch_report import BatchReport
 from lakebound_spark.decode import Decoder, good_columns
 from lakebound_spark.direct import DirectLane
 from lakebound_spark.lane_choice import Way, WayChooser
-from lakebound_spark.lanes import Lane, ResultTooLargeError, write_by_cluster, write_by_driver, write_in_lane
+from lakebound_spark.lanes import How, Lane, ResultTooLargeError, UnlandableRowsError, write_by_cluster, write_by_driver
 from lakebound_spark.observed import Observed, observed_by, seen_columns
 from lakebound_spark.quarantine import collected_rows, quarantine_columns, rows_of
-from lakebound_spark.row_writer import LeftOut, RowWriter, Written, write_rows
+from lakebound_spark.quarantine_landing import BadRecords, QuarantineLander
+from lakebound_spark.rescue import Rescuer, may_be_rescued
+from lakebound_spark.row_writer import RowWriter, Written
 from lakebound_spark.targets import Counts, Target, Writer
 from lakebound_spark.transform import Transform
 
 _BATCHES_UNTIL_GOOD = 100
 """Bad records are collected beside the rows until so many batches had none. Collecting takes a fifth of a small batch's time,
 whether it has any or not; to read them by a second job takes as long as the batch."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What of a batch some of the tables lack.
+
+    Attributes:
+        records: Kafka's columns of these offsets.
+        offsets: What the tables lack.
+        targets: The tables.
+        decoder: How the records are decoded.
+    """
+
+    records: DataFrame
+    offsets: Offsets
+    targets: list[Target]
+    decoder: Decoder
 
 
 class BatchLander:
@@ -42,12 +65,12 @@ class BatchLander:
         decoder: Decoder,
         transform: Transform,
         targets: Sequence[Target],
-        quarantine: Target,
+        quarantine: QuarantineLander,
         writer: Writer,
+        how: How,
         *,
-        multiplies: bool,
-        left_out: LeftOut,
         direct: DirectLane | None = None,
+        rescuer: Rescuer | None = None,
         cores: int = 2,
     ) -> None:
         self._decoder = decoder
@@ -55,9 +78,9 @@ class BatchLander:
         self._targets = list(targets)
         self._quarantine = quarantine
         self._writer = writer
-        self._multiplies = multiplies
-        self._left_out = left_out
+        self._how = how
         self._direct = direct
+        self._rescuer = rescuer
         self._ways = WayChooser(spec.driver_lane, cores)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
@@ -77,7 +100,15 @@ class BatchLander:
         """
         report = BatchReport(batch)
         for offsets, targets in group_by_missing(self._targets, wanted):
-            self._land_group(records, offsets, targets, report, verify, whole=offsets == wanted)
+            source = records if offsets == wanted else records.where(in_offsets(offsets))
+            work = _Work(source, offsets, targets, self._decoder)
+            try:
+                self._land_group(work, report, verify)
+            except (PySparkException, Py4JJavaError) as exc:
+                if self._rescuer is None or not may_be_rescued(exc):
+                    raise
+                rescued = self._rescuer.read(offsets).where(in_offsets(offsets))
+                self._land_group(replace(work, records=rescued), report, verify)
         return report
 
     def flush(self, older_than_seconds: float = 0.0) -> None:
@@ -86,38 +117,30 @@ class BatchLander:
             target.flush(self._writer, older_than_seconds=older_than_seconds)
 
     def close(self) -> None:
-        """Free the threads, and disconnect."""
+        """Free the threads, disconnect, and delete what was kept."""
         self._pool.shutdown()
         if self._direct is not None:
             self._direct.close()
+        if self._rescuer is not None:
+            self._rescuer.close()
 
-    def _land_group(
-        self,
-        records: DataFrame,
-        offsets: Offsets,
-        targets: list[Target],
-        report: BatchReport,
-        verify: Callable[[], None],
-        *,
-        whole: bool,
-    ) -> None:
+    def _land_group(self, work: _Work, report: BatchReport, verify: Callable[[], None]) -> None:
         faults.reach("after_trim")
-        source = records if whole else records.where(in_offsets(offsets))
         tag = f"{self._writer.epoch}-{report.batch}-{uuid.uuid4().hex[:8]}"
-        tables = [target.table for target in targets]
         began = time.perf_counter()
-        written, observed, way = self._write(source, offsets, tables, tag, report)
+        try:
+            written, observed, way = self._write(work, tag, report)
+        except UnlandableRowsError:
+            # Rare, so found out by a job of its own: their records go to quarantine, and the others are written anew.
+            work = replace(work, decoder=work.decoder.refusing(self._unlandable(work)))
+            written, observed, way = self._write(work, f"{tag}-l", report)
         lane: Lane = "cluster" if way == "cluster" else "driver"
         faults.reach("after_data_files", lane)
         self._ways.learn(way, observed.read, observed.value_bytes, written.rows, time.perf_counter() - began)
         self._batches_since_bad = 0 if observed.bad else self._batches_since_bad + 1
         with report.timed("verify"):
             verify()
-        if observed.bad:
-            with report.timed("quarantine"):
-                self._land_quarantine(records, offsets, tag, lane, report, observed)
-        else:
-            self._quarantine.remember(missing(offsets, self._quarantine.coverage), Counts())
+        self._land_quarantine(work, tag, lane, report, observed)
         counts = Counts(
             read=observed.read,
             filtered=observed.read - observed.bad - written.records,
@@ -125,7 +148,7 @@ class BatchLander:
             quarantined=observed.bad,
             rows=written.rows,
         )
-        self._commit(targets, offsets, counts, written, lane, observed, report)
+        self._commit(work, counts, written, lane, observed, report)
         report.lane = lane
         report.counts = report.counts.plus(counts)
         if observed.timestamps_ms:
@@ -133,13 +156,16 @@ class BatchLander:
             report.newest_record_ms = max(report.newest_record_ms or 0, newest)
             report.oldest_record_ms = min(report.oldest_record_ms or oldest, oldest)
 
-    def _write(
-        self, source: DataFrame, offsets: Offsets, tables: list[Table], tag: str, report: BatchReport
-    ) -> tuple[Written, Observed, Way]:
-        size = count(offsets)
-        way = self._ways.choose(size, may_be_direct=self._direct is not None and self._direct.is_open)
+    def _unlandable(self, work: _Work) -> pa.Table:
+        """Return topic, partition, offset and problem of the records whose rows cannot land."""
+        return self._how["check"].places(self._transform(good_columns(work.decoder.decode(work.records))))
+
+    def _write(self, work: _Work, tag: str, report: BatchReport) -> tuple[Written, Observed, Way]:
+        size, tables = count(work.offsets), [target.table for target in work.targets]
+        may_be_direct = self._direct is not None and self._direct.is_open and work.decoder is self._decoder
+        way = self._ways.choose(size, may_be_direct=may_be_direct)
         if way == "direct":
-            written = self._write_directly(offsets, tables, tag, report)
+            written = self._write_directly(work.offsets, tables, tag, report)
             if written is not None:
                 return written
             way = self._ways.choose(size)
@@ -147,14 +173,14 @@ class BatchLander:
             try:
                 with report.timed("driver_lane"):
                     collected = [collected_rows().alias("bad_rows")] if self._batches_since_bad < _BATCHES_UNTIL_GOOD else []
-                    output, observation = self._observed_output(source, tag, *collected)
-                    rows = write_by_driver(output, tables, tag, multiplies=self._multiplies, left_out=self._left_out)
+                    output, observation = self._observed_output(work, tag, *collected)
+                    rows = write_by_driver(output, tables, tag, self._how)
                     return rows, observed_by(observation), way
             except ResultTooLargeError:
                 tag = f"{tag}-c"
         with report.timed("cluster_lane"):
-            output, observation = self._observed_output(source, tag)
-            rows = write_by_cluster(output, tables, tag, multiplies=self._multiplies, left_out=self._left_out)
+            output, observation = self._observed_output(work, tag)
+            rows = write_by_cluster(output, tables, tag, self._how)
             return rows, observed_by(observation), "cluster"
 
     def _write_directly(
@@ -162,57 +188,47 @@ class BatchLander:
     ) -> tuple[Written, Observed, Way] | None:
         """Write a batch without a Spark job; None where it turns out to need one."""
         assert self._direct is not None
-        with RowWriter(tables, tag, self._left_out, self._pool) as writer:
+        with RowWriter(tables, tag, self._how["left_out"], self._pool) as writer:
             observed = self._direct.write(offsets, writer, report.timed)
             if observed is None:
                 return None
             with report.timed("direct_write"):
                 return writer.close(), observed, "direct"
 
-    def _observed_output(self, source: DataFrame, tag: str, *further: Column) -> tuple[DataFrame, Observation]:
+    def _observed_output(self, work: _Work, tag: str, *further: Column) -> tuple[DataFrame, Observation]:
         observation = Observation(f"records-{tag}")
-        decoded = self._decoder.decode(source).observe(observation, *self._seen_columns, *further)
+        decoded = work.decoder.decode(work.records).observe(observation, *self._seen_columns, *further)
         return self._transform(good_columns(decoded)), observation
 
-    def _land_quarantine(
-        self, records: DataFrame, offsets: Offsets, tag: str, lane: Lane, report: BatchReport, observed: Observed
-    ) -> None:
+    def _land_quarantine(self, work: _Work, tag: str, lane: Lane, report: BatchReport, observed: Observed) -> None:
         """Commit the bad records before the tables commit their coverage of them, so that none can fall between."""
-        rest = missing(offsets, self._quarantine.coverage)
-        if not rest:
+        if not observed.bad:
+            self._quarantine.pass_over(work.offsets)
             return
-        table = self._quarantine.table
-        if observed.bad_rows is not None and rest == offsets:
-            written = write_rows(rows_of(observed.bad_rows), [table], f"{tag}-q", multiplies=False)
-        else:
-            suspects = records.where(in_offsets(rest))
-            if observed.bad_offsets is not None:
-                suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
-            bad = quarantine_columns(self._decoder.decode(suspects))
-            written = write_in_lane(bad, table, f"{tag}-q", lane)
-        counts = Counts(read=written.rows, quarantined=written.rows, rows=written.rows)
-        self._quarantine.commit(self._writer, rest, counts, written.files.get(table.spec.id, []), batch=report.batch)
+        with report.timed("quarantine"):
+            rows: pa.Table | DataFrame
+            if observed.bad_rows is not None:
+                rows = rows_of(observed.bad_rows)
+            else:
+                suspects = work.records
+                if observed.bad_offsets is not None:
+                    suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
+                rows = quarantine_columns(work.decoder.decode(suspects))
+            self._quarantine.land(work.offsets, BadRecords(rows, observed.bad, tag, lane, report.batch))
 
     def _commit(
-        self,
-        targets: list[Target],
-        offsets: Offsets,
-        counts: Counts,
-        written: Written,
-        lane: Lane,
-        observed: Observed,
-        report: BatchReport,
+        self, work: _Work, counts: Counts, written: Written, lane: Lane, observed: Observed, report: BatchReport
     ) -> None:
         if not written.rows:
-            for target in targets:
-                target.remember(offsets, counts)
+            for target in work.targets:
+                target.remember(work.offsets, counts)
             return
 
         def commit(target: Target) -> None:
             with report.timed(f"commit {target.id}"):
                 target.commit(
                     self._writer,
-                    offsets,
+                    work.offsets,
                     counts,
                     written.files[target.id],
                     batch=report.batch,
@@ -221,7 +237,7 @@ class BatchLander:
                 )
 
         # Both are joined before an error is raised: a commit that nobody waits for could land after the next start.
-        futures = [self._pool.submit(commit, target) for target in targets]
+        futures = [self._pool.submit(commit, target) for target in work.targets]
         errors = [error for future in futures if (error := future.exception()) is not None]
         if errors:
             raise errors[0]

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from operator import or_
+from operator import and_
 from typing import cast
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from lakebound.spec import BytesValueSpec, JsonValueSpec, PipelineSpec
 from lakebound.tables import KAFKA_COLUMN
+from lakebound_spark.landable import FIRST_MS, LAST_MS, Test, any_of, outside_years, some_value
+from lakebound_spark.row_writer import KEY_FIELDS
 
 PROBLEM = "_problem"
 """Null for a record that can be landed; else the reason, a tab, and the detail in words."""
@@ -24,19 +38,30 @@ VALUE = "_value"
 """The record's bytes."""
 _BODY = "_body"
 _OBJECT = r"^[ \t\r\n]*\{"
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes batches of one pipeline. Its columns are built once: each one costs calls into the JVM."""
+    """Decodes batches of one pipeline. Its columns are built once: each one costs calls into the JVM.
+
+    Attributes:
+        stages: Columns, selected one after another.
+        refused: Records that were found to be bad in another way: topic, partition, offset and problem of each.
+    """
 
     stages: tuple[tuple[Column, ...], ...]
+    refused: pa.Table | None = None
 
     def decode(self, records: DataFrame) -> DataFrame:
         """Return Kafka's records as _kafka, _key, _value, _parsed and _problem."""
         for columns in self.stages:
             records = records.select(*columns)
-        return records
+        return records if self.refused is None else _with_problems(records, self.refused)
+
+    def refusing(self, refused: pa.Table) -> Decoder:
+        """Return a decoder that gives these records their problems, too."""
+        return replace(self, refused=refused)
 
 
 def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Collection[str] = ()) -> Decoder:
@@ -60,6 +85,18 @@ def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Col
     problem = _json_problem(spec, spec.value, schema, unhoused).alias(PROBLEM)
     kept = (F.col(KAFKA_COLUMN), F.col("_key"), F.col(VALUE))
     return Decoder(((*located, body), (*kept, F.struct(*columns).alias("_parsed"), problem)))
+
+
+def _with_problems(decoded: DataFrame, refused: pa.Table) -> DataFrame:
+    problems = decoded.sparkSession.createDataFrame(refused)
+    joined = decoded.join(F.broadcast(problems), at_place(decoded[KAFKA_COLUMN], problems), "left")
+    problem = F.coalesce(decoded[PROBLEM], problems["problem"]).alias(PROBLEM)
+    return joined.select(*(decoded[name] for name in decoded.columns if name != PROBLEM), problem)
+
+
+def at_place(kafka: Column, places: DataFrame) -> Column:
+    """Return the condition that a row of records and one of places are of the same record."""
+    return reduce(and_, (kafka.getField(name) == places[name] for name in KEY_FIELDS))
 
 
 def value_fields(spec: PipelineSpec) -> list[str]:
@@ -87,9 +124,15 @@ def kafka_struct(topic_ids: Mapping[str, str]) -> Column:
         topic_id.alias("topic_id"),
         F.col("partition"),
         F.col("offset"),
-        F.col("timestamp"),
+        _known_time(F.col("timestamp")).alias("timestamp"),
         F.lit(0).alias("ordinal"),
     )
+
+
+def _known_time(timestamp: Column) -> Column:
+    """Return Kafka's time of a record; null where a producer gave it in another unit than milliseconds."""
+    first, last = (F.timestamp_micros(F.lit(milliseconds * 1000)) for milliseconds in (FIRST_MS, LAST_MS + 1))
+    return F.when((timestamp >= first) & (timestamp < last), timestamp)
 
 
 def good_columns(decoded: DataFrame) -> DataFrame:
@@ -106,7 +149,9 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
     """One flat CASE: the expression is planned for every batch, so it is kept small."""
     body, text = F.col(_BODY), F.col(VALUE).cast("string")
     missing = [F.when(body.getField(f.name).isNull(), F.lit(f.name)) for f in schema.fields if not f.nullable]
-    infinite = [c for f in schema.fields if (c := _infinite(body.getField(f.name), f.dataType)) is not None]
+    infinite = _some_field(body, schema, _infinite)
+    strange_years = _some_field(body, schema, outside_years)
+    long_times = _long_times(schema, text)
     # from_json reads the first value of a text and ignores the rest; as an array's only element the text must be one value.
     one_value = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))).eqNullSafe(F.lit(1))
     problem = (
@@ -123,9 +168,13 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
     if missing:
         names = F.concat_ws(", ", *missing)
         problem = problem.when(names != "", F.concat(F.lit("missing_field\trequired but missing or null: "), names))
-    if infinite:
-        too_large = F.coalesce(reduce(or_, infinite), F.lit(False))
-        problem = problem.when(too_large, F.lit("does_not_fit\ta number is too large for its type"))
+    if infinite is not None:
+        problem = problem.when(F.coalesce(infinite, F.lit(False)), F.lit("does_not_fit\ta number is too large for its type"))
+    if long_times is not None:
+        problem = problem.when(long_times, F.lit("does_not_fit\ta time is a number that is not in seconds"))
+    if strange_years is not None:
+        told = F.lit("does_not_fit\ta date or time is outside of the years 1 to 9999")
+        problem = problem.when(F.coalesce(strange_years, F.lit(False)), told)
     if unhoused:
         found = F.array_intersect(F.json_object_keys(text), F.array(*(F.lit(name) for name in sorted(unhoused))))
         named = F.concat(F.lit("unknown_field\ta table has no column for it: "), F.concat_ws(", ", found))
@@ -137,19 +186,70 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
     return problem
 
 
+def _some_field(body: Column, schema: StructType, test: Test) -> Column | None:
+    """Return the condition that a value of a decoded body fails the test; None where none can."""
+    found = (some_value(body.getField(field.name), field.dataType, test) for field in schema.fields)
+    return any_of([condition for condition in found if condition is not None])
+
+
 def _null_problem(spec: PipelineSpec) -> str:
     return SKIPPED if spec.null_values == "skip" else "null_value\tthe record has no value"
 
 
 def _infinite(value: Column, kind: DataType) -> Column | None:
-    """A condition that finds a number which became infinite because it is beyond its type; None where there are none."""
-    if isinstance(kind, FloatType | DoubleType):
-        return F.abs(value) == F.lit(float("inf"))
-    if isinstance(kind, StructType):
-        inside = [c for field in kind.fields if (c := _infinite(value.getField(field.name), field.dataType)) is not None]
-        return reduce(or_, inside) if inside else None
-    element = kind.elementType if isinstance(kind, ArrayType) else kind.valueType if isinstance(kind, MapType) else None
-    if element is None or _infinite(F.lit(None), element) is None:
+    """A ``Test``: a number became infinite because it is beyond its type."""
+    return F.abs(value) == F.lit(float("inf")) if isinstance(kind, FloatType | DoubleType) else None
+
+
+def _long_number(value: Column, kind: DataType) -> Column | None:
+    """A ``Test`` of times decoded as text: a number that is no second of the years 1 to 9999."""
+    return value.rlike("^-?[0-9]{13,}$") if isinstance(kind, StringType) else None
+
+
+def _long_times(schema: StructType, text: Column) -> Column | None:
+    """Return the condition that a time is given as a number of at least 13 digits; None where the schema has no times.
+
+    Such a number is one of milliseconds, microseconds or nanoseconds. Spark takes it for seconds, and the larger ones overflow
+    to any other time, silently. So the record's times are decoded again as text, where it may have such a number.
+    """
+    as_text = _times_as_text(schema)
+    if not isinstance(as_text, StructType):
         return None
-    values = F.map_values(value) if isinstance(kind, MapType) else value
-    return F.exists(values, lambda item: cast(Column, _infinite(item, element)))
+    found = _some_field(F.from_json(text, as_text), as_text, _long_number)
+    return None if found is None else text.rlike(_suspected(as_text)) & F.coalesce(found, F.lit(False))
+
+
+def _times_as_text(kind: DataType) -> DataType | None:
+    """Return a type with its times alone, as text; None where it has none."""
+    if isinstance(kind, TimestampType):
+        return StringType()
+    if isinstance(kind, StructType):
+        inside = [(field.name, _times_as_text(field.dataType)) for field in kind.fields]
+        fields = [StructField(name, found) for name, found in inside if found is not None]
+        return StructType(fields) if fields else None
+    if isinstance(kind, ArrayType):
+        element = _times_as_text(kind.elementType)
+        return None if element is None else ArrayType(element)
+    if isinstance(kind, MapType):
+        value = _times_as_text(kind.valueType)
+        return None if value is None else MapType(StringType(), value)
+    return None
+
+
+def _suspected(times: StructType) -> str:
+    """Return a pattern that all texts have in which a time is a long number, and few others: it saves decoding these again."""
+    names = _names_of_times(times)
+    if names is None:
+        return "[0-9]{13}"
+    return rf"""["'](?:{"|".join(sorted(names))})["']\s*:\s*-?[0-9]{{13}}|\\u"""
+
+
+def _names_of_times(times: StructType) -> set[str] | None:
+    """Return the names of all times; None where a name does not tell them: elements of lists and maps have none."""
+    names: set[str] = set()
+    for field in times.fields:
+        inside = _names_of_times(field.dataType) if isinstance(field.dataType, StructType) else {field.name}
+        if inside is None or not _PLAIN_NAME.fullmatch(field.name) or isinstance(field.dataType, ArrayType | MapType):
+            return None
+        names |= inside
+    return names

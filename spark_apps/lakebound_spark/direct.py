@@ -16,6 +16,7 @@ from lakebound.ledger import Offsets
 from lakebound.spec import PipelineSpec
 from lakebound_spark.decode import value_schema
 from lakebound_spark.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
+from lakebound_spark.landable import FIRST_MS, LAST_MS, LandableCheck
 from lakebound_spark.observed import Observed
 from lakebound_spark.row_writer import RowWriter
 
@@ -30,10 +31,11 @@ _SPARKS_TURN_SECONDS = 30.0
 class DirectLane:
     """Reads batches until one is refused; then it is Spark's turn for a while."""
 
-    def __init__(self, reader: DirectReader, decode: ValueDecoder, topic_ids: Mapping[str, str]) -> None:
+    def __init__(self, reader: DirectReader, decode: ValueDecoder, topic_ids: Mapping[str, str], check: LandableCheck) -> None:
         self._reader = reader
         self._decode = decode
         self._topic_ids = topic_ids
+        self._check = check
         self._not_before = 0.0
 
     @property
@@ -59,6 +61,8 @@ class DirectLane:
                     return seen.observed()
                 with timed("direct_decode"):
                     rows = rows_of_records(records, self._decode(records), self._topic_ids)
+                    if not self._check.holds(rows):
+                        raise DirectReadRefusedError("a record cannot land")
                 with timed("direct_write"):
                     writer.write(rows)
                 seen.add(records)
@@ -73,20 +77,23 @@ class DirectLane:
         self._reader.close()
 
 
-def make_direct_lane(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Collection[str]) -> DirectLane | None:
+def make_direct_lane(
+    spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Collection[str], check: LandableCheck
+) -> DirectLane | None:
     """Return the pipeline's direct lane, or None where only Spark can do what it asks for.
 
     Args:
         spec: The pipeline.
         topic_ids: Every row will carry its topic's id.
         unhoused: Fields of the schema for which a table has no column; only Spark's decoder looks for them.
+        check: Finds what cannot land; Spark then says which records it is.
     """
     if not spec.driver_lane.direct or spec.transform is not None or unhoused:
         return None
     decode = make_value_decoder(spec, value_schema(spec))
     if decode is None:
         return None
-    return DirectLane(DirectReader(spec.connection, spec.pipeline), decode, topic_ids)
+    return DirectLane(DirectReader(spec.connection, spec.pipeline), decode, topic_ids, check)
 
 
 @dataclass
@@ -102,8 +109,9 @@ class _Seen:
             return
         self.read += len(records)
         self.value_bytes += sum(len(value or b"") for value in records.values)
-        stamps = (*records.timestamps_ms, *(self.timestamps_ms or ()))
-        self.timestamps_ms = min(stamps), max(stamps)
+        known = [stamp for stamp in records.timestamps_ms if FIRST_MS <= stamp <= LAST_MS]
+        stamps = (*known, *(self.timestamps_ms or ()))
+        self.timestamps_ms = (min(stamps), max(stamps)) if stamps else None
 
     def observed(self) -> Observed:
         return Observed(

@@ -34,6 +34,7 @@ from pyspark.sql.types import (
 from lakebound.direct_read import DirectReadRefusedError, Records
 from lakebound.spec import JsonValueSpec, PipelineSpec
 from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE
+from lakebound_spark.landable import FIRST_MS, LAST_MS
 
 Columns = dict[str, pa.Array]
 ValueDecoder = Callable[[Records], Columns]
@@ -73,7 +74,8 @@ def make_value_decoder(spec: PipelineSpec, schema: StructType | None) -> ValueDe
 
 def rows_of_records(records: Records, columns: Columns, topic_ids: Mapping[str, str]) -> pa.Table:
     """Return the value's columns and ``_kafka``, as a pipeline without a transform lands them."""
-    milliseconds = pa.array(np.array(records.timestamps_ms, dtype=np.int64), pa.timestamp("ms"))
+    stamps = np.array(records.timestamps_ms, dtype=np.int64)
+    milliseconds = pa.array(stamps, pa.timestamp("ms"), mask=(stamps < FIRST_MS) | (stamps > LAST_MS))
     kafka = {
         "topic": pa.array(records.topics, pa.string()),
         "topic_id": pa.array([topic_ids[topic] for topic in records.topics], pa.string()),

@@ -49,6 +49,7 @@ def make_writer(run: RunSpec, lease: Lease) -> Writer:
         lease.epoch,
         lease_guard(run.control, lease),
         run.spec.limits.commit_attempts,
+        quarantine=run.spec.quarantine_table.id,
         give_turn=GiveTurns(run.control),
     )
 
@@ -62,7 +63,7 @@ def open_tables(
 
     Args:
         run: The orders.
-        schemas: Arrow schema per table id; those of tables that exist are settled (``lakebound.schema_settling``).
+        schemas: Arrow schema per table id; those of tables that exist are settled (``lakebound.table_settling``).
         writer: This application.
         facts: Kafka's, for marks in partitions that a table has never seen.
 
@@ -70,9 +71,10 @@ def open_tables(
         TopicRecreatedError: Before anything is written.
     """
     spec = run.spec
-    targets = [_open(run, table_spec, schemas[table_spec.id], writer, facts) for table_spec in spec.tables]
-    quarantine = _open(run, spec.quarantine_table, schemas[spec.quarantine_table.id], writer, {})
-    return targets, quarantine
+    for table_spec in (*spec.tables, spec.quarantine_table):
+        _create(run, table_spec, schemas[table_spec.id], writer)
+    targets = [_open(run, table_spec, writer, facts) for table_spec in spec.tables]
+    return targets, _open(run, spec.quarantine_table, writer, {})
 
 
 def reopen(targets: list[Target], quarantine: Target) -> None:
@@ -93,11 +95,15 @@ def start_offsets(targets: list[Target], quarantine: Target, facts: Mapping[str,
     return start
 
 
-def _open(run: RunSpec, table_spec: TableSpec, schema: pa.Schema, writer: Writer, facts: Mapping[str, TopicFacts]) -> Target:
+def _create(run: RunSpec, table_spec: TableSpec, schema: pa.Schema, writer: Writer) -> None:
     table = open_table(table_spec, run.places)
     if not table.exists():
         genesis = Entry(kind="genesis", pipeline=run.spec.pipeline, epoch=writer.epoch, commit=new_commit_id())
         table.create(schema, genesis)
+
+
+def _open(run: RunSpec, table_spec: TableSpec, writer: Writer, facts: Mapping[str, TopicFacts]) -> Target:
+    table = open_table(table_spec, run.places)
     target = Target(table, table.read_ledger())
     check_topic_ids(target.view.coverage, {topic: known.topic_id for topic, known in facts.items()})
     target.commit(writer, marks_for_unseen(target.view.coverage, facts, run.spec.start_from), Counts(), [], kind="open")

@@ -17,9 +17,10 @@ from lakebound.proof.offset_arrays import Arrays
 from lakebound.quarantine.candidates import offsets_in
 from lakebound.quarantine.orders import ReleaseOrders
 from lakebound.quarantine.reading import read_records
-from lakebound.schema_settling import check_settled, check_unmoved
+from lakebound.table_settling import check_settled, check_unmoved
 from lakebound.tables import KAFKA_COLUMN, Table
-from lakebound_spark.decode import PROBLEM, SKIPPED, good_columns, make_decoder, value_fields
+from lakebound_spark.decode import PROBLEM, SKIPPED, Decoder, good_columns, make_decoder, value_fields
+from lakebound_spark.landable import make_check
 from lakebound_spark.lane_choice import WayChooser
 from lakebound_spark.lanes import How, Lane, ResultTooLargeError, write_by_cluster, write_by_driver
 from lakebound_spark.row_writer import Written
@@ -57,6 +58,8 @@ class ReleaseBatch:
         self._session = session
         self._transform = load_transform(self._spec)
         output = planned_output(session, self._spec, self._transform)
+        layouts = [table.layout() for table in tables]
+        self._check = make_check(output.schema, layouts, has_transform=self._spec.transform is not None)
         self._multiplies = may_multiply(output)
         self._schemas = {table.spec.id: table_schema(output.schema, table.spec) for table in tables}
         self._settled = check_settled(self._spec, orders.places, self._schemas, value_fields(self._spec))
@@ -73,8 +76,7 @@ class ReleaseBatch:
         places, reasons = self._orders.places, self._orders.reasons
         records = _first_of_each(read_records(self._spec.quarantine_table, places, wanted, reasons, copies=False))
         ids = {topic: topic_id for topic, topic_id, _ in wanted}
-        decoded = make_decoder(self._spec, ids, self._settled.unhoused).decode(self._frame(records)).persist()
-        self._kept.append(decoded)
+        decoded = self._decoded(make_decoder(self._spec, ids, self._settled.unhoused), self._frame(records))
         fitting = _fitting(decoded, records)
         faults.reach("after_trim")
         lane: Lane = "driver"
@@ -83,6 +85,18 @@ class ReleaseBatch:
             written, lane = self._write(self._transform(good_columns(decoded)), tables, records)
             faults.reach("after_data_files", lane)
         return Released(records.num_rows, offsets_in(fitting), _verdicts(records, fitting), written, lane)
+
+    def _decoded(self, decoder: Decoder, frame: DataFrame) -> DataFrame:
+        """Return the decoded records; those with rows that cannot land have a problem."""
+        decoded = self._keep(decoder.decode(frame))
+        if not self._check.is_needed:
+            return decoded
+        refused = self._check.places(self._transform(good_columns(decoded)))
+        return self._keep(decoder.refusing(refused).decode(frame)) if refused.num_rows else decoded
+
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        self._kept.append(frame.persist())
+        return frame
 
     def check_columns(self) -> None:
         """Check that the tables have the columns still with which the records are decoded.
@@ -106,14 +120,14 @@ class ReleaseBatch:
 
     def _write(self, output: DataFrame, tables: list[Table], records: pa.Table) -> tuple[Written, Lane]:
         tag = f"release-{uuid.uuid4().hex[:8]}"
-        how: How = {"multiplies": self._multiplies, "left_out": self._settled.left_out}
+        how: How = {"multiplies": self._multiplies, "left_out": self._settled.left_out, "check": self._check}
         width = records["value"].nbytes / records.num_rows
         if WayChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows) == "collected":
             try:
-                return write_by_driver(output, tables, tag, **how), "driver"
+                return write_by_driver(output, tables, tag, how), "driver"
             except ResultTooLargeError:
                 tag = f"{tag}-c"
-        return write_by_cluster(output, tables, tag, **how), "cluster"
+        return write_by_cluster(output, tables, tag, how), "cluster"
 
 
 def _fitting(decoded: DataFrame, records: pa.Table) -> pa.Table:

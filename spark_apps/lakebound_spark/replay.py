@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import closing
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,19 +24,24 @@ from lakebound.errors import (
     LakeboundError,
     LeaseLostError,
     LedgerWentBackError,
+    ReleaseOvertakenError,
 )
 from lakebound.kafka import KafkaFacts
 from lakebound.ledger import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, intervals_of, missing
+from lakebound.quarantine.reading import read_places
 from lakebound.replay.chunks import chunks
 from lakebound.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
 from lakebound.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
-from lakebound.schema_settling import check_settled, check_unmoved
 from lakebound.spec import TableSpec
+from lakebound.table_settling import check_settled, check_unmoved
 from lakebound.tables import open_table
 from lakebound_spark.application import REFUSALS
 from lakebound_spark.batch import BatchLander, in_offsets
 from lakebound_spark.batch_report import BatchReport
 from lakebound_spark.decode import make_decoder, value_fields
+from lakebound_spark.landable import make_check
+from lakebound_spark.quarantine_landing import QuarantineLander
+from lakebound_spark.rescue import Rescuer
 from lakebound_spark.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.session import make_session
 from lakebound_spark.source import read_range
@@ -45,7 +50,7 @@ from lakebound_spark.transform import load_transform, may_multiply, planned_outp
 
 log = logging.getLogger(__name__)
 
-_MOVED_ON = (BatchOverlapError, LeaseLostError, LedgerWentBackError, CommitUnknownError)
+_MOVED_ON = (BatchOverlapError, LeaseLostError, LedgerWentBackError, CommitUnknownError, ReleaseOvertakenError)
 """A table is not what it was when the batch was planned: the ledgers are read again, and the rest of the batch is landed."""
 
 _LONGEST_WAIT_SECONDS = 5.0
@@ -125,10 +130,11 @@ class _Landing:
         self._spec, self._wanted, self._session, self._facts = spec, orders.wanted, session, facts
         self._transform = load_transform(spec)
         output = planned_output(session, spec, self._transform)
-        self._multiplies = may_multiply(output)
+        self._multiplies, self._output = may_multiply(output), output.schema
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
         self._schemas, self._places = schemas, orders.places
+        self._rescuer = Rescuer(session, spec, orders.control.checkpoint(orders.app_id) / "rescued")
         self._topic_ids = facts.topic_ids(spec.topics)
         self._settled = check_settled(spec, orders.places, schemas, value_fields(spec))
         self._decoder = make_decoder(spec, self._topic_ids, self._settled.unhoused)
@@ -205,15 +211,17 @@ class _Landing:
         return Writer(self._spec.pipeline, epoch, lambda: None, self._spec.limits.commit_attempts, kind="replay")
 
     def _make_lander(self) -> BatchLander:
+        layouts = [target.table.layout() for target in self.targets]
+        check = make_check(self._output, layouts, has_transform=self._spec.transform is not None)
         return BatchLander(
             self._spec,
             self._decoder,
             self._transform,
             self.targets,
-            self._quarantine,
+            QuarantineLander(self._quarantine, self._writer, partial(read_places, self._spec.quarantine_table, self._places)),
             self._writer,
-            multiplies=self._multiplies,
-            left_out=self._settled.left_out,
+            {"multiplies": self._multiplies, "left_out": self._settled.left_out, "check": check},
+            rescuer=self._rescuer,
         )
 
     def _read(self, offsets: Offsets) -> DataFrame:

@@ -53,7 +53,7 @@ class RowWriter:
             left_out: Columns that a table does not get.
             pool: Writes to the tables side by side.
         """
-        self._writers = {table.spec.id: DataFileWriter(table.data_folder(), table.spec, tag) for table in tables}
+        self._writers = {table.spec.id: DataFileWriter(table.layout(), tag) for table in tables}
         self._schemas = {table.spec.id: table.schema() for table in tables}
         self._left_out = left_out
         self._pool = pool
@@ -119,7 +119,7 @@ def write_rows(rows: pa.Table, tables: Sequence[Table], tag: str, *, multiplies:
 def _write_arrow(rows: pa.Table, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
     schema = table.schema()
     check_housed(rows.column_names, schema, table.spec.id, left_out)
-    return write_data_files(fit(rows, schema), table.data_folder(), table.spec, tag)
+    return write_data_files(fit(rows, schema), table.layout(), tag)
 
 
 def fit(rows: pa.Table, schema: pa.Schema) -> pa.Table:

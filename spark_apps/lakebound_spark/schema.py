@@ -29,5 +29,5 @@ def table_schema(output: StructType, spec: TableSpec) -> pa.Schema:
     """
     schema = normalise_schema(to_arrow_schema(output))
     fields = [pa.field(KAFKA_COLUMN, KAFKA_TYPE) if field.name == KAFKA_COLUMN else field for field in schema]
-    check_partitioning(spec, pa.schema(fields))
+    check_partitioning(spec.id, spec.format, spec.partition_fields(), pa.schema(fields))
     return pa.schema(fields)

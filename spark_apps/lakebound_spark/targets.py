@@ -43,6 +43,7 @@ class Writer:
         check_lease: Raises LeaseLostError when the lease is gone.
         attempts: How often a commit is tried.
         kind: That of its batches.
+        quarantine: Id of the pipeline's quarantine table, for the entries with which an application opens its tables.
         give_turn: Waits while somebody slower wants to commit to a table (``lakebound.commit_turn``).
     """
 
@@ -51,6 +52,7 @@ class Writer:
     check_lease: Callable[[], None]
     attempts: int
     kind: Literal["land", "replay", "release"] = "land"
+    quarantine: str | None = None
     give_turn: Callable[[str, Callable[[], bool]], float] = lambda table, has_moved_on: 0.0
 
 
@@ -94,7 +96,7 @@ class Target:
         counts: Counts,
         files: list[DataFile],
         *,
-        kind: Literal["open"] | None = None,
+        kind: Literal["open", "recall"] | None = None,
         batch: int | None = None,
         lane: Literal["driver", "cluster"] | None = None,
         timestamps_ms: tuple[int, int] | None = None,
@@ -124,6 +126,7 @@ class Target:
             rows=counts.rows,
             lane=lane,
             timestamps_ms=timestamps_ms,
+            quarantine=writer.quarantine if kind == "open" else None,
         )
         writer.give_turn(self.id, self.table.has_moved_on)
         committed = commit_entry(

@@ -24,7 +24,7 @@ from lakebound.validation.run import Batch, result_folder, run_validation
 from lakebound.validation.submission import PROGRESS, ValidationOrders
 from lakebound.validation.verdict import ExpectationResult, RangeVerdict, ValidatedRange, ValidationReport
 from lakebound_spark.jvm import obey_signals
-from lakebound_spark.lanes import write_by_cluster
+from lakebound_spark.lanes import PLAIN, write_by_cluster
 from lakebound_spark.priority import lower_priority
 from lakebound_spark.session import make_session
 from lakebound_spark.validate_gx import Suite
@@ -92,7 +92,7 @@ class SparkEvaluator:
         assert self._suite is not None and self._plain is not None
         parts = [self._copies(self._suite.failing_rows(one.label), self._plain, one) for one in failures]
         copies = reduce(DataFrame.unionByName, parts)
-        written = write_by_cluster(copies, [quarantine], f"validation-{batch.claim}", multiplies=False)
+        written = write_by_cluster(copies, [quarantine], f"validation-{batch.claim}", PLAIN)
         files = written.files.get(quarantine.spec.id, [])
         if files:
             attempts = self._orders.spec.limits.commit_attempts

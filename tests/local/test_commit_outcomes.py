@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from deltalake import DeltaTable
@@ -13,6 +15,7 @@ from lakebound import faults
 from lakebound.commit import commit_entry
 from lakebound.errors import (
     BatchOverlapError,
+    CommitFailedError,
     CommitRefusedError,
     CommitUnknownError,
     ForeignTableError,
@@ -115,7 +118,7 @@ def test_attempts_are_bounded_and_waited_for_longer_each_time(app: Lander, monke
     checks: list[int] = []
 
     def fail(*_: object) -> str:
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(app.table, "commit", fail)
     with pytest.raises(CommitUnknownError, match="disk full"):
@@ -130,6 +133,25 @@ def test_attempts_are_bounded_and_waited_for_longer_each_time(app: Lander, monke
             on_commit_wait=waits.append,
         )
     assert len(checks) == 4 and len(waits) == 3 and waits == sorted(waits)
+    assert landed_offsets(app.table) == list(range(10))
+
+
+def test_an_error_that_would_come_again_is_no_outage(app: Lander, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> str:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(app.table, "commit", fail)
+    with pytest.raises(CommitFailedError, match=r"failed 2 times \(ValueError: a bug\).*runbook commit-failed"):
+        commit_entry(
+            app.table,
+            app.view,
+            [],
+            draft(10, 20),
+            own_epoch=1,
+            check_lease=lambda: None,
+            attempts=2,
+            on_commit_wait=lambda _: None,
+        )
     assert landed_offsets(app.table) == list(range(10))
 
 
@@ -223,7 +245,7 @@ def test_files_that_do_not_fit_the_table_are_not_tried_again(at: Places) -> None
     spec = TableSpec(format="iceberg", name="shop.orders", partition_by=("day(at)",))
     make_table(spec, at)
     app = lander(spec, at)
-    files = write_data_files(rows(0, 60), app.table.data_folder(), TableSpec(format="iceberg", name="any"), "t")
+    files = write_data_files(rows(0, 60), replace(app.table.layout(), fields=()), "t")
     with pytest.raises(TableMismatchError, match="cannot be committed"):
         app.land(0, 60, files)
     assert app.table.read_ledger() == app.view

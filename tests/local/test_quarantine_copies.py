@@ -31,7 +31,7 @@ def quarantine(spec: TableSpec, at: Places) -> Table:
 def copies(table: Table, *at_offsets: int, ordinal: int = -1) -> list[DataFile]:
     place = {"topic": TOPIC, "topic_id": TOPIC_ID, "partition": 0, "timestamp": 1, "ordinal": ordinal}
     rows = [{"_kafka": {**place, "offset": offset}, "reason": "totals"} for offset in at_offsets]
-    return write_data_files(pa.Table.from_pylist(rows, schema=SCHEMA), table.data_folder(), table.spec, "copy")
+    return write_data_files(pa.Table.from_pylist(rows, schema=SCHEMA), table.layout(), "copy")
 
 
 def test_a_commit_of_copies_is_there_once_and_changes_nothing_of_the_ledger(quarantine: Table, at: Places) -> None:

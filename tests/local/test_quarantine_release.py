@@ -140,7 +140,7 @@ class TestOneTable:
 
 def land(table: Table, view: LedgerView, places: list[int], wanted: Offsets) -> None:
     """Land rows of the places on a view that was taken before."""
-    files = write_data_files(rows_of(places), table.data_folder(), table.spec, new_commit_id())
+    files = write_data_files(rows_of(places), table.layout(), new_commit_id())
     entry = draft(*places).model_copy(update={"landed": len(places), "rows": len(places)})
     assert entry.releases == wanted
     commit_entry(

@@ -27,6 +27,7 @@ from lakebound.recovery.plan import PlanRefusedError
 from lakebound.spec import TableSpec
 from lakebound.tables import open_table
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta_put import read_tip
 
 
 def test_accepted_loss_stands_in_the_tables_and_in_the_incident(case: Case) -> None:
@@ -111,7 +112,7 @@ def test_rows_of_two_incarnations_are_told_apart_without_any_entry(case: Case) -
     again = rows(0, 5).to_pylist()
     for row in again:
         row["_kafka"]["topic_id"] = NEW_ID
-    files = write_data_files(rows(0, 5).from_pylist(again, schema=rows(0, 1).schema), table.data_folder(), DELTA, "again")
+    files = write_data_files(rows(0, 5).from_pylist(again, schema=rows(0, 1).schema), table.layout(), "again")
     landed = {TOPIC: TopicOffsets(topic_id=NEW_ID, partitions={0: ((0, 5),)})}
     draft = Entry(kind="land", pipeline=PIPELINE, epoch=50, commit=new_commit_id(), range=landed, read=5, landed=5, rows=5)
     commit_entry(table, view, files, draft, own_epoch=50, check_lease=lambda: None, attempts=1)
@@ -145,9 +146,10 @@ def test_rows_that_contradict_the_restored_version_are_for_a_person(case: Case) 
     take_back(DELTA, case.at, version)
     table = open_table(DELTA, case.at)
     version = table.read_ledger(to_reset=True).version
-    files = write_data_files(rows(70, 75), table.data_folder(), DELTA, "stranger")
+    files = write_data_files(rows(70, 75), table.layout(), "stranger")
+    tip = read_tip(table.layout().folder, int(version), table.spec.id)
     stranger = table._append  # type: ignore[attr-defined]
-    stranger(files, Entry(kind="genesis", pipeline=PIPELINE, epoch=0, commit="x"), int(version) + 1)
+    stranger(files, Entry(kind="genesis", pipeline=PIPELINE, epoch=0, commit="x"), tip)
     forget_last_entry(case)
     with pytest.raises(PlanRefusedError, match="5 offsets of its rows are not in the entry"):
         plan_recovery(case.spec, case.settings, "rebase")

@@ -19,7 +19,7 @@ from lakebound.ledger import Entry, new_commit_id
 from lakebound.proof.offset_arrays import Arrays, size
 from lakebound.quarantine.orders import ReleaseOrders
 from lakebound.run_spec import Places
-from lakebound.schema_settling import ColumnsMovedError
+from lakebound.table_settling import ColumnsMovedError
 from lakebound.tables import Table
 from lakebound.tables.datafiles import write_data_files
 from lakebound_spark.release import Release
@@ -68,9 +68,7 @@ class FakeBatch:
     def decode(self, wanted: Arrays, tables: list[Table], *, write: bool) -> Released:
         self.scene.decoded += 1
         rows = rows_of([int(offset) for array in wanted.values() for offset in array])
-        files = {
-            table.spec.id: write_data_files(rows, table.data_folder(), table.spec, new_commit_id()) for table in tables if write
-        }
+        files = {table.spec.id: write_data_files(rows, table.layout(), new_commit_id()) for table in tables if write}
         if self.scene.decoded == 1:
             self.scene.meanwhile()
         number = size(wanted)

@@ -90,9 +90,7 @@ class FakeLander:
             files = [
                 file
                 for start, end in intervals
-                for file in write_data_files(
-                    local_tables.rows(start, end), target.table.data_folder(), target.table.spec, f"replay-{start}"
-                )
+                for file in write_data_files(local_tables.rows(start, end), target.table.layout(), f"replay-{start}")
             ]
             count = sum(end - start for start, end in intervals)
             target.commit(self._writer, offsets, Counts(read=count, landed=count, rows=count), files, lane="driver")
@@ -130,7 +128,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     open_table(made.spec.quarantine_table, made.at).create(QUARANTINE_SCHEMA, genesis())
 
     def fake_lander(*parts: Any, **_: Any) -> FakeLander:
-        _, _, _, targets, _, own = parts
+        _, _, _, targets, _, own, _ = parts
         return FakeLander(made, targets, own)
 
     monkeypatch.setattr(replaying, "KafkaFacts", FakeKafka)

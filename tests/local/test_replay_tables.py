@@ -39,7 +39,7 @@ class Party:
             self.target.remember(local_tables.offsets(start, end), Counts(read=count, filtered=count))
             return
         table = self.target.table
-        files = write_data_files(local_tables.rows(start, end), table.data_folder(), table.spec, f"batch-{start}")
+        files = write_data_files(local_tables.rows(start, end), table.layout(), f"batch-{start}")
         counts = Counts(read=count, landed=count, rows=count)
         self.target.commit(self.writer, local_tables.offsets(start, end), counts, files, batch=start, lane="driver")
 
@@ -229,6 +229,6 @@ class TestTakeBack:
 def land(table: Table, start: int, end: int, *rows: tuple[int, int]) -> None:
     """Commit an entry for the interval, with rows for some of it."""
     pieces = [local_tables.rows(*piece) for piece in rows]
-    files = write_data_files(pa.concat_tables(pieces), table.data_folder(), table.spec, f"batch-{start}")
+    files = write_data_files(pa.concat_tables(pieces), table.layout(), f"batch-{start}")
     draft = local_tables.draft(start, end)
     commit_entry(table, table.read_ledger(), files, draft, own_epoch=1, check_lease=lambda: None, attempts=1)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.local_tables import layout_of
 
 from lakebound.errors import TableMismatchError
 from lakebound.spec import TableSpec
+from lakebound.tables.layout import FileLayout
 from lakebound_spark import row_writer
 from lakebound_spark.row_writer import RowWriter
 
@@ -30,8 +32,8 @@ class Place:
     def schema(self) -> pa.Schema:
         return self._schema
 
-    def data_folder(self) -> Path:
-        return self._folder
+    def layout(self) -> FileLayout:
+        return layout_of(self.spec, self._folder)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 
 from lakebound.quarantine.reasons import DECODER_REASONS
 from lakebound.spec import PipelineSpec
@@ -36,6 +37,8 @@ def decoded(session: SparkSession, spec: PipelineSpec, *values: bytes | None, un
     stamp = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     rows = [(b"key", value, "orders", 0, offset, stamp, 0) for offset, value in enumerate(values)]
     frame = make_decoder(spec, {"orders": "topic-id"}, unhoused).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
+    # Python has no date for some of what is bad.
+    frame = frame.withColumn("_parsed", F.col("_parsed").dropFields("placed_at"))
     return sorted(frame.collect(), key=lambda row: row["_kafka"]["offset"])
 
 
@@ -63,6 +66,13 @@ BAD: list[tuple[bytes | None, str]] = [
     (b'{"order_id":"a","items":{}}', "does_not_fit"),
     (b'{"order_id":"a","items":[{"sku":"x","price":"dear"}]}', "does_not_fit"),
     (b'{"order_id":"a","placed_at":"yesterday"}', "does_not_fit"),
+    (b'{"order_id":"a","placed_at":1700000000000}', "does_not_fit"),
+    (b'{"order_id":"a","placed_at":1700000000000000}', "does_not_fit"),
+    (b'{"order_id":"a","placed_at" :\n -1700000000000000000}', "does_not_fit"),
+    (b'{"order_id":"a","\\u0070laced_at":1700000000000000}', "does_not_fit"),
+    (b"{'order_id':'a','placed_at':1700000000000000}", "does_not_fit"),
+    (b'{"order_id":"a","placed_at":"12345"}', "does_not_fit"),
+    (b'{"order_id":"a","placed_at":"0000-12-31T23:59:59Z"}', "does_not_fit"),
 ]
 GOOD: list[tuple[bytes, str]] = [
     (b'{"order_id":"a"}', "a"),
@@ -70,6 +80,9 @@ GOOD: list[tuple[bytes, str]] = [
     (b'{"order_id":7}', "7"),
     (b'{"order_id":"a","extra":{"deep":[1,2]}}', "a"),
     (b' {"order_id":"a","d":1.7976931348623157e308} ', "a"),
+    (b'{"order_id":"1700000000000000","n":5,"placed_at":1700000000,"extra":1700000000000000}', "1700000000000000"),
+    (b'{"order_id":"a","placed_at":"9999-12-31T23:59:59.999999Z"}', "a"),
+    (b'{"order_id":"a","placed_at":"0001-01-01T00:00:00Z"}', "a"),
     (b'{"order_id":"' + b"x" * (1 << 20) + b'"}', "x" * (1 << 20)),
 ]
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakebound.cli.check import _planned_problems
 from lakebound.load import load_pipeline
-from lakebound.plan_check import check_plan
+from lakebound.plan_check import check_plans
 from lakebound.settings import load_settings
 
 pytestmark = pytest.mark.spark
@@ -38,7 +38,7 @@ def test_columns_and_conditions_are_those_of_the_transforms_output(tmp_path: Pat
         apps=REPOSITORY / "spark_apps",
     )
     spec = load_pipeline("orders", settings)
-    plan = check_plan(spec, settings)
+    (plan,) = check_plans([spec], settings)
     assert not plan.problems and plan.columns["delta:sales.orders"][-1] == "item_count"
     lines = [line.partition("orders.yaml:")[2] for line in _planned_problems(spec, plan, settings)]
     wrong = "'item_cont' is not a column of delta:sales.orders; did you mean 'item_count'?"

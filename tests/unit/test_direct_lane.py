@@ -17,8 +17,10 @@ from lakebound_spark import direct
 from lakebound_spark.batch_report import BatchReport
 from lakebound_spark.direct import DirectLane, make_direct_lane
 from lakebound_spark.direct_decode import make_value_decoder
+from lakebound_spark.landable import LandableCheck
 from lakebound_spark.observed import Observed
 
+NO_CHECK = LandableCheck(has_transform=False)
 OFFSETS: Offsets = {"orders": TopicOffsets(topic_id="id", partitions={0: ((5, 7),)})}
 TWO = Records(["orders", "orders"], [0, 0], [5, 6], [2_000, 1_000], [None, b"k"], [b"abc", b"\xff"])
 
@@ -58,7 +60,7 @@ def spec_of(**changes: Any) -> PipelineSpec:
 def lane_with(answer: Records | None) -> tuple[DirectLane, Reader]:
     reader, decode = Reader(answer), make_value_decoder(spec_of(), None)
     assert decode is not None
-    return DirectLane(reader, decode, {"orders": "topic-id"}), reader  # type: ignore[arg-type]
+    return DirectLane(reader, decode, {"orders": "topic-id"}, NO_CHECK), reader  # type: ignore[arg-type]
 
 
 def write(lane: DirectLane) -> tuple[Observed | None, list[pa.Table]]:
@@ -117,4 +119,4 @@ def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: Records | None, m
 def test_only_spark_can_do_what_some_pipelines_ask_for(
     changes: dict[str, Any], unhoused: tuple[str, ...], is_direct: bool
 ) -> None:
-    assert (make_direct_lane(spec_of(**changes), {"orders": "topic-id"}, unhoused) is not None) is is_direct
+    assert (make_direct_lane(spec_of(**changes), {"orders": "topic-id"}, unhoused, NO_CHECK) is not None) is is_direct

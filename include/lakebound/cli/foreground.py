@@ -45,11 +45,10 @@ def start(command: list[str], log: Path, folder: Path, pipeline: str, settings: 
 
 def submission_of(process: subprocess.Popen[bytes], app_id: str, log: Path) -> Submission:
     """Return the record by which a started application can be ended by force."""
-    import psutil
-
+    from lakebound.process_identity import started_at
     from lakebound.submission import Submission
 
-    return Submission(app_id=app_id, pid=process.pid, pid_started_at=psutil.Process(process.pid).create_time(), log=log)
+    return Submission(app_id=app_id, pid=process.pid, pid_started_at=started_at(process.pid), log=log)
 
 
 def watch(

@@ -16,6 +16,7 @@ _BLOCKING = ("desired state", "submission")
 """Files without which nothing starts an application."""
 
 _UNSEEN_BY_DOCTOR = (
+    "CommitFailedError",
     "MissingSecretError",
     "SchemaChangedError",
     "TableMismatchError",

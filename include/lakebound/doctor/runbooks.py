@@ -7,6 +7,7 @@ RUNBOOKS = (
     "bad-entry",
     "broker-unavailable",
     "clock-difference",
+    "commit-failed",
     "control-files",
     "crash-loop",
     "data-loss-near",
@@ -37,6 +38,7 @@ RUNBOOKS = (
 _OF_ERRORS = {
     "BadEntryError": "bad-entry",
     "BrokerUnavailableError": "broker-unavailable",
+    "CommitFailedError": "commit-failed",
     "CrashLoopError": "crash-loop",
     "ForeignTableError": "foreign-table",
     "LeaseHeldError": "lease-held",

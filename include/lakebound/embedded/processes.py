@@ -23,9 +23,7 @@ from typing import TypeVar
 import psutil
 
 from lakebound.errors import DeadlineExceededError, ServiceError
-
-# The kernel counts a process's start from boot; the time of boot itself moves a little when the clock is corrected.
-CREATE_TIME_TOLERANCE_SECONDS = 2.0
+from lakebound.process_identity import is_start_of, started_at
 
 # How long what a process left behind may take, once it is asked.
 ORPHAN_DEADLINE_SECONDS = 10.0
@@ -245,13 +243,13 @@ def _gone_within(gone: Callable[[], bool], deadline_seconds: float) -> bool:
 
 def _create_time(pid: int) -> float:
     try:
-        return float(psutil.Process(pid).create_time())
+        return started_at(pid)
     except psutil.NoSuchProcess:
         return time.time()
 
 
 def _is_same(process: psutil.Process, record: ProcessRecord) -> bool:
-    return abs(process.create_time() - record.create_time) < CREATE_TIME_TOLERANCE_SECONDS
+    return is_start_of(process, record.create_time)
 
 
 def _is_in_session(process: psutil.Process, session: int) -> bool:

@@ -74,14 +74,17 @@ def _read_again(target: Told, epoch: int) -> Spans:
 def _bounds(entries: Sequence[CommittedEntry], *, whole: Spans | None, outside: Callable[[Entry], Spans]) -> tuple[int, int]:
     """Return the least and the most that entries inside ``whole`` (None: anywhere) and not in ``outside`` count."""
     least = most = 0
-    for committed in entries:
-        spans = spans_of(committed.entry.range)
-        if not committed.entry.quarantined or not spans:
+    for entry in (committed.entry for committed in entries):
+        is_recall = entry.kind == "recall"
+        spans = spans_of(entry.releases if is_recall else entry.range)
+        if not entry.quarantined or not spans:
             continue
         touched = whole is None or any(_touches(spans, whole))
         inside = whole is None or _is_inside(spans, whole)
-        most += committed.entry.quarantined if touched else 0
-        least += committed.entry.quarantined if inside and not any(_touches(spans, outside(committed.entry))) else 0
+        most += entry.quarantined if touched else 0
+        # What is recalled for one table another may have landed, when it was good.
+        is_certain = inside and not is_recall and not any(_touches(spans, outside(entry)))
+        least += entry.quarantined if is_certain else 0
     return least, most
 
 

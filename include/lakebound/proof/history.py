@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakebound.ledger import Entry, Offsets, TopicOffsets, count, missing
+from lakebound.ledger import DECIDE_ANEW, Entry, Offsets, TopicOffsets, count, missing
 from lakebound.offsets import Interval, Intervals, merge
 from lakebound.proof.result import Found, Ranges, found
 from lakebound.tables import CommittedEntry
@@ -191,7 +191,7 @@ def _is_born(entries: Sequence[CommittedEntry]) -> bool:
 def _left_standing(older: Sequence[CommittedEntry], reset: Entry) -> list[CommittedEntry]:
     """Return those of the entries before a reset, newest first, that the reset has not undone.
 
-    A release adds to no coverage; whether it was undone is told by how many offsets were released by then.
+    A release or a recall adds to no coverage; whether it was undone is told by how many offsets were decided anew by then.
     """
     left, released, standing = held_spans(reset.coverage, reset.former), reset.released, []
     for committed in older:
@@ -200,7 +200,7 @@ def _left_standing(older: Sequence[CommittedEntry], reset: Entry) -> list[Commit
             left = difference(left, difference(left, held_spans(entry.coverage, entry.former)))
             released = min(released, entry.released)
             continue
-        if entry.kind == "release":
+        if entry.kind in DECIDE_ANEW:
             if entry.released <= released:
                 standing.append(committed)
                 released = entry.released - count(entry.releases)

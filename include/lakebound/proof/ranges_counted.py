@@ -70,7 +70,7 @@ class EntryCounts:
 
     @property
     def has_read_again(self) -> bool:
-        """Whether its records were quarantined by who read them before, and it landed those of them that fitted by then.
+        """Whether it landed records that are in quarantine because they did not fit when they were read before, or later.
 
         It is so where the rows are exactly those that it counts, and the quarantine has, beside what was landed, exactly those
         that it counts as bad.
@@ -80,12 +80,18 @@ class EntryCounts:
         agrees = held == (entry.landed, entry.rows, entry.quarantined)
         return agrees and self.shared > 0 and entry.kind in ("land", "replay")
 
-    def shortfall(self, evidence: Evidence) -> Found:
-        """Return what is missing of the range: exact offsets where they can be told, else the range and the number."""
+    def shortfall(self, evidence: Evidence, *, landed_is_not_bad: bool = False) -> Found:
+        """Return what is missing of the range: exact offsets where they can be told, else the range and the number.
+
+        Args:
+            evidence: What is known of the offsets.
+            landed_is_not_bad: What is both landed and in quarantine is none of those that the entry counts as quarantined.
+        """
         entry = self.entry
         if entry.kind == "skip":
             return Found()
-        fewer = max(entry.landed - self.landed, 0) + max(entry.quarantined - self.quarantined, 0)
+        in_quarantine = self.quarantined - (self.shared if landed_is_not_bad else 0)
+        fewer = max(entry.landed - self.landed, 0) + max(entry.quarantined - in_quarantine, 0)
         lacking = max(self.unaccounted - entry.filtered, fewer)
         if lacking <= 0:
             return self._rows_shortfall()

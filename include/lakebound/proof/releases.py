@@ -1,4 +1,4 @@
-"""Records that were quarantined and landed later, by a release: what a table's entries say of them, against its rows. Pure.
+"""Records whose fate was decided anew, by a release or a recall: what a table's entries say of them, against its rows. Pure.
 
 Such an offset stands in the table and in the quarantine, and is right. Its first entry counts it as quarantined, so its rows
 are not that entry's; they are those of the ``release`` entry, which names the offset.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lakebound.ledger import Offsets, count
+from lakebound.ledger import DECIDE_ANEW, Offsets, count
 from lakebound.proof.history import History, Spans, difference, ranges_of, spans_of, union
 from lakebound.proof.offset_arrays import Arrays, beyond, found_offsets, size, spans_from, within
 from lakebound.proof.result import Found, found
@@ -39,7 +39,7 @@ def releases_of(history: History, released: int, later: Sequence[Offsets] = ()) 
         released: As the entry that counts says it.
         later: The offsets of releases since.
     """
-    entries = tuple(committed for committed in history.standing if committed.entry.kind == "release")
+    entries = tuple(committed for committed in history.standing if committed.entry.kind in DECIDE_ANEW)
     named = union([*(spans_of(one.entry.releases) for one in entries), *(spans_of(offsets) for offsets in later)])
     told = sum(count(one.entry.releases) for one in entries)
     return Releases(entries, named, max(0, released - told))
@@ -70,7 +70,7 @@ def lost_rows(releases: Releases, landed: Arrays, rows: Arrays) -> Iterable[tupl
     for committed in releases.entries:
         entry, spans = committed.entry, spans_of(committed.entry.releases)
         held = within(landed, spans)
-        fewer = entry.landed - size(held)
+        fewer = entry.landed + entry.quarantined - size(held)  # a release quarantines nothing, a recall lands nothing
         if fewer > 0 and not entry.filtered:
             yield committed.version, found(ranges_of(difference(spans, spans_from(held))))
             continue

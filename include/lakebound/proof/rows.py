@@ -94,7 +94,7 @@ def judge_target_rows(
     releases = releases_of(history, facts.released, facts.later_releases)
     first, first_rows = beyond(landed, releases.named), beyond(each, releases.named)
     counted = count_entries(history.standing, evidence, landed=first, rows=first_rows, quarantined=bad)
-    missing, texts = _shortfalls(counted, evidence)
+    missing, texts = _shortfalls(counted, evidence, landed_is_not_bad=not releases.unnamed)
     for version, lost in lost_rows(releases, landed, each):
         missing = missing.plus(lost)
         texts.append(f"commit {version}, a release from quarantine, lacks {lost}")
@@ -127,8 +127,13 @@ def judge_quarantine_rows(
     held, each = within(rows.records, covered), within(rows.rows, covered)
     # Its ranges hold what the targets landed, too: only its counts say how many of these offsets are its own.
     evidence = Evidence(held, {}, lambda *_: 0)
-    counted = count_entries(history.standing, evidence, landed={}, rows=each, quarantined=held)
+    recalls = releases_of(history, facts.released, facts.later_releases)
+    first, first_rows = beyond(held, recalls.named), beyond(each, recalls.named)
+    counted = count_entries(history.standing, evidence, landed={}, rows=first_rows, quarantined=first)
     missing, texts = _shortfalls(counted, evidence)
+    for version, lost in lost_rows(recalls, held, each):
+        missing = missing.plus(lost)
+        texts.append(f"commit {version}, a recall into quarantine, lacks {lost}")
     proof = _judge_copies(proof, facts, rows, extra=Found(), counted=[c for c in counted if c.version not in involved])
     return proof.adding(
         problems=_missing_problem(missing, texts),
@@ -138,11 +143,19 @@ def judge_quarantine_rows(
     )
 
 
-def _shortfalls(counted: list[EntryCounts], evidence: Evidence) -> tuple[Found, list[str]]:
+def _shortfalls(counted: list[EntryCounts], evidence: Evidence, *, landed_is_not_bad: bool = False) -> tuple[Found, list[str]]:
+    """Return what is missing by the entries' counts.
+
+    Args:
+        counted: What was found in the range of each entry.
+        evidence: What is known of the offsets.
+        landed_is_not_bad: A record that the table landed is none of those that its entry counts as quarantined, though it
+            stands in quarantine for another table's sake: all releases are known that could have landed it later.
+    """
     missing = Found()
     texts = []
     for counts in counted:
-        lacking = counts.shortfall(evidence)
+        lacking = counts.shortfall(evidence, landed_is_not_bad=landed_is_not_bad)
         if lacking:
             missing = missing.plus(lacking)
             texts.append(f"commit {counts.version} lacks {lacking}")
@@ -230,7 +243,8 @@ def _from(intervals: Intervals, mark: int) -> Intervals:
 def _read_again(shared: Arrays) -> Iterator[str]:
     if size(shared):
         yield (
-            f"offsets in quarantine that were landed when they were read again, as their entries say: {found_offsets(shared)}"
+            f"offsets that were landed, and are in quarantine because they did not fit when they were read another time, as "
+            f"their entries say: {found_offsets(shared)}"
         )
 
 

@@ -51,6 +51,19 @@ def read_index(spec: TableSpec, places: Places, reasons: Sequence[str] | None = 
     return _table(list(_batches(spec, places, INDEX, ("reason",), chosen)), INDEX, ("reason",))
 
 
+def read_places(spec: TableSpec, places: Places, first: int, last: int) -> pa.Table:
+    """Return where the records of a range of offsets are, without copies of what has landed.
+
+    Args:
+        spec: The quarantine table.
+        places: Where it is.
+        first: The lowest offset, of any partition.
+        last: The highest.
+    """
+    chosen = Chosen(offsets=(first, last), copies=False)
+    return _table(list(_batches(spec, places, INDEX, (), chosen)), INDEX, ())
+
+
 def read_records(
     spec: TableSpec, places: Places, wanted: Arrays, reasons: Sequence[str] | None = None, *, copies: bool = True
 ) -> pa.Table:
@@ -69,7 +82,14 @@ def read_records(
         return _table([], INDEX, columns)
     bounds = min(first for first, _ in ends), max(last for _, last in ends)
     chosen = Chosen(None if reasons is None else tuple(reasons), bounds, copies)
-    return _table([_among(batch, wanted) for batch in _batches(spec, places, INDEX, columns, chosen)], INDEX, columns)
+    return _table(
+        [
+            batch.filter(among_offsets(pa.Table.from_batches([batch]), wanted))
+            for batch in _batches(spec, places, INDEX, columns, chosen)
+        ],
+        INDEX,
+        columns,
+    )
 
 
 def keys_of(index: pa.Table) -> Iterator[tuple[Key, npt.NDArray[np.int64]]]:
@@ -86,13 +106,18 @@ def keys_of(index: pa.Table) -> Iterator[tuple[Key, npt.NDArray[np.int64]]]:
         yield (topic, topic_id, partition), group
 
 
-def _among(batch: pa.RecordBatch, wanted: Arrays) -> pa.RecordBatch:
-    table = pa.Table.from_batches([batch])
-    kept = np.zeros(table.num_rows, dtype=np.bool_)
-    offsets = table["offset"].to_numpy()
-    for key, positions in keys_of(table):
+def among_offsets(index: pa.Table, wanted: Arrays) -> pa.Array:
+    """Return which rows of an index are of wanted offsets.
+
+    Args:
+        index: With the columns topic, topic_id, partition and offset.
+        wanted: Sorted offsets per topic, topic id and partition.
+    """
+    kept = np.zeros(index.num_rows, dtype=np.bool_)
+    offsets = index["offset"].to_numpy()
+    for key, positions in keys_of(index):
         kept[positions] = among(offsets[positions], wanted.get(key, np.zeros(0, dtype=np.int64)))
-    return batch.filter(pa.array(kept))
+    return pa.array(kept)
 
 
 def _table(batches: list[pa.RecordBatch], kafka: Sequence[str], columns: Sequence[str]) -> pa.Table:

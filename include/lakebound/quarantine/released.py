@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lakebound.ledger import count
+from lakebound.ledger import DECIDE_ANEW, count
 from lakebound.proof.history import Spans, spans_of, union
 from lakebound.tables import CommittedEntry
 
@@ -20,7 +20,7 @@ def released_offsets(entries: Iterable[CommittedEntry], released: int) -> tuple[
     for committed in entries if released else ():
         entry = committed.entry
         # A release that a restore by hand has undone stands in the log still, and counts beyond what is left.
-        if entry.kind == "release" and entry.released <= left:
+        if entry.kind in DECIDE_ANEW and entry.released <= left:
             own = count(entry.releases)
             named.append(spans_of(entry.releases))
             told, left = told + own, entry.released - own

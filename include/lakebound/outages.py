@@ -1,0 +1,65 @@
+"""Which errors of disks, catalogs and networks are known to pass by themselves. Pure.
+
+Only these are waited out without a bound. Any other error would come again: a person has to look at it.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator
+
+from lakebound.errors import LakeboundError
+
+_PASSING = frozenset(
+    {
+        errno.EAGAIN,
+        errno.EBUSY,
+        errno.ECONNABORTED,
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.EDQUOT,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.EINTR,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.ENFILE,
+        errno.ENOLCK,
+        errno.ENOSPC,
+        errno.EPIPE,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+        errno.ETXTBSY,
+    }
+)
+_NUMBERED = re.compile(r"(?:os error|errno) (\d+)", re.IGNORECASE)
+"""How Rust's libraries and Arrow write the number of a system's error."""
+_CATALOG = ("database is locked", "database table is locked", "database or disk is full", "disk i/o error", "database is busy")
+"""What SQLite says of errors that pass (https://www.sqlite.org/rescode.html: BUSY, LOCKED, FULL, IOERR)."""
+
+
+def passes(error: BaseException | None) -> bool:
+    """Return whether an error, or one that caused it, is known to pass by itself: a full disk, a locked catalog, an outage."""
+    return any(_passes(one) for one in _causes(error))
+
+
+def _passes(error: BaseException) -> bool:
+    if isinstance(error, LakeboundError):
+        return error.passes
+    if isinstance(error, TimeoutError | ConnectionError | InterruptedError):
+        return True
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in _PASSING
+    text = str(error).lower()
+    return any(int(number) in _PASSING for number in _NUMBERED.findall(text)) or any(said in text for said in _CATALOG)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
