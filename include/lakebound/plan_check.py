@@ -1,27 +1,32 @@
-"""The plan phase of ``lakebound check``: Spark plans a pipeline's schema and transform, without Kafka."""
+"""The plan phase of ``lakebound check``: Spark plans pipelines' schemas and transforms, without Kafka, in one session."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from tempfile import TemporaryFile
+from threading import Timer
+from typing import IO, Any
 
 from lakebound.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.run_spec import make_run_spec
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
-from lakebound.submit import spark_environment
+from lakebound.submit import driver_java_options, spark_environment
 from lakebound.validation.expectation_files import conditions
 from lakebound.yaml_source import Keys
 
-APPLICATION = "check_pipeline.py"
-DEADLINE_SECONDS = 300.0
+APPLICATION = "check_pipelines.py"
+START_SECONDS = 120.0
+EACH_SECONDS = 30.0
 
 
 class CheckFailedError(LakeboundError):
-    """The plan could not be checked: Spark did not start, or ended without an answer."""
+    """The plans could not be checked: Spark did not start, or ended without an answer."""
 
     def __init__(self, pipeline: str, reason: str) -> None:
         super().__init__(f"pipeline {pipeline!r}: its plan could not be checked: {reason}; --static leaves this phase out")
@@ -29,57 +34,89 @@ class CheckFailedError(LakeboundError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What Spark says.
+    """What Spark says of one pipeline.
 
     Attributes:
-        problems: What is wrong.
+        pipeline: Its name.
+        problems: What keeps it from starting.
+        warnings: What a reader of its tables should know.
         tables: The columns of each table, by the table's id.
         columns: The names of these columns.
         conditions: What is wrong with conditions in SQL of the pipeline's expectations, and where in their file each stands.
-        changes: What the next start does with the columns of each table that exists, by its id.
+        changes: What the next start does with each table, by its id.
     """
 
+    pipeline: str
     problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
     columns: dict[str, list[str]] = field(default_factory=dict)
     conditions: list[tuple[Keys, str]] = field(default_factory=list)
     changes: dict[str, list[str]] = field(default_factory=dict)
 
 
-def check_plan(spec: PipelineSpec, settings: Settings) -> Plan:
-    """Return what Spark says of the pipeline; takes some seconds.
+def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[Plan]:
+    """Yield what Spark says of each pipeline, as soon as it says it; its session takes some seconds to start.
 
     Raises:
-        CheckFailedError: It says nothing.
+        CheckFailedError: It says nothing more.
     """
+    asked = [conditions(spec, settings) for spec in specs]
+    with TemporaryFile("w+", errors="replace") as noise:
+        process = _start(settings, noise)
+        limit = Timer(START_SECONDS + EACH_SECONDS * len(specs), process.kill)
+        limit.start()
+        try:
+            assert process.stdin is not None and process.stdout is not None
+            for spec, own in zip(specs, asked, strict=True):
+                process.stdin.write(_orders(spec, settings, [text for _, text, _ in own]) + "\n")
+            process.stdin.close()
+            for spec, own in zip(specs, asked, strict=True):
+                yield _answer(process, spec.pipeline, [keys for keys, _, _ in own], noise)
+        finally:
+            limit.cancel()
+            process.kill()
+            process.wait()
+
+
+def _start(settings: Settings, noise: IO[str]) -> subprocess.Popen[str]:
+    java = driver_java_options(settings, "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", local=True)
+    submit = ["--master", "local[1]", "--driver-java-options", f"'{java}'", "--conf", "spark.ui.enabled=false"]
+    submit += ["--conf", f"spark.driver.extraClassPath={settings.jars}/spark/*", "--conf", "spark.sql.session.timeZone=UTC"]
+    environment = {**spark_environment(settings), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return subprocess.Popen(
+        [sys.executable, str(settings.apps / APPLICATION)],
+        env={**environment, "PYSPARK_SUBMIT_ARGS": " ".join([*submit, "pyspark-shell"])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=noise,
+        text=True,
+        errors="replace",
+    )
+
+
+def _orders(spec: PipelineSpec, settings: Settings, texts: Sequence[str]) -> str:
     run_spec = make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}")
-    orders = run_spec.model_dump_json(by_alias=True)
-    asked = conditions(spec, settings)
-    command = [sys.executable, str(settings.apps / APPLICATION), "--run-spec", orders]
-    command += ["--conditions", json.dumps([{"sql": text, "tables": tables} for _, text, tables in asked])]
-    try:
-        done = subprocess.run(
-            command,
-            env=spark_environment(settings),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=DEADLINE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise CheckFailedError(spec.pipeline, f"no answer within {DEADLINE_SECONDS:.0f} s") from None
-    return _plan_in(done, spec.pipeline, [keys for keys, _, _ in asked])
+    return json.dumps({"run_spec": run_spec.model_dump(mode="json", by_alias=True), "conditions": list(texts)})
 
 
-def _plan_in(done: subprocess.CompletedProcess[str], pipeline: str, asked: list[Keys]) -> Plan:
-    answer = (done.stdout.strip().splitlines() or [""])[-1]
+def _answer(process: subprocess.Popen[str], pipeline: str, asked: list[Keys], noise: IO[str]) -> Plan:
+    """Return the next answer; lines that are none are passed over."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        body = _body(line, pipeline)
+        if body is not None:
+            wrong = [(keys, what) for keys, what in zip(asked, body.pop("conditions"), strict=False) if what]
+            return Plan(**body, conditions=wrong)
+    code = process.wait()
+    noise.seek(0)
+    last = next((line for line in reversed(noise.read().splitlines()) if line.strip()), "it said nothing")
+    raise CheckFailedError(pipeline, f"exit code {code}: {last.strip()}")
+
+
+def _body(line: str, pipeline: str) -> dict[str, Any] | None:
     try:
-        body = json.loads(answer)
-        wrong = [(keys, what) for keys, what in zip(asked, body.get("conditions", []), strict=False) if what]
-        columns, changes = (dict(body.get(name, {})) for name in ("columns", "changes"))
-        return Plan(list(body["problems"]), dict(body["tables"]), columns, wrong, changes)
-    except (ValueError, KeyError, TypeError):
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise CheckFailedError(pipeline, f"exit code {done.returncode}: {last}") from None
+        body = json.loads(line)
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) and body.get("pipeline") == pipeline else None

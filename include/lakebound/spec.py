@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
+from lakebound.ddl import ddl_mistakes
 from lakebound.json_schema import to_ddl
 from lakebound.spec_maintenance import MaintenanceSpec
 from lakebound.spec_objectives import ObjectivesSpec
@@ -19,6 +20,8 @@ _PARTITION = re.compile(r"^(?:(year|month|day|hour|identity)\(([A-Za-z_]\w*)\)|t
 _COLUMN = re.compile(r"^[A-Za-z_]\w*$")
 
 AVAILABLE_NOW = "available_now"
+KAFKA_COLUMN = "_kafka"
+"""Struct column of every row: where in Kafka it came from."""
 
 SchemaEvolution = Literal["refuse", "add_columns", "quarantine", "ignore"]
 
@@ -92,6 +95,14 @@ class JsonValueSpec(Frozen):
             raise ValueError("give either schema or json_schema")
         return {**body, "schema": columns}
 
+    @field_validator("value_schema")
+    @classmethod
+    def _types(cls, schema: str) -> str:
+        mistakes = ddl_mistakes(schema)
+        if mistakes:
+            raise ValueError("; ".join(mistakes))
+        return schema
+
 
 class BytesValueSpec(Frozen):
     """Values are taken as they are, as one binary column ``value``."""
@@ -100,6 +111,25 @@ class BytesValueSpec(Frozen):
 
 
 ValueSpec = Annotated[JsonValueSpec | BytesValueSpec, Field(discriminator="format")]
+
+
+class PartitionField(NamedTuple):
+    """One field of a table's partitioning.
+
+    Attributes:
+        transform: ``identity``, ``year``, ``month``, ``day``, ``hour`` or ``truncate``.
+        width: Of ``truncate`` alone.
+        column: What is transformed.
+    """
+
+    transform: str
+    width: int | None
+    column: str
+
+    def __str__(self) -> str:
+        if self.transform == "identity":
+            return self.column
+        return f"{self.transform}({f'{self.width}, ' if self.width else ''}{self.column})"
 
 
 class TableSpec(Frozen):
@@ -145,18 +175,18 @@ class TableSpec(Frozen):
         """Part after the dot."""
         return self.name.rpartition(".")[2]
 
-    def partition_fields(self) -> list[tuple[str, int | None, str]]:
-        """The partitioning as (transform, its argument, column); transform is ``identity`` for a bare column."""
-        fields: list[tuple[str, int | None, str]] = []
+    def partition_fields(self) -> tuple[PartitionField, ...]:
+        """The partitioning that a new table gets; that of an existing one is what the table itself says (``Table.layout``)."""
+        fields: list[PartitionField] = []
         for text in self.partition_by:
             match = _PARTITION.match(text)
             if match is None:
-                fields.append(("identity", None, text))
+                fields.append(PartitionField("identity", None, text))
             elif match[1]:
-                fields.append((match[1], None, match[2]))
+                fields.append(PartitionField(match[1], None, match[2]))
             else:
-                fields.append(("truncate", int(match[3]), match[4]))
-        return fields
+                fields.append(PartitionField("truncate", int(match[3]), match[4]))
+        return tuple(fields)
 
 
 class LimitsSpec(Frozen):

@@ -16,7 +16,7 @@ from tests.producing import EVENT_SCHEMA, JournalingProducer, as_json, event
 
 from lakebound.embedded.broker import Broker
 from lakebound.findings import read_findings
-from lakebound.plan_check import check_plan
+from lakebound.plan_check import check_plans
 
 pytestmark = pytest.mark.integration
 
@@ -47,7 +47,8 @@ def test_columns_come_and_a_type_that_does_not_fit_is_refused(broker: Broker, to
         assert first.stop().verdict == "stopped"
 
         after = with_schema(before, NOTED, schema_evolution="add_columns")
-        assert "column note (string) is added" in check_plan(after.spec, after.settings).changes["delta:events"]
+        (plan,) = check_plans([after.spec], after.settings)
+        assert "column note (string) is added" in plan.changes["delta:events"]
         second = starter.start(after)
         send(producer, name, range(200, 400))
         second.wait_landed(journal.ends())

@@ -9,7 +9,7 @@ import yaml
 from tests.command_line import ORDERS, answer, lakebound, settings
 
 from lakebound import plan_check
-from lakebound.plan_check import CheckFailedError, Plan, check_plan
+from lakebound.plan_check import CheckFailedError, Plan, check_plans
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
 from lakebound.spec_schema import pipeline_schema
@@ -64,29 +64,33 @@ def test_check_static_looks_for_the_transform(settings: Settings, source: str | 
 
 
 def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans = {"orders": Plan(tables={"delta:lake.orders": "id: int64\n  child 0: x"})}
-    monkeypatch.setattr(plan_check, "check_plan", lambda spec, _: plans[spec.pipeline])
+    plans = {"orders": Plan("orders", tables={"delta:lake.orders": "id: int64\n  child 0: x"})}
+    monkeypatch.setattr(plan_check, "check_plans", lambda specs, _: (plans[spec.pipeline] for spec in specs))
     assert lakebound("check").stdout == "orders: right\n  delta:lake.orders: id: int64\n"
-    plans["orders"] = Plan(problems=["pipeline 'orders': transform: it aggregates"])
+    plans["orders"] = Plan("orders", problems=["pipeline 'orders': transform: it aggregates"])
     assert answer("check", code=1)["problems"] == ["pipeline 'orders': transform: it aggregates"]
 
 
-@pytest.mark.parametrize(
-    ("source", "problems"),
-    [
-        ("import json; print('noise'); print(json.dumps({'problems': [], 'tables': {'t': 's'}}))", []),
-        ("import json, sys; print(json.dumps({'problems': ['bad'], 'tables': {}})); sys.exit(1)", ["bad"]),
-    ],
-)
-def test_the_plan_is_the_last_line(settings: Settings, source: str, problems: list[str]) -> None:
-    (settings.apps / "check_pipeline.py").write_text(source)
-    assert check_plan(PipelineSpec.model_validate(ORDERS), settings).problems == problems
+ANSWERS = """
+import json, sys
+for line in sys.stdin:
+    name = json.loads(line)["run_spec"]["pipeline"]["pipeline"]
+    print("noise")
+    print(json.dumps({"pipeline": name, "problems": ["bad"] * (name == "returns"), "conditions": []}), flush=True)
+"""
+
+
+def test_each_pipeline_has_an_answer_of_its_own(settings: Settings) -> None:
+    (settings.apps / "check_pipelines.py").write_text(ANSWERS)
+    specs = [PipelineSpec.model_validate({**ORDERS, "pipeline": name}) for name in ("orders", "returns")]
+    found = [(plan.pipeline, plan.problems) for plan in check_plans(specs, settings)]
+    assert found == [("orders", []), ("returns", ["bad"])]
 
 
 def test_a_plan_without_an_answer_says_why(settings: Settings) -> None:
-    (settings.apps / "check_pipeline.py").write_text("raise SystemExit('java is missing')")
+    (settings.apps / "check_pipelines.py").write_text("raise SystemExit('java is missing')")
     with pytest.raises(CheckFailedError, match="exit code 1: java is missing"):
-        check_plan(PipelineSpec.model_validate(ORDERS), settings)
+        list(check_plans([PipelineSpec.model_validate(ORDERS)], settings))
 
 
 def test_schema_is_printed_or_written(settings: Settings, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lakebound.ddl import read_columns
 from lakebound.errors import LakeboundError
 from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec
@@ -15,7 +16,6 @@ from lakebound.validation.expectation_files import (
     check_expectations,
     columns_without_spark,
     conditions,
-    ddl_columns,
     load_expectations,
 )
 from lakebound.validation.expectations import OWN_KINDS, ExpectationFile, GxExpectation, UniqueOverWindow
@@ -148,7 +148,7 @@ def test_columns_that_are_known_without_spark(spec: PipelineSpec) -> None:
     transformed = spec.model_copy(update={"transform": "transforms.orders.clean"})
     assert columns_without_spark(transformed, {}) == {}
     ddl = "a STRING NOT NULL, `b`: INT, c ARRAY<STRUCT<x: INT, y: DECIMAL(10,2)>>, d DECIMAL(4, 2)"
-    assert ddl_columns(ddl) == ("a", "b", "c", "d")
+    assert [column.name for column in read_columns(ddl)] == ["a", "b", "c", "d"]
 
 
 def test_the_example_fits_the_shipped_pipeline() -> None:

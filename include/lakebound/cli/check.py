@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 SCHEMA_FILE = Path("include/pipeline.schema.json")
 ALERTS_FILE = "alerts.yaml"
-PLANS_AT_A_TIME = 2
 
 
 @dataclass
@@ -25,8 +24,16 @@ class _Report:
     specs: dict[Path, PipelineSpec] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     warnings: dict[str, list[str]] = field(default_factory=dict)
+    wrong: set[str] = field(default_factory=set)
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     changes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    def add(self, pipeline: str, problems: list[str], warnings: list[str]) -> None:
+        """Note what was found of a pipeline."""
+        self.problems += problems
+        self.warnings.setdefault(pipeline, []).extend(warnings)
+        if problems:
+            self.wrong.add(pipeline)
 
 
 def check(
@@ -46,12 +53,16 @@ def check(
     report = _read(file, settings)
     report.problems += _alerts_problems(file, settings)
     for path, spec in report.specs.items():
-        report.problems += _transform_problems(path, spec, settings)
-        report.problems += _expectation_problems(spec, settings)
-        report.warnings[spec.pipeline] = _warnings(spec)
-    if report.specs and not static and not report.problems:
-        _plan(report, settings)
-    _print(report, json)
+        own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]
+        report.add(spec.pipeline, own, _warnings(spec))
+    if not json:
+        _print_problems(report.problems)
+    if report.specs and not static:
+        _plan(report, settings, quiet=json)
+    if json:
+        _print_json(report)
+    else:
+        _print_right(report)
     if file is not None and file.name == ALERTS_FILE and not report.problems and not json:
         typer.echo(f"{file}: right")
     raise typer.Exit(1 if report.problems else 0)
@@ -128,15 +139,18 @@ def _warnings(spec: PipelineSpec) -> list[str]:
     return [line for table in tables for line in property_warnings(table.id, table.properties, spec.maintenance)]
 
 
-def _expectation_problems(spec: PipelineSpec, settings: Settings) -> list[str]:
-    """Return what is wrong with the pipeline's expectations, by the columns that are known without Spark."""
+def _expectation_problems(spec: PipelineSpec, settings: Settings, *, static: bool) -> list[str]:
+    """Return what is wrong with the pipeline's expectations; of columns only where Spark is not going to name them."""
     from lakebound.run_spec import places_of
     from lakebound.validation.expectation_files import check_expectations, columns_without_spark, expectations_path
-    from lakebound.validation.table_columns import existing_columns
 
     if not expectations_path(spec.pipeline, settings).is_file():
         return []
-    return check_expectations(spec, settings, columns_without_spark(spec, existing_columns(spec, places_of(settings))))
+    if static:
+        from lakebound.validation.table_columns import existing_columns
+
+    known = columns_without_spark(spec, existing_columns(spec, places_of(settings))) if static else {}
+    return check_expectations(spec, settings, known)
 
 
 def _planned_problems(spec: PipelineSpec, plan: Plan, settings: Settings) -> list[str]:
@@ -147,35 +161,47 @@ def _planned_problems(spec: PipelineSpec, plan: Plan, settings: Settings) -> lis
     return found + [condition_problem(spec, settings, keys, what) for keys, what in plan.conditions]
 
 
-def _plan(report: _Report, settings: Settings) -> None:
-    """Let Spark plan the pipelines, a few at a time."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from lakebound.plan_check import check_plan
+def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
+    """Let Spark plan the pipelines, and say of each what it says."""
+    from lakebound.plan_check import check_plans
 
     specs = list(report.specs.values())
-    say(f"check: Spark plans {', '.join(spec.pipeline for spec in specs)} (about 10 s each; --static leaves it out)")
-    with ThreadPoolExecutor(max_workers=PLANS_AT_A_TIME) as pool:
-        for spec, plan in zip(specs, pool.map(lambda spec: check_plan(spec, settings), specs), strict=True):
-            report.problems += plan.problems or _planned_problems(spec, plan, settings)
-            report.tables[spec.pipeline] = plan.tables
-            report.changes[spec.pipeline] = plan.changes
+    say(f"check: Spark plans {_counted(len(specs))} (some seconds to start; --static leaves it out)")
+    for spec, plan in zip(specs, check_plans(specs, settings), strict=True):
+        known = set(report.problems)
+        found = plan.problems or _planned_problems(spec, plan, settings)
+        new = [problem for problem in found if problem not in known]
+        report.add(spec.pipeline, new, plan.warnings)
+        report.tables[spec.pipeline] = plan.tables
+        report.changes[spec.pipeline] = plan.changes
+        if not quiet:
+            _print_problems(new)
 
 
-def _print(report: _Report, json: bool) -> None:
-    if json:
-        warnings = [line for lines in report.warnings.values() for line in lines]
-        found = {"problems": report.problems, "warnings": warnings, "tables": report.tables, "changes": report.changes}
-        print_json({"ok": not report.problems, **found})
-        return
-    for problem in report.problems:
+def _counted(pipelines: int) -> str:
+    return "one pipeline" if pipelines == 1 else f"{pipelines} pipelines"
+
+
+def _print_problems(problems: list[str]) -> None:
+    for problem in problems:
         typer.echo(problem)
-    for spec in report.specs.values() if not report.problems else ():
-        typer.echo(f"{spec.pipeline}: right")
-        for line in report.warnings[spec.pipeline]:
+
+
+def _print_json(report: _Report) -> None:
+    warnings = [line for lines in report.warnings.values() for line in lines]
+    found = {"problems": report.problems, "warnings": warnings, "tables": report.tables, "changes": report.changes}
+    print_json({"ok": not report.problems, **found})
+
+
+def _print_right(report: _Report) -> None:
+    for spec in report.specs.values():
+        name = spec.pipeline
+        if name not in report.wrong:
+            typer.echo(f"{name}: right")
+        for line in report.warnings[name]:
             typer.echo(f"  warning: {line}")
-        for table, columns in report.tables.get(spec.pipeline, {}).items():
+        for table, columns in report.tables.get(name, {}).items() if name not in report.wrong else ():
             # Arrow indents what is nested, and repeats it.
             typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")
-            for change in report.changes.get(spec.pipeline, {}).get(table, ()):
+            for change in report.changes.get(name, {}).get(table, ()):
                 typer.echo(f"    {change}")

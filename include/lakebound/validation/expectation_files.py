@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lakebound.ddl import UnclearDdlError, read_columns
 from lakebound.errors import LakeboundError
 from lakebound.load import SUFFIXES, problem_line
 from lakebound.settings import Settings
-from lakebound.spec import BytesValueSpec, PipelineSpec
+from lakebound.spec import KAFKA_COLUMN, BytesValueSpec, PipelineSpec
 from lakebound.validation.expectation_mistakes import TableColumns, column_mistakes, parse, sql_texts, table_mistakes
 from lakebound.validation.expectations import Expectation, ExpectationFile
 from lakebound.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
@@ -91,23 +92,23 @@ def columns_without_spark(spec: PipelineSpec, existing: Mapping[str, Sequence[st
         existing: The columns of those tables that are there already.
     """
     known = {table: tuple(columns) for table, columns in existing.items()}
-    if spec.transform is None:
-        own = ("value",) if isinstance(spec.value, BytesValueSpec) else ddl_columns(spec.value.value_schema)
+    own = own_columns(spec)
+    if own is not None:
         for table in spec.tables:
-            known.setdefault(table.id, (*own, "_kafka"))
+            known.setdefault(table.id, own)
     return known
 
 
-def ddl_columns(ddl: str) -> tuple[str, ...]:
-    """Return the names of the top-level columns of a schema in Spark's DDL."""
-    names, depth, start = [], 0, 0
-    for position, letter in enumerate(f"{ddl},"):
-        depth += (letter in "<(") - (letter in ">)")
-        if letter == "," and depth == 0:
-            words = ddl[start:position].replace(":", " ").split()
-            names += [words[0].strip("`")] if words else []
-            start = position + 1
-    return tuple(names)
+def own_columns(spec: PipelineSpec) -> tuple[str, ...] | None:
+    """Return the columns that a pipeline gives its tables; None where only Spark can tell: a transform makes them."""
+    if spec.transform is not None:
+        return None
+    if isinstance(spec.value, BytesValueSpec):
+        return ("key", "value", KAFKA_COLUMN)
+    try:
+        return (*(column.name for column in read_columns(spec.value.value_schema)), KAFKA_COLUMN)
+    except UnclearDdlError:
+        return None
 
 
 def _right(spec: PipelineSpec, settings: Settings) -> ExpectationFile | None:

@@ -1,24 +1,28 @@
-"""At a start, existing tables get the columns that the pipeline now produces, or it is refused before anything is written."""
+"""At a start, the pipeline's tables become what it needs, or it is refused before anything is written.
+
+All tables are looked at first. Where one forbids, none is created and none is altered.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from lakebound.control import ControlFolder
-from lakebound.errors import CommitRefusedError, LakeboundError, LeaseLostError, SchemaChangedError
+from lakebound.errors import CommitRefusedError, LakeboundError, LeaseLostError, SchemaChangedError, TableMismatchError
 from lakebound.findings import Finding, Severity, write_findings
 from lakebound.ledger import carried
 from lakebound.run_spec import Places
-from lakebound.schema_change import Difference, SchemaPlan, names, plan_schema
-from lakebound.spec import JsonValueSpec, PipelineSpec, SchemaEvolution, TableSpec
+from lakebound.schema_change import names
+from lakebound.spec import JsonValueSpec, PipelineSpec, TableSpec
+from lakebound.table_plan import FoundTable, TablePlan, plan_table
+from lakebound.table_size import may_exist
 from lakebound.tables import Table, open_table
-from lakebound.tables.schemas import partition_names
 
 log = logging.getLogger(__name__)
 
@@ -39,53 +43,49 @@ class ColumnsMovedError(LakeboundError):
 
 @dataclass(frozen=True)
 class Settled:
-    """How the tables stand to the pipeline's columns.
+    """How the tables stand to the pipeline.
 
     Attributes:
-        plans: By table id, of those that exist.
+        plans: By table id.
         unhoused: Fields of records that a table has no column for, and that send a record to quarantine.
     """
 
-    plans: Mapping[str, SchemaPlan]
+    plans: Mapping[str, TablePlan]
     unhoused: frozenset[str] = frozenset()
 
     @property
-    def differences(self) -> dict[str, tuple[Difference, ...]]:
-        """Of the tables that cannot take the pipeline's columns."""
+    def differences(self) -> dict[str, tuple[str, ...]]:
+        """Of the tables in which nothing can be landed."""
         return {table: plan.differences for table, plan in self.plans.items() if plan.differences}
 
     @property
     def left_out(self) -> dict[str, frozenset[str]]:
         """Columns of the pipeline that a table does not get, as ``schema_evolution`` says, by table id."""
-        return {table: frozenset(names(plan.left_out)) for table, plan in self.plans.items() if plan.left_out}
+        return {table: frozenset(names(plan.columns.left_out)) for table, plan in self.plans.items() if plan.columns.left_out}
 
 
-def compare_schemas(
+def compare_tables(
     spec: PipelineSpec, places: Places, wanted: Mapping[str, pa.Schema], value_fields: Sequence[str] = ()
 ) -> Settled:
-    """Return how the pipeline's existing tables stand to the columns that they are to take; writes nothing.
+    """Return how the pipeline's tables stand to what it says; writes nothing.
 
     Args:
         spec: The pipeline.
         places: Where its tables are.
         wanted: Columns by table id; tables that are not named are left alone.
         value_fields: Top-level fields of the records' schema.
+
+    Raises:
+        LakeboundError: A table's ledger cannot be read, or is in doubt.
     """
     chosen = [one for one in (*spec.tables, spec.quarantine_table) if one.id in wanted]
-    found = {one.id: table for one in chosen if (table := open_table(one, places)).exists()}
-    plans = {
-        one.id: plan_schema(
-            found[one.id].schema(), wanted[one.id], _policy(spec, one), one.format, value_fields, partition_names(one)
-        )
-        for one in chosen
-        if one.id in found
-    }
-    left_out = [name for plan in plans.values() for name in names(plan.left_out)]
+    plans = {one.id: _plan(spec, one, places, wanted[one.id], value_fields) for one in chosen}
+    left_out = [name for plan in plans.values() for name in names(plan.columns.left_out)]
     sends = spec.schema_evolution == "quarantine" and isinstance(spec.value, JsonValueSpec)
     return Settled(plans, frozenset(left_out) if sends else frozenset())
 
 
-def settle_schemas(
+def settle_tables(
     spec: PipelineSpec,
     places: Places,
     wanted: Mapping[str, pa.Schema],
@@ -94,9 +94,10 @@ def settle_schemas(
     own_epoch: int,
     check_lease: Callable[[], None],
 ) -> Settled:
-    """Give existing tables what they lack, and return how they then stand. With the lease; before the stream reads the ledgers.
+    """Give existing tables what they lack, and return how they stand. With the lease; before the stream reads the ledgers.
 
-    Nothing is altered while any table forbids: all are compared first. Cut short between two tables, the next start goes on.
+    New tables are not created yet, but nothing that is known now can keep them from it. Cut short between two tables, the next
+    start goes on.
 
     Args:
         spec: The pipeline.
@@ -107,16 +108,16 @@ def settle_schemas(
         check_lease: Raises LeaseLostError when the lease is gone; called before anything is written.
 
     Raises:
-        SchemaChangedError: A table cannot take the pipeline's columns; a finding says so, too.
+        SchemaChangedError: A table cannot be what the pipeline says; a finding says so, too.
         TableMismatchError: A table's format refuses the change.
         LeaseLostError: A later application writes for this pipeline: it has compared by itself.
     """
     control = ControlFolder(places.home, spec.pipeline)
-    settled = compare_schemas(spec, places, wanted, value_fields)
+    settled = compare_tables(spec, places, wanted, value_fields)
     check_lease()
     if settled.differences:
         write_findings(control, SOURCE, [_finding(table, found) for table, found in settled.differences.items()])
-        raise SchemaChangedError(spec.pipeline, _told(settled))
+        raise SchemaChangedError(spec.pipeline, settled.differences)
     for one in (*spec.tables, spec.quarantine_table):
         plan = settled.plans.get(one.id)
         if plan is not None and plan.is_change:
@@ -135,16 +136,10 @@ def check_settled(
     Raises:
         SchemaChangedError: A table cannot take the columns, or not before the pipeline's next start has altered it.
     """
-    settled = compare_schemas(spec, places, wanted, value_fields)
-    waiting = {
-        table: tuple(Difference(one.path, "comes with the pipeline's next start: restart it first") for one in plan.additions)
-        + tuple(Difference(one.path, "is widened by the pipeline's next start: restart it first") for one in plan.widenings)
-        for table, plan in settled.plans.items()
-        if plan.is_change
-    }
+    settled = compare_tables(spec, places, wanted, value_fields)
+    waiting = {table: tuple(_waiting(plan)) for table, plan in settled.plans.items() if plan.columns.is_change}
     if settled.differences or waiting:
-        told = _told(settled) | {table: [str(one) for one in found] for table, found in waiting.items()}
-        raise SchemaChangedError(spec.pipeline, told)
+        raise SchemaChangedError(spec.pipeline, settled.differences | waiting)
     return settled
 
 
@@ -161,11 +156,46 @@ def check_unmoved(
         raise ColumnsMovedError(spec.pipeline)
 
 
-def _policy(spec: PipelineSpec, one: TableSpec) -> SchemaEvolution:
-    return "refuse" if one.id == spec.quarantine_table.id else spec.schema_evolution
+def _plan(spec: PipelineSpec, one: TableSpec, places: Places, wanted: pa.Schema, value_fields: Sequence[str]) -> TablePlan:
+    table = open_table(one, places)
+    found = _look(table) if may_exist(one, places) and table.exists() else None
+    plan = plan_table(spec, one, found, wanted, value_fields)
+    return plan if found is not None or plan.differences else _tried(table, wanted, plan)
 
 
-def _change(one: TableSpec, places: Places, plan: SchemaPlan, own_epoch: int, check_lease: Callable[[], None]) -> None:
+def _look(table: Table) -> FoundTable:
+    entry = table.read_ledger().entry
+    try:
+        layout = table.layout()
+    except TableMismatchError:
+        layout = None
+    return FoundTable(
+        schema=table.schema(),
+        fields=None if layout is None else layout.fields,
+        reserved=table.partition_names(),
+        properties=table.properties(),
+        owner=entry.pipeline if entry is not None else None,
+        quarantine=entry.quarantine if entry is not None else None,
+    )
+
+
+def _tried(table: Table, wanted: pa.Schema, plan: TablePlan) -> TablePlan:
+    """Return the plan of a new table, with what its format says against it."""
+    try:
+        table.check_new(wanted)
+    except TableMismatchError as exc:
+        return TablePlan(is_new=True, differences=(exc.difference,))
+    return plan
+
+
+def _waiting(plan: TablePlan) -> Iterable[str]:
+    for addition in plan.columns.additions:
+        yield f"column {'.'.join(addition.path)} comes with the pipeline's next start: restart it first"
+    for widening in plan.columns.widenings:
+        yield f"column {'.'.join(widening.path)} is widened by the pipeline's next start: restart it first"
+
+
+def _change(one: TableSpec, places: Places, plan: TablePlan, own_epoch: int, check_lease: Callable[[], None]) -> None:
     """Alter the table; a commit of somebody else that was faster is let pass."""
     for attempt in Retrying(
         retry=retry_if_exception_type(CommitRefusedError), stop=stop_after_attempt(8), wait=wait_random(0.05, 0.5), reraise=True
@@ -176,21 +206,21 @@ def _change(one: TableSpec, places: Places, plan: SchemaPlan, own_epoch: int, ch
             if view.entry is not None and view.epoch > own_epoch:
                 raise LeaseLostError(view.entry.pipeline, own_epoch, view.epoch)
             check_lease()
-            table.change_schema(plan, None if view.entry is None else carried(view.entry))
+            entry = None if view.entry is None else carried(view.entry)
+            if plan.columns.is_change:
+                table.change_schema(plan.columns, entry)
+            if plan.properties:
+                table.set_properties(plan.properties, entry)
 
 
-def _told(settled: Settled) -> dict[str, list[str]]:
-    return {table: [str(one) for one in found] for table, found in settled.differences.items()}
-
-
-def _finding(table: str, found: Sequence[Difference]) -> Finding:
+def _finding(table: str, found: Sequence[str]) -> Finding:
     first = f"{found[0]}" + (f", and {len(found) - 1} more differences" if len(found) > 1 else "")
     return Finding(
         cause=f"schema of {table}",
         severity=Severity.CRITICAL,
         what=f"{table} does not take what the pipeline produces: {first}",
         since=time.time(),
-        evidence={".".join(one.path): one.text for one in found[:_NAMED]},
+        evidence={f"difference {number}": text for number, text in enumerate(found[:_NAMED], 1)},
         runbook="schema-changed",
-        done="the application refused to start; no table was changed",
+        done="the application refused to start; no table was created or changed",
     )

@@ -14,12 +14,12 @@ from tests.local_tables import SCHEMA, lander, make_table
 from tests.oracle import read_delta, read_iceberg
 
 from lakebound.control import ControlFolder
-from lakebound.errors import LeaseLostError, SchemaChangedError, TableMismatchError
+from lakebound.errors import LeaseLostError, SchemaChangedError
 from lakebound.findings import read_findings
 from lakebound.ledger import Entry
 from lakebound.run_spec import Places
-from lakebound.schema_settling import Settled, check_settled, compare_schemas, settle_schemas
 from lakebound.spec import PipelineSpec
+from lakebound.table_settling import Settled, check_settled, compare_tables, settle_tables
 from lakebound.tables import Table, open_table
 from lakebound.tables.datafiles import write_data_files
 
@@ -51,7 +51,7 @@ def both(schema: pa.Schema) -> Mapping[str, pa.Schema]:
 
 def settle(spec: PipelineSpec, at: Places, wanted: Mapping[str, pa.Schema], value_fields: Sequence[str] = ()) -> Settled:
     """Settle as an application that holds the lease."""
-    return settle_schemas(spec, at, wanted, value_fields, own_epoch=1, check_lease=lambda: None)
+    return settle_tables(spec, at, wanted, value_fields, own_epoch=1, check_lease=lambda: None)
 
 
 @pytest.fixture
@@ -81,14 +81,14 @@ def land(spec: PipelineSpec, at: Places, schema: pa.Schema, start: int, **values
         body = [{**row, **values} for row in local_tables.rows(start, start + 5).to_pylist()]
         rows = pa.Table.from_pylist(body, schema=own.table.schema())
         assert set(schema.names) <= set(rows.column_names)
-        own.land(start, start + 5, write_data_files(rows, own.table.data_folder(), one, f"new-{start}"))
+        own.land(start, start + 5, write_data_files(rows, own.table.layout(), f"new-{start}"))
 
 
 def test_new_columns_are_added_and_old_rows_have_nulls(at: Places, tables: list[Table]) -> None:
     spec, wanted = pipeline(), changed(note=pa.string(), items=pa.list_(ITEM), price=pa.decimal128(10, 2))
     entries = [table.read_ledger().entry for table in tables]
     settled = settle(spec, at, both(wanted))
-    assert all(len(plan.additions) == 3 for plan in settled.plans.values())
+    assert all(len(plan.columns.additions) == 3 for plan in settled.plans.values())
     for table, before in zip(tables, entries, strict=True):
         after = open_table(table.spec, at)
         assert after.read_ledger().entry == before, "the entry that counts is the stream's, not the carried one"
@@ -139,11 +139,11 @@ def test_iceberg_widens_and_delta_says_that_it_cannot(at: Places, tables: list[T
 
 def test_a_removed_column_stays_and_gets_nulls(at: Places, tables: list[Table]) -> None:
     settled = settle(pipeline(), at, both(changed(city=None)))
-    assert [plan.unfilled for plan in settled.plans.values()] == [("city",)] * 2
+    assert [plan.columns.unfilled for plan in settled.plans.values()] == [("city",)] * 2
     for table in tables:
         own = lander(table.spec, at)
         rows = local_tables.rows(10, 15).drop_columns("city")
-        own.land(10, 15, write_data_files(rows, table.data_folder(), table.spec, "less"))
+        own.land(10, 15, write_data_files(rows, table.layout(), "less"))
     for name in ("delta", "iceberg"):
         assert [row["city"] for row in rows_of(at, name)][10:] == [None] * 5
 
@@ -157,7 +157,7 @@ def test_another_type_is_a_finding_and_its_end_is_its_end(at: Places, tables: li
     (said,) = read_findings(control)
     (finding,) = said.findings
     assert (said.source, finding.cause, finding.runbook) == ("schema", "schema of delta:shop.orders", "schema-changed")
-    assert list(finding.evidence) == ["city"] and finding.severity == "critical"
+    assert list(finding.evidence) == ["difference 1"] and finding.severity == "critical"
     settle(spec, at, both(changed(note=pa.string())))
     assert read_findings(control)[0].findings == ()
 
@@ -179,7 +179,8 @@ def test_who_lands_beside_the_stream_waits_for_its_start(at: Places, tables: lis
 
 
 def test_looking_makes_and_changes_nothing(at: Places, tmp_path: Path) -> None:
-    assert compare_schemas(pipeline(), at, both(SCHEMA)).plans == {}
+    assert all(plan.is_new for plan in compare_tables(pipeline(), at, both(SCHEMA)).plans.values())
+    assert not list(at.warehouse.rglob("*"))
     assert read_findings(ControlFolder(at.home, "orders")) == []
 
 
@@ -198,7 +199,7 @@ def test_cut_short_between_two_tables_the_next_start_goes_on(
     with monkeypatch.context() as patch, pytest.raises(CutShortError):
         patch.setattr(IcebergTable, "change_schema", cut_short)
         settle(pipeline(), at, wanted)
-    assert [len(plan.additions) for plan in compare_schemas(pipeline(), at, wanted).plans.values()] == [0, 1]
+    assert [len(plan.columns.additions) for plan in compare_tables(pipeline(), at, wanted).plans.values()] == [0, 1]
     settle(pipeline(), at, wanted)
     land(pipeline(), at, wanted["delta:shop.orders"], 10, note="x")
 
@@ -223,12 +224,11 @@ def test_the_name_of_a_partition_field_is_refused_before_any_table_is_touched(at
     ]
 
 
-def test_what_the_format_does_not_allow_is_a_refusal(at: Places) -> None:
-    """The YAML no longer names the partitioning that the table has."""
+def test_a_partitioning_that_the_yaml_no_longer_says_is_refused(at: Places) -> None:
     spec = partitioned(at)
     unnamed = pipeline(tables=[one.model_copy(update={"partition_by": ()}).model_dump() for one in spec.tables[1:]])
-    with pytest.raises(TableMismatchError, match=r"iceberg:shop.days does not fit the pipeline: its columns cannot be changed"):
-        settle(unnamed, at, {"iceberg:shop.days": changed(at_day=pa.date32())})
+    with pytest.raises(SchemaChangedError, match=r"write partition_by: \[day\(at\)\], or land into a new table"):
+        settle(unnamed, at, {"iceberg:shop.days": changed(note=pa.string())})
 
 
 def test_who_lost_the_lease_alters_no_table_and_leaves_the_findings_alone(at: Places, tables: list[Table]) -> None:
@@ -237,7 +237,7 @@ def test_who_lost_the_lease_alters_no_table_and_leaves_the_findings_alone(at: Pl
 
     for wanted in (changed(note=pa.string()), changed(city=pa.int64())):
         with pytest.raises(LeaseLostError):
-            settle_schemas(pipeline(), at, both(wanted), own_epoch=1, check_lease=lost)
+            settle_tables(pipeline(), at, both(wanted), own_epoch=1, check_lease=lost)
     assert [open_table(table.spec, at).schema() for table in tables] == [table.schema() for table in tables]
     assert read_findings(ControlFolder(at.home, "orders")) == []
 

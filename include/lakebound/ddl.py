@@ -1,0 +1,216 @@
+"""Spark's DDL of a schema, read without Spark: the columns, and types that there are not or that no table here can hold. Pure.
+
+It says only what is beyond doubt. What it cannot follow it leaves to Spark, which ``lakebound check`` asks, too.
+Source: https://spark.apache.org/docs/latest/sql-ref-datatypes.html.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^'\\]|\\.)*')|([A-Za-z_0-9]+)|([<>(),:])|(\S))")
+_KNOWN = (
+    "ARRAY",
+    "BIGINT",
+    "BINARY",
+    "BOOLEAN",
+    "BYTE",
+    "DATE",
+    "DEC",
+    "DECIMAL",
+    "DOUBLE",
+    "FLOAT",
+    "INT",
+    "INTEGER",
+    "LONG",
+    "MAP",
+    "NUMERIC",
+    "REAL",
+    "SHORT",
+    "SMALLINT",
+    "STRING",
+    "STRUCT",
+    "TIMESTAMP",
+    "TIMESTAMP_LTZ",
+    "TIMESTAMP_NTZ",
+    "TINYINT",
+)
+_PROPOSED = tuple(sorted({*_KNOWN} - {"BYTE", "DEC", "INTEGER", "LONG", "NUMERIC", "REAL", "SHORT", "TIMESTAMP_LTZ"}))
+"""Of several names of a type the usual one."""
+_UNHELD = {
+    "CHAR": "use STRING",
+    "CHARACTER": "use STRING",
+    "GEOGRAPHY": "use BINARY or STRING",
+    "GEOMETRY": "use BINARY or STRING",
+    "INTERVAL": "use BIGINT or STRING",
+    "TIME": "use STRING",
+    "VARCHAR": "use STRING",
+    "VARIANT": "use STRING",
+    "VOID": "leave the column out",
+}
+"""Types of Spark's that not every reader of both formats has."""
+_SUGGESTED = {
+    "DATETIME": "TIMESTAMP",
+    "TEXT": "STRING",
+    "NUMBER": "DECIMAL",
+    "BOOL": "BOOLEAN",
+    "STR": "STRING",
+    "JSON": "STRING",
+}
+
+
+@dataclass(frozen=True)
+class DdlColumn:
+    """A top-level column.
+
+    Attributes:
+        name: As it is written, without backticks.
+        type: The name of its type, in capitals.
+        is_required: Whether it is NOT NULL.
+    """
+
+    name: str
+    type: str
+    is_required: bool
+
+
+class UnclearDdlError(Exception):
+    """The text is not followed: Spark says what it is."""
+
+
+def read_columns(text: str) -> tuple[DdlColumn, ...]:
+    """Return the top-level columns.
+
+    Raises:
+        UnclearDdlError: Only Spark can tell.
+    """
+    return _Reader(text).columns()
+
+
+def ddl_mistakes(text: str) -> list[str]:
+    """Return what is certainly wrong with a schema, a sentence each."""
+    reader = _Reader(text)
+    try:
+        columns = reader.columns()
+    except UnclearDdlError:
+        return reader.mistakes
+    return [*reader.mistakes, *_doubles(columns)]
+
+
+class _Reader:
+    """Walks over the tokens once."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = list(_tokens(text))
+        self._at = 0
+        self.mistakes: list[str] = []
+
+    def columns(self) -> tuple[DdlColumn, ...]:
+        found = [self._column(())]
+        while self._take(","):
+            found.append(self._column(()))
+        if self._at < len(self._tokens):
+            raise UnclearDdlError
+        return tuple(found)
+
+    def _column(self, path: tuple[str, ...]) -> DdlColumn:
+        name = self._word()
+        self._take(":")
+        kind = self._type((*path, name))
+        required = False
+        while (word := self._peek()) is not None and word.upper() in ("NOT", "COMMENT", "DEFAULT", "COLLATE"):
+            self._at += 1
+            if word.upper() == "NOT":
+                required = True
+            elif word.upper() == "DEFAULT":
+                raise UnclearDdlError
+            self._at += 1  # NULL, the comment, the collation
+        return DdlColumn(name, kind, required)
+
+    def _type(self, path: tuple[str, ...]) -> str:
+        written = self._word()
+        kind = written.upper()
+        if kind in ("ARRAY", "MAP"):
+            self._inside(path, {"ARRAY": ("element",), "MAP": ("key", "value")}[kind])
+        elif kind == "STRUCT":
+            self._struct(path)
+        else:
+            self._judge(written, path)
+            if kind == "INTERVAL":
+                raise UnclearDdlError
+            if self._take("("):
+                while not self._take(")"):
+                    self._next()
+        return kind
+
+    def _inside(self, path: tuple[str, ...], names: tuple[str, ...]) -> None:
+        self._expect("<")
+        for number, name in enumerate(names):
+            if number:
+                self._expect(",")
+            self._type((*path, name))
+        self._expect(">")
+
+    def _struct(self, path: tuple[str, ...]) -> None:
+        self._expect("<")
+        if self._take(">"):
+            return
+        self._column(path)
+        while self._take(","):
+            self._column(path)
+        self._expect(">")
+
+    def _judge(self, written: str, path: tuple[str, ...]) -> None:
+        kind, name = written.upper(), ".".join(path)
+        if kind in _UNHELD:
+            self.mistakes.append(f"column {name}: no table here holds {written}: {_UNHELD[kind]}")
+        elif kind not in _KNOWN:
+            near = _SUGGESTED.get(kind) or next(iter(difflib.get_close_matches(kind, _PROPOSED, n=1)), None)
+            self.mistakes.append(f"column {name}: {written} is no type" + (f"; did you mean {near}?" if near else ""))
+
+    def _word(self) -> str:
+        token = self._next()
+        if not (token[0] == "`" or token[0].isalnum() or token[0] == "_"):
+            raise UnclearDdlError
+        return token[1:-1].replace("``", "`") if token[0] == "`" else token
+
+    def _peek(self) -> str | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def _next(self) -> str:
+        token = self._peek()
+        if token is None:
+            raise UnclearDdlError
+        self._at += 1
+        return token
+
+    def _take(self, token: str) -> bool:
+        if self._peek() != token:
+            return False
+        self._at += 1
+        return True
+
+    def _expect(self, token: str) -> None:
+        if not self._take(token):
+            raise UnclearDdlError
+
+
+def _tokens(text: str) -> Iterator[str]:
+    for match in _TOKEN.finditer(text):
+        yield next(group for group in match.groups() if group is not None)
+
+
+def _doubles(columns: tuple[DdlColumn, ...]) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    for column in columns:
+        if column.name == "_kafka":
+            yield "column _kafka: the name is Lakebound's own, for where a row came from"
+        folded = column.name.casefold()
+        if seen.get(folded) == column.name:
+            yield f"column {column.name} is there twice"
+        elif folded in seen:
+            yield f"columns {seen[folded]} and {column.name} differ by upper and lower case only"
+        seen.setdefault(folded, column.name)
