@@ -74,7 +74,7 @@ def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.Monke
 ANSWERS = """
 import json, sys
 for line in sys.stdin:
-    name = json.loads(line)["run_spec"]["pipeline"]["pipeline"]
+    name = json.loads(line)["run_spec"]["spec"]["pipeline"]
     print("noise")
     print(json.dumps({"pipeline": name, "problems": ["bad"] * (name == "returns"), "conditions": []}), flush=True)
 """
