@@ -5,8 +5,8 @@ While the pipeline is stopped or held it stays deferred and nothing runs. Clear 
 gracefully; stop the pipeline with its `control__` DAG. Pausing this DAG keeps the application running and keeps it from
 being started again.
 
-`guard` fails the run only when the application failed without having landed a record; after so many such runs in a row
-Airflow pauses the DAG, and the webhook is called.
+`guard` fails the run only when the application failed without having landed a record. The next start is made after a pause,
+which grows with each such run; after so many of them in a row Airflow pauses the DAG, and the webhook is called.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ for spec in valid_specs():
     ):
         stream = StreamOperator(task_id="stream", pipeline=spec.pipeline)
         guard = CrashLoopGuard(
-            task_id="guard", pipeline=spec.pipeline, limit=spec.limits.max_failed_starts, stream_task_id="stream"
+            task_id="guard",
+            pipeline=spec.pipeline,
+            limit=spec.limits.max_failed_starts,
+            pause_seconds=spec.limits.failed_start_pause_seconds,
+            stream_task_id="stream",
         )
         stream >> guard

@@ -67,7 +67,7 @@ def _land(world: World) -> None:
         last = replace(last, landed_epoch=newest_landed_epoch(world.lake.open(table, run.places) for table in run.spec.tables))
     loop = count_last_end(read_crash_loop(control), last, wished_at)
     if loop.is_over_limit(run.spec.limits.max_failed_starts):
-        raise CrashLoopError("orders", len(loop.ends), loop.reason)
+        raise CrashLoopError("orders", loop.reason)
     facts = _ask_kafka(world)
     writer = Writer("orders", lease.epoch, lambda: None, 2)
     schemas = {table.id: SCHEMA for table in (*run.spec.tables, run.spec.quarantine_table)}

@@ -15,16 +15,14 @@ from lakebound.control import ControlFolder, read_json, write_json
 from lakebound.errors import LakeboundError
 from lakebound.last_end import LastEnd
 
+_LONGEST_PAUSE_SECONDS = 600.0
+
 
 class CrashLoopError(LakeboundError):
     """Starts in a row landed nothing: starting again would meet the same."""
 
-    def __init__(self, pipeline: str, ends: int, reason: str) -> None:
-        super().__init__(
-            f"pipeline {pipeline!r}: the last {ends} starts ended without landing a record (the last one: {reason}); nothing "
-            f"was started. Mend the cause, then say that it may go on: control__{pipeline} with action start, or "
-            f"lakebound recover {pipeline} --action resume; runbook crash-loop"
-        )
+    def __init__(self, pipeline: str, situation: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: {situation}; runbook crash-loop")
 
 
 class CrashLoop(BaseModel):
@@ -53,6 +51,13 @@ class CrashLoop(BaseModel):
     def since(self, wished_at: float) -> CrashLoop:
         """Return the count that is left after a wish at a time."""
         return CrashLoop() if wished_at > self.at else self
+
+    def not_before(self, first_pause_seconds: float) -> float:
+        """Return when the next start may be made (epoch seconds): the pause grows fourfold with each end, to ten minutes."""
+        if not self.ends:
+            return 0.0
+        longest = max(_LONGEST_PAUSE_SECONDS, first_pause_seconds)
+        return self.at + min(first_pause_seconds * 4.0 ** (len(self.ends) - 1), longest)
 
     def is_over_limit(self, limit: int) -> bool:
         """Whether a person must be asked."""

@@ -47,6 +47,7 @@ class MissingTopicError(LakeboundError):
     """A topic of the pipeline is not on the broker."""
 
     def __init__(self, topic: str, bootstrap_servers: str) -> None:
+        self.topic = topic
         super().__init__(
             f"topic {topic!r} is not on the broker at {bootstrap_servers}; "
             f"create it, or correct 'topics' in the pipeline's YAML"

@@ -8,10 +8,13 @@ from itertools import islice
 from typing import TypeVar
 
 from lakebound.control import ControlFolder
+from lakebound.errors import LakeboundError
 from lakebound.lease import Lease, read_lease
 from lakebound.progress import Outcome, Progress, read_outcome, read_progress
+from lakebound.run_spec import Places
+from lakebound.spec import PipelineSpec
 from lakebound.supervision import LANDED_LONG_SECONDS
-from lakebound.tables import Table
+from lakebound.tables import Table, open_table
 
 RECENT_ENTRIES = 100
 
@@ -95,6 +98,18 @@ def read_last_end(control: ControlFolder) -> LastEnd | None:
 def newest_landed_epoch(tables: Iterable[Table]) -> int:
     """Return the epoch of the newest commit with rows, over all tables; 0 without any among their recent entries."""
     return max((_landed_epoch(table) for table in tables if table.exists()), default=0)
+
+
+def landed_topics(spec: PipelineSpec, places: Places) -> frozenset[str]:
+    """Return the topics of which the tables' ledgers hold offsets, as far as they can be read."""
+    found: set[str] = set()
+    for one in spec.tables:
+        try:
+            table = open_table(one, places)
+            found.update(table.read_ledger().coverage if table.exists() else ())
+        except (LakeboundError, OSError):
+            continue
+    return frozenset(found)
 
 
 def _landed_epoch(table: Table) -> int:

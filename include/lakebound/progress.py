@@ -35,7 +35,14 @@ class Progress(BaseModel):
     generation: int = 0
     source_hash: str = ""
     state: AppState = "starting"
-    waiting_for: str | None = Field(default=None, description="The outage that is waited out, in state 'waiting'.")
+    state_since: float | None = Field(default=None, description="Since when it is in this state, as far as that is noted.")
+    waiting_for: str | None = Field(default=None, description="What is waited for, in state 'waiting'.")
+    waiting_since: float | None = Field(default=None, description="Since when it has been waited for.")
+    waiting_error: str | None = Field(default=None, description="The class of the error that is waited out.")
+    failures: int = Field(default=0, description="Attempts in a row that failed since a batch was landed.")
+    failing_since: float | None = None
+    failing_error: str | None = Field(default=None, description="The class of the last error.")
+    last_failure: str | None = None
     started_at: float
     updated_at: float
     batch: int | None = None

@@ -203,6 +203,11 @@ class LimitsSpec(Frozen):
     idle_entry_seconds: float = Field(default=60.0, gt=0, description="Batches without rows commit an entry this often.")
     commit_attempts: int = Field(default=8, ge=1)
     max_failed_starts: int = Field(default=3, ge=1, description="Starts without a landed record before a person is asked.")
+    failed_start_pause_seconds: float = Field(
+        default=15.0,
+        ge=0,
+        description="Pause before the next start after one that landed nothing; four times as long after each further one.",
+    )
     outage_seconds: float = Field(default=600.0, gt=0, description="How long an outage of Kafka or a catalog is waited out.")
 
 

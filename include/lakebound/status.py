@@ -1,24 +1,27 @@
-"""How each pipeline is, from its folder of state alone: no table, no Kafka, no Airflow is asked."""
+"""How each pipeline is, from its folder of state: no table and no Kafka is asked; who calls says which DAGs are paused."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lakebound import situations
 from lakebound.control import ControlFolder
 from lakebound.control_plane import living_submission, pipelines_with_state
+from lakebound.crash_loop import CrashLoop, read_crash_loop
 from lakebound.desired import Desired, read_desired
 from lakebound.lease import Lease, read_lease
 from lakebound.load import LoadedPipelines, load_pipelines
 from lakebound.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.run_spec import source_hash
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec
+from lakebound.situations import Situation
+from lakebound.spec import LimitsSpec, PipelineSpec
 from lakebound.submission import Submission, read_submission
 
 # Progress is written every second; an application that is silent for longer is not well.
@@ -52,6 +55,7 @@ class PipelineStatus(BaseModel):
     quarantined: int | None = None
     spark_ui: str | None = None
     log: Path | None = None
+    situation: str | None = Field(default=None, description="What keeps it from landing, in kebab-case; None: nothing does.")
     notes: tuple[str, ...] = ()
 
 
@@ -65,6 +69,8 @@ class PipelineFacts:
         living: The application that lives.
         last: The application that was submitted last, living or not.
         outcome: How ``last`` ended.
+        crash_loop: The starts in a row that landed nothing.
+        is_paused: Whether its DAG is paused in Airflow; None where that is not known.
         unreadable: What of the folder could not be read.
     """
 
@@ -77,18 +83,27 @@ class PipelineFacts:
     lease: Lease | None = None
     progress: Progress | None = None
     outcome: Outcome | None = None
+    crash_loop: CrashLoop = field(default_factory=CrashLoop)
+    is_paused: bool | None = None
     unreadable: tuple[str, ...] = ()
 
 
-def pipeline_statuses(settings: Settings, only: str | None = None) -> list[PipelineStatus]:
-    """Return the status of every pipeline that is declared or ever ran here, by name."""
+def pipeline_statuses(
+    settings: Settings, only: str | None = None, paused: Mapping[str, bool] | None = None
+) -> list[PipelineStatus]:
+    """Return the status of every pipeline that is declared or ever ran here, by name.
+
+    Args:
+        settings: Of this machine.
+        only: A single pipeline.
+        paused: Whether a DAG is paused, by its id; what is not in it is not known.
+    """
+    known = paused or {}
     loaded = load_pipelines(settings)
     names = {*loaded.specs, *(control.pipeline for control in pipelines_with_state(settings)), *_wrong(loaded)}
-    return [
-        status_of(read_facts(name, loaded.specs.get(name), settings), time.time())
-        for name in sorted(names)
-        if only in (None, name)
-    ]
+    chosen = [name for name in sorted(names) if only in (None, name)]
+    found = [(read_facts(name, loaded.specs.get(name), settings), known.get(f"ingest__{name}")) for name in chosen]
+    return [status_of(replace(facts, is_paused=is_paused), time.time()) for facts, is_paused in found]
 
 
 def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> PipelineFacts:
@@ -106,6 +121,7 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
         lease=_try(lambda: read_lease(control), control.lease, unreadable),
         progress=_try(lambda: read_progress(control), control.progress, unreadable),
         outcome=_try(lambda: read_outcome(control, last.app_id), control.outcome(last.app_id), unreadable) if last else None,
+        crash_loop=read_crash_loop(control),
         unreadable=tuple(dict.fromkeys(unreadable)),
     )
 
@@ -134,8 +150,39 @@ def status_of(facts: PipelineFacts, now: float) -> PipelineStatus:
         quarantined=own.quarantined if own else None,
         spark_ui=(own.spark_ui if own else None) if facts.living else None,
         log=app.log if app else None,
-        notes=tuple(_notes(facts, own, outdated)),
+        situation=situation.name if (situation := situation_of(facts, now)) else None,
+        notes=tuple(_notes(facts, situation, outdated)),
     )
+
+
+def situation_of(facts: PipelineFacts, now: float) -> Situation | None:
+    """Return what keeps the pipeline from landing; None where nothing does, or nobody wants it to. Pure."""
+    progress, desired = facts.progress, facts.desired or Desired()
+    if facts.living is not None:
+        if progress is None or progress.app_id != facts.living.app_id:
+            return None
+        if progress.state == "waiting":
+            return situations.waiting(progress)
+        return situations.failing(progress) if progress.failures else None
+    if not desired.wants_app:
+        return None
+    return _why_nothing_lives(facts, facts.crash_loop.since(desired.since), now)
+
+
+def _why_nothing_lives(facts: PipelineFacts, loop: CrashLoop, now: float) -> Situation | None:
+    limits = facts.spec.limits if facts.spec else LimitsSpec()
+    if loop.is_over_limit(limits.max_failed_starts):
+        return situations.crash_looping(facts.pipeline, loop)
+    if facts.last is None and facts.progress is None:
+        return situations.never_started(facts.pipeline)
+    if facts.is_paused:
+        return situations.dag_paused(facts.pipeline)
+    not_before = loop.not_before(limits.failed_start_pause_seconds)
+    if now < not_before:
+        return situations.start_paused(facts.pipeline, loop, limits.max_failed_starts, not_before)
+    if facts.outcome is not None and facts.outcome.verdict in ("failed", "refused"):
+        return situations.ended_badly(facts.outcome)
+    return None
 
 
 def _app_state(facts: PipelineFacts, own: Progress | None, now: float) -> str:
@@ -168,17 +215,21 @@ def _freshness_seconds(progress: Progress | None) -> float | None:
     return max(0.0, progress.last_commit_at - progress.newest_record_ms / 1000)
 
 
-def _notes(facts: PipelineFacts, own: Progress | None, outdated: bool) -> list[str]:
+def _notes(facts: PipelineFacts, situation: Situation | None, outdated: bool) -> list[str]:
     notes = [*facts.unreadable]
     if facts.spec is None:
         notes.append("no right YAML file declares it (lakebound check)")
     if outdated:
         notes.append("outdated: YAML or transform changed since it started; restart it")
-    if facts.living and own and own.waiting_for:
-        notes.append(f"waiting: {own.waiting_for}")
-    if facts.living is None and facts.last is not None:
+    if situation is not None:
+        notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))
+    if facts.living is None and facts.last is not None and not _says_how_it_ended(situation):
         notes.append(_how_it_ended(facts.last, facts.outcome))
     return notes
+
+
+def _says_how_it_ended(situation: Situation | None) -> bool:
+    return situation is not None and situation.name.startswith("last-start-")
 
 
 def _how_it_ended(last: Submission, outcome: Outcome | None) -> str:

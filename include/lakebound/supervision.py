@@ -168,9 +168,10 @@ def stall(
     silent = now - progress.updated_at
     if silent > limit:
         return Stall("silent", f"{submission.app_id} has been silent for {silent:.0f} s, more than {limit:.0f} s")
-    if progress.state == "starting" and age > LONGEST_START_SECONDS:
+    starts = now - max(submission.submitted_at, progress.state_since or 0.0)
+    if progress.state == "starting" and starts > LONGEST_START_SECONDS:
         return Stall(
-            "never_started", f"{submission.app_id} was submitted {age:.0f} s ago, gives signs of life and lands nothing"
+            "never_started", f"{submission.app_id} has been starting for {starts:.0f} s, gives signs of life and lands nothing"
         )
     if progress.state != "running" or kafka.behind_since is None or kafka.marks != progress.high_water_marks:
         return None

@@ -21,6 +21,7 @@ from lakebound.errors import (
     LeaseHeldError,
     LeaseLostError,
     MissingSecretError,
+    MissingTopicError,
     NoLedgerError,
     OffsetBeyondEndError,
     RetentionPassedError,
@@ -32,12 +33,13 @@ from lakebound.errors import (
 )
 from lakebound.incidents import record_incident, record_refusal
 from lakebound.kafka import KafkaFacts, TopicFacts
-from lakebound.last_end import LastEnd, newest_landed_epoch, read_last_end
+from lakebound.last_end import LastEnd, landed_topics, newest_landed_epoch, read_last_end
 from lakebound.lease import Lease, release
 from lakebound.outages import passes
 from lakebound.progress import Outcome, Verdict, write_outcome
 from lakebound.quarantine.reading import read_places
 from lakebound.run_spec import RunSpec
+from lakebound.situations import Situation, crash_looping, topic_missing
 from lakebound.start_incident import start_incident
 from lakebound.starting import StartingOffsets
 from lakebound.table_settling import settle_tables
@@ -156,7 +158,7 @@ class Application:
         loop = count_last_end(read_crash_loop(control), last, read_desired(control).since)
         write_crash_loop(control, loop)
         if loop.is_over_limit(limit):
-            raise CrashLoopError(control.pipeline, len(loop.ends), loop.reason)
+            raise CrashLoopError(control.pipeline, str(crash_looping(control.pipeline, loop)))
         self._last = last
 
     def _record_unclean_end(self, targets: list[Target], start: StartingOffsets) -> None:
@@ -234,6 +236,7 @@ class Application:
                 if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _is_outage(exc)):
                     raise
                 log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, _first_line(exc))
+                self._board.fail(exc, _first_line(exc))
             finally:
                 shutil.rmtree(checkpoint, ignore_errors=True)
             query += 1
@@ -242,7 +245,9 @@ class Application:
             reopen(parts.targets, parts.quarantine)
 
     def _wait_for_kafka(self) -> dict[str, TopicFacts] | None:
-        """Return Kafka's facts, waiting out an outage; None when the application is asked to end meanwhile.
+        """Return Kafka's facts; None when the application is asked to end meanwhile.
+
+        An outage is waited out, and a topic that is not there is waited for: somebody is about to create it.
 
         Raises:
             BrokerUnavailableError: The outage lasts longer than ``limits.outage_seconds``.
@@ -254,13 +259,25 @@ class Application:
             except BrokerUnavailableError as exc:
                 if time.monotonic() > deadline or self._jvm.is_dead():
                     raise
-                self._board.change(state="waiting", waiting_for=str(exc))
-                log.warning("waiting: %s", exc)
-                self._stop.wait(1.0)
+                self._wait_out(exc, str(exc))
+            except MissingTopicError as exc:
+                deadline = time.monotonic() + self._run.spec.limits.outage_seconds
+                self._wait_out(exc, str(self._topic_missing(exc)))
             else:
-                self._board.change(state="starting", waiting_for=None)
+                self._board.wait_no_more("starting")
                 return facts
         return None
+
+    def _wait_out(self, error: LakeboundError, sentence: str) -> None:
+        if self._board.latest.waiting_for != sentence:
+            log.warning("waiting: %s", sentence)
+        self._board.wait_for(error, sentence)
+        self._stop.wait(1.0)
+
+    def _topic_missing(self, error: MissingTopicError) -> Situation:
+        spec = self._run.spec
+        landed = [error.topic] if error.topic in landed_topics(spec, self._run.places) else []
+        return topic_missing([error.topic], spec.connection.bootstrap_servers, spec.pipeline, landed)
 
     def _bound(self, facts: dict[str, TopicFacts]) -> dict[str, dict[int, int]] | None:
         until = self._run.until

@@ -13,7 +13,7 @@ from lakebound.desired import read_desired
 from lakebound.errors import LakeboundError, LeaseLostError
 from lakebound.kafka import KafkaFacts
 from lakebound.lease import Lease, check_held, renew
-from lakebound.progress import Progress, write_progress
+from lakebound.progress import AppState, Progress, write_progress
 from lakebound.run_spec import RunSpec
 from lakebound_spark.stop_signal import StopSignal
 
@@ -49,6 +49,26 @@ class ProgressBoard:
         """Put something on the board; it is written within a second."""
         with self._lock:
             self._progress = self._progress.model_copy(update=changes)
+
+    def wait_for(self, error: Exception, sentence: str) -> None:
+        """Say that something is waited for, and what."""
+        latest, cause, now = self._progress, type(error).__name__, time.time()
+        since = latest.waiting_since if latest.waiting_error == cause else None
+        self.change(state="waiting", waiting_for=sentence, waiting_error=cause, waiting_since=since or now)
+
+    def wait_no_more(self, state: AppState) -> None:
+        """Say that nothing is waited for any more."""
+        self.change(state=state, state_since=time.time(), waiting_for=None, waiting_error=None, waiting_since=None)
+
+    def fail(self, error: Exception, sentence: str) -> None:
+        """Say that an attempt failed, and that another one follows."""
+        latest = self._progress
+        self.change(
+            failures=latest.failures + 1,
+            failing_since=latest.failing_since or time.time(),
+            failing_error=type(error).__name__,
+            last_failure=sentence,
+        )
 
     def write(self) -> None:
         """Write the file; a disk that is full must not stop the stream."""

@@ -90,7 +90,8 @@ class LandingStream:
         query = writer.start()
         self._query.set_result(query)
         # The marks are known before the first commit: who watches from outside sees it when that one never comes.
-        self._board.change(state="running", waiting_for=None, high_water_marks=start)
+        self._board.wait_no_more("running")
+        self._board.change(high_water_marks=start)
         try:
             self._watch(query)
         finally:
@@ -164,6 +165,10 @@ class LandingStream:
                 for partition, mark in partitions.items():
                     marks[topic][partition] = min(mark, marks.get(topic, {}).get(partition, mark))
         self._board.change(
+            failures=0,
+            failing_since=None,
+            failing_error=None,
+            last_failure=None,
             batch=report.batch,
             lane=report.lane,
             records=latest.records + report.counts.read,

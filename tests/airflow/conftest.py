@@ -148,7 +148,7 @@ def write_pipelines(folder: Path) -> None:
             **ORDERS,
             "pipeline": name,
             "tables": [{"format": "delta", "name": f"lake.{name}"}],
-            "limits": {"max_failed_starts": 2},
+            "limits": {"max_failed_starts": 2, "failed_start_pause_seconds": 3},
         }
         connection: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1"}
         if name == "orders":

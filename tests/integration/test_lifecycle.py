@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from tests.applications import Applications, RunningApplication, applications
 from tests.conftest import TopicMaker
 from tests.journal import Journal
@@ -18,6 +21,7 @@ from tests.producing import JournalingProducer, Load, send_events
 from lakebound.class_archive import class_archive
 from lakebound.desired import Bound, read_desired
 from lakebound.embedded.broker import Broker
+from lakebound.status import pipeline_statuses
 
 pytestmark = pytest.mark.integration
 
@@ -129,13 +133,34 @@ def test_available_now_lands_bytes_as_they_are_skips_tombstones_and_completes(
     assert_exactly_once(pipeline, journal)
 
 
-def test_missing_topic_is_named(tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications) -> None:
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("there"), "not-there")
+def test_a_missing_topic_is_waited_for(
+    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
+) -> None:
+    there, missing = topic("there"), f"missing-{uuid.uuid4().hex[:8]}"
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, there, missing)
     application = starter.start(pipeline)
-    outcome = application.ended(120)
-    assert (outcome.error_class, outcome.commits) == ("MissingTopicError", 0), application
-    assert "'not-there' is not on the broker" in outcome.reason
-    assert application.process.returncode == 1
+    application.wait_for(lambda: _is_waiting(application), 60, "the wait for the topic")
+    assert application.progress is not None
+    sentence = (
+        f"waiting: topic {missing} is not on the broker at {broker.bootstrap_servers}; create it: lakebound create-topic events"
+    )
+    (status,) = [found for found in pipeline_statuses(pipeline.settings) if found.pipeline == "events"]
+    assert (status.app, status.situation) == ("waiting", "waiting")
+    assert f"{sentence} (runbook topic-missing)" in status.notes
+    assert not pipeline.settings.warehouse.exists(), "nothing is created before all topics are there"
+
+    new = NewTopic(missing, num_partitions=2, replication_factor=1)
+    for created in AdminClient({"bootstrap.servers": broker.bootstrap_servers}).create_topics([new]).values():
+        created.result(timeout=30)
+    send_events(producer, there, range(10))
+    send_events(producer, missing, range(10, 20))
+    application.wait_landed(journal.ends())
+    assert application.stop().verdict == "stopped"
+    assert_exactly_once(pipeline, journal)
+
+
+def _is_waiting(application: RunningApplication) -> bool:
+    return application.progress is not None and application.progress.state == "waiting"
 
 
 def _has_records(application: RunningApplication, count: int) -> bool:

@@ -9,9 +9,11 @@ from tests.streams import orders, settings_fixture  # noqa: F401
 import lakebound.doctor.examine
 from lakebound.alerts import round as round_module
 from lakebound.alerts.wording import body_of
+from lakebound.control import ControlFolder
 from lakebound.doctor.diagnosis import Diagnosis, Finding
 from lakebound.findings import read_source
 from lakebound.settings import Settings
+from lakebound.submission import Submission, write_submission
 from lakebound_airflow import alerts, channels
 from lakebound_airflow.operators.health import DIAGNOSIS_KEY, HealthOperator, PipelineUnwellError
 
@@ -68,8 +70,13 @@ def test_what_repairs_itself_passes_and_what_asks_for_a_person_fails_with_senten
 
 
 def test_the_real_doctor_looks_and_a_broker_that_is_away_fails_no_task(settings: Settings) -> None:
+    control = ControlFolder(settings.home, "orders")
     assert HealthOperator(task_id="examine", pipeline="orders").execute(context()) == "starting"
-    assert found_by_doctor(settings) == [("broker-unavailable", "critical")]
+    assert found_by_doctor(settings) == [], "nobody has started the pipeline yet"
+    write_submission(control, Submission(app_id="orders-g0-1", submitted_at=1.0))
+    assert HealthOperator(task_id="examine", pipeline="orders").execute(context()) == "starting"
+    assert ("broker-unavailable", "critical") in found_by_doctor(settings)
+    control.submission.unlink()
     written = [path for path in (settings.home / "pipelines").rglob("*") if path.is_file()]
     assert [path.name for path in written] == ["doctor.json"], "it wrote something else"
 

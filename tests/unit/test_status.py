@@ -83,14 +83,17 @@ def test_silence_is_told() -> None:
 def test_an_outage_is_told() -> None:
     waiting = PROGRESS.model_copy(update={"state": "waiting", "waiting_for": "no answer from Kafka"})
     status = status_of(replace(RUNNING, progress=waiting), NOW)
-    assert status.app == "waiting" and status.notes == ("waiting: no answer from Kafka",)
+    assert (status.app, status.situation) == ("waiting", "waiting")
+    assert status.notes == ("waiting: no answer from Kafka (runbook broker-unavailable)",)
 
 
 def test_how_the_last_application_ended_is_told() -> None:
     ended = replace(RUNNING, living=None, outcome=outcome("refused", "the topic was recreated"))
     status = status_of(ended, NOW)
     assert (status.app, status.alive, status.spark_ui) == ("refused", False, None)
-    assert status.notes == ("the last application refused: the topic was recreated",)
+    assert status.notes == (
+        "the last application refused at 1970-01-12 13:46:35 UTC: the topic was recreated (runbook refused)",
+    )
 
 
 def test_an_application_that_died_without_a_word() -> None:
@@ -137,7 +140,9 @@ def test_status_reads_an_outcome(settings: Settings) -> None:
     write_submission(control, APP.model_copy(update={"pid": os.getpid(), "pid_started_at": 1.0}))
     write_outcome(control, outcome("failed", "the disk is full"))
     (status,) = pipeline_statuses(settings)
-    assert status.app == "failed" and status.notes == ("the last application failed: the disk is full",)
+    assert status.app == "failed" and status.notes == (
+        "the last application failed at 1970-01-12 13:46:35 UTC: the disk is full (runbook refused)",
+    )
 
 
 def test_a_file_that_cannot_be_read_is_a_note(settings: Settings) -> None:

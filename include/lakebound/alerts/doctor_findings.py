@@ -11,7 +11,8 @@ from lakebound.findings import Fact, Finding, Severity
 
 SOURCE = "doctor"
 
-_SILENT = frozenset({"never-started", "application-starting", "facts-unread", "not-wanted"})
+NEVER_STARTED = "never-started"
+_SILENT = frozenset({NEVER_STARTED, "application-starting", "topic-awaited", "facts-unread", "not-wanted"})
 """Rules that say how it is, and nothing that is wrong."""
 
 _CRITICAL = frozenset({"broker-unavailable", "application-waiting"})
@@ -22,7 +23,12 @@ _TEXT = 200
 
 
 def doctor_findings(diagnosis: Diagnosis, now: float) -> tuple[Finding, ...]:
-    """Return what of a diagnosis is wrong; what a later look may call well is not."""
+    """Return what of a diagnosis is wrong; what a later look may call well is not.
+
+    Of a pipeline that nobody has started nothing is: who starts it is told by then.
+    """
+    if any(rule.rule == NEVER_STARTED for rule in diagnosis.findings):
+        return ()
     return tuple(_finding(rule, severity, now) for rule in diagnosis.findings if (severity := severity_of(rule)) is not None)
 
 

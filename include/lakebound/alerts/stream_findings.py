@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from lakebound import situations
 from lakebound.control import ControlFolder, locked
 from lakebound.desired import Desired
 from lakebound.findings import Fact, Finding, Findings, Severity, read_source, write_findings
@@ -62,19 +63,31 @@ def still_wrong(findings: Iterable[Finding], facts: StreamFacts, now: float) -> 
 
 
 def waiting(pipeline: str, progress: Progress | None, now: float) -> tuple[Finding, ...]:
-    """Return the outage that the application says it waits out, if it does."""
-    if progress is None or progress.state != "waiting" or now - progress.updated_at > _SILENT_SECONDS:
+    """Return the outage that the application says it waits out, if it does, and the attempts that fail in a row."""
+    if progress is None or now - progress.updated_at > _SILENT_SECONDS:
         return ()
-    return (
-        Finding(
-            cause="waiting",
-            severity=Severity.CRITICAL,
-            what=f"{progress.app_id} waits: {progress.waiting_for or 'for what it needs'}",
-            since=now,
-            evidence={"app_id": progress.app_id},
-            runbook="broker-unavailable",
-            done="the application waits for it, and goes on by itself",
-        ),
+    if progress.state == "waiting" and not _is_awaited(progress, now):
+        return (_of_situation("waiting", situations.waiting(progress), progress, now, Severity.CRITICAL),)
+    if progress.failures and progress.state != "waiting":
+        return (_of_situation("failing", situations.failing(progress), progress, now, Severity.WARNING),)
+    return ()
+
+
+def _is_awaited(progress: Progress, now: float) -> bool:
+    """Whether it waits for a topic, and not for long: a person is about to create it."""
+    waited = now - (progress.waiting_since or progress.updated_at)
+    return progress.waiting_error == "MissingTopicError" and waited < situations.WAITS_LONG_SECONDS
+
+
+def _of_situation(cause: str, found: situations.Situation, progress: Progress, now: float, severity: Severity) -> Finding:
+    return Finding(
+        cause=cause,
+        severity=severity,
+        what=f"{progress.app_id}: {found}",
+        since=now,
+        evidence={"app_id": progress.app_id},
+        runbook=found.runbook,
+        done="the application waits for it, and goes on by itself",
     )
 
 

@@ -22,6 +22,7 @@ from lakebound.cli.replay import replay
 from lakebound.cli.rewind import rewind
 from lakebound.cli.run import run
 from lakebound.cli.services import demo, down, up
+from lakebound.cli.start import start
 from lakebound.cli.status import status
 from lakebound.cli.tables import ledger, tables
 from lakebound.cli.validate import validate
@@ -44,6 +45,7 @@ app.command(rich_help_panel=SERVICES)(produce)
 app.command(rich_help_panel=PIPELINES)(check)
 app.command(rich_help_panel=PIPELINES)(schema)
 app.command(rich_help_panel=PIPELINES)(status)
+app.command(rich_help_panel=PIPELINES)(start)
 app.command(rich_help_panel=PIPELINES)(run)
 app.command(rich_help_panel=PIPELINES)(replay)
 app.command(rich_help_panel=PIPELINES)(doctor)

@@ -12,6 +12,7 @@ from lakebound.cli.output import Json, duration, number, print_json, print_rows
 
 if TYPE_CHECKING:
     from lakebound.embedded.stack import ServiceStatus
+    from lakebound.settings import Settings
     from lakebound.status import PipelineStatus
 
 MAX_PARTITIONS_SHOWN = 8
@@ -29,7 +30,7 @@ def status(
 
     settings = load_settings()
     services = services_status(settings)
-    pipelines = pipeline_statuses(settings, pipeline)
+    pipelines = pipeline_statuses(settings, pipeline, _paused(settings))
     loaded = load_pipelines(settings)
     if pipeline is not None and not pipelines:
         raise UnknownPipelineError(pipeline, list(loaded.specs), settings.pipelines)
@@ -40,6 +41,23 @@ def status(
     _print_pipelines(pipelines)
     for problem in loaded.problems:
         typer.echo(problem)
+
+
+def _paused(settings: Settings) -> dict[str, bool]:
+    """Return whether each DAG of the embedded Airflow is paused; nothing where there is none, or it does not answer."""
+    import httpx
+
+    from lakebound.embedded.stack import airflow_of
+    from lakebound.errors import LakeboundError
+
+    airflow = airflow_of(settings)
+    if not airflow.is_led:
+        return {}
+    try:
+        with airflow.client() as client:
+            return {name: bool(dag["is_paused"]) for name, dag in client.dags().items()}
+    except (LakeboundError, httpx.HTTPError, OSError):
+        return {}
 
 
 def _body(services: Sequence[ServiceStatus], pipelines: Sequence[PipelineStatus], problems: list[str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakebound import situations
 from lakebound.doctor.diagnosis import Finding
 from lakebound.doctor.facts import PipelineFacts
 from lakebound.doctor.numbers import lag_records, lag_seconds, recovery_debt_records, seconds_since_commit
@@ -54,7 +55,7 @@ def held_or_stopped(facts: PipelineFacts) -> Iterator[Finding]:
 def never_started(facts: PipelineFacts) -> Iterator[Finding]:
     """Nothing was ever started, and nothing was landed."""
     if facts.is_wanted and facts.living is None and not facts.has_run and not facts.unreadable:
-        yield starting("never-started", f"no application of it was ever started; unpause ingest__{facts.spec.pipeline}")
+        yield starting("never-started", str(situations.never_started(facts.spec.pipeline)))
 
 
 def application_dead(facts: PipelineFacts) -> Iterator[Finding]:
@@ -88,13 +89,10 @@ def checkpoint_lost(facts: PipelineFacts) -> Iterator[Finding]:
 
 def crash_loop(facts: PipelineFacts) -> Iterator[Finding]:
     """Starts in a row landed nothing: the application refuses the next one."""
-    ends, limit = len(facts.crash_loop.ends), facts.spec.limits.max_failed_starts
-    if facts.is_wanted and facts.living is None and facts.crash_loop.is_over_limit(limit):
-        sentence = (
-            f"the last {ends} starts ended without landing a record (the last one: {facts.crash_loop.reason}); another is "
-            f"refused until a person says that it may go on"
-        )
-        yield needs_person("crash-loop", sentence, "crash-loop", ends=list(facts.crash_loop.ends))
+    loop, limit = facts.crash_loop, facts.spec.limits.max_failed_starts
+    if facts.is_wanted and facts.living is None and loop.is_over_limit(limit):
+        sentence = str(situations.crash_looping(facts.spec.pipeline, loop))
+        yield needs_person("crash-loop", sentence, "crash-loop", ends=list(loop.ends))
 
 
 def last_start_refused(facts: PipelineFacts) -> Iterator[Finding]:
@@ -131,7 +129,9 @@ def application_starting(facts: PipelineFacts) -> Iterator[Finding]:
     if progress is None:
         yield starting("application-starting", f"{facts.living} was started and has not said a word yet")
     elif progress.state == "waiting":
-        yield starting("application-waiting", f"{facts.living} waits: {progress.waiting_for}", "broker-unavailable")
+        waits = situations.waiting(progress)
+        rule = "topic-awaited" if progress.waiting_error == "MissingTopicError" else "application-waiting"
+        yield starting(rule, f"{facts.living}: {waits}", waits.runbook)
     elif progress.state != "running":
         yield starting("application-starting", f"{facts.living} is {progress.state}")
 

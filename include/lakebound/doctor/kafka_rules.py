@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakebound import situations
 from lakebound.doctor.diagnosis import Finding, LostRange
 from lakebound.doctor.facts import PipelineFacts
 from lakebound.doctor.wording import needs_approval, needs_person, ranges, starting
@@ -33,16 +34,26 @@ def kafka_refused(facts: PipelineFacts) -> Iterator[Finding]:
 
 
 def topic_missing(facts: PipelineFacts) -> Iterator[Finding]:
-    """A topic of the pipeline is not on the broker: deleted, or never made."""
+    """A topic of the pipeline is not on the broker: deleted, or never made. For a while the application waits for it."""
     for topic, known in facts.kafka.topics.items():
-        if known is not None:
+        if known is not None or _is_awaited(facts):
             continue
         landed = {
             table.table: high_water_marks(table.coverage).get(topic) for table in facts.targets if topic in table.coverage
         }
-        sentence = f"topic {topic!r} is not on the broker at {facts.spec.connection.bootstrap_servers}"
-        sentence += "; it was landed from, so somebody deleted it" if landed else "; nothing was ever landed from it"
-        yield needs_person("topic-missing", sentence, "topic-missing", landed=landed)
+        servers, pipeline = facts.spec.connection.bootstrap_servers, facts.spec.pipeline
+        found = situations.topic_missing([topic], servers, pipeline, [topic] if landed else [])
+        # Nobody has started it yet: who creates topics before the first start has done nothing wrong.
+        build = needs_person if facts.has_run else starting
+        yield build("topic-missing", str(found), "topic-missing", landed=landed)
+
+
+def _is_awaited(facts: PipelineFacts) -> bool:
+    """Whether an application has not waited long for a topic."""
+    progress = facts.own_progress
+    if progress is None or progress.waiting_error != "MissingTopicError":
+        return False
+    return facts.now - (progress.waiting_since or facts.now) < situations.WAITS_LONG_SECONDS
 
 
 def topic_recreated(facts: PipelineFacts) -> Iterator[Finding]:

@@ -39,6 +39,7 @@ _OF_ERRORS = {
     "BadEntryError": "bad-entry",
     "BrokerUnavailableError": "broker-unavailable",
     "CommitFailedError": "commit-failed",
+    "CommitUnknownError": "commit-failed",
     "CrashLoopError": "crash-loop",
     "ForeignTableError": "foreign-table",
     "LeaseHeldError": "lease-held",

@@ -18,6 +18,7 @@ from lakebound.desired import read_desired
 from lakebound.errors import LakeboundError
 from lakebound.progress import read_outcome, read_progress
 from lakebound.settings import load_settings
+from lakebound.situations import Situation, crash_looping, start_paused
 from lakebound.submission import Owner, Submission, read_submission
 from lakebound.supervision import has_landed
 from lakebound_airflow.alerts import alert
@@ -31,11 +32,8 @@ Context = Mapping[str, Any]
 class NothingLandedError(LakeboundError):
     """The application ended in failure before it had landed a row."""
 
-    def __init__(self, pipeline: str, ends: int, limit: int) -> None:
-        after = f"the DAG pauses after {limit}"
-        if ends >= limit:
-            after = f"the DAG is paused: mend the cause, start it with control__{pipeline}, then unpause it"
-        super().__init__(f"pipeline {pipeline!r} failed {ends} times in a row without landing a record; {after}")
+    def __init__(self, pipeline: str, situation: Situation) -> None:
+        super().__init__(f"pipeline {pipeline!r}: {situation}")
 
 
 class CrashLoopGuard(BaseOperator):
@@ -44,15 +42,17 @@ class CrashLoopGuard(BaseOperator):
     Args:
         pipeline: Its name.
         limit: The DAG's ``max_consecutive_failed_dag_runs``.
+        pause_seconds: Before the next start after the first that landed nothing.
         stream_task_id: The task that has the application in its care.
     """
 
-    def __init__(self, *, pipeline: str, limit: int, stream_task_id: str, **kwargs: Any) -> None:
+    def __init__(self, *, pipeline: str, limit: int, stream_task_id: str, pause_seconds: float = 0.0, **kwargs: Any) -> None:
         kwargs.setdefault("trigger_rule", TriggerRule.ALL_DONE)
         kwargs["retries"] = 0
         super().__init__(**kwargs)
         self.pipeline = pipeline
         self.limit = limit
+        self.pause_seconds = pause_seconds
         self.stream_task_id = stream_task_id
 
     def execute(self, context: Context) -> None:
@@ -69,15 +69,20 @@ class CrashLoopGuard(BaseOperator):
         landed = self._landed(context, control, submission)
         end_id, now = submission.app_id if submission else ti.run_id, time.time()
         loop = read_crash_loop(control).since(read_desired(control).since)
-        loop = loop.after(end_id, barren=failed and not landed, at=now, reason="the ingest task failed")
+        loop = loop.after(end_id, barren=failed and not landed, at=now, reason=self._reason(control, submission))
         write_crash_loop(control, loop)
         if not failed:
             return
         if landed:
             self.log.warning("the application had landed data before it ended: the next run starts it again")
             return
-        error = NothingLandedError(self.pipeline, len(loop.ends), self.limit)
-        if loop.is_over_limit(self.limit):
+        is_over = loop.is_over_limit(self.limit)
+        not_before = loop.not_before(self.pause_seconds)
+        error = NothingLandedError(
+            self.pipeline,
+            crash_looping(self.pipeline, loop) if is_over else start_paused(self.pipeline, loop, self.limit, not_before),
+        )
+        if is_over:
             alert(context, control, "crash_loop", str(error))
         raise error
 
@@ -87,6 +92,10 @@ class CrashLoopGuard(BaseOperator):
         if submission is None or submission.owner is None or not submission.owner.is_same_run(stream):
             return None
         return submission
+
+    def _reason(self, control: ControlFolder, submission: Submission | None) -> str:
+        outcome = read_outcome(control, submission.app_id) if submission is not None else None
+        return outcome.reason if outcome is not None else "the ingest task failed, its log says why"
 
     def _landed(self, context: Context, control: ControlFolder, submission: Submission | None) -> bool:
         verdict = context["ti"].xcom_pull(task_ids=self.stream_task_id, key=VERDICT_KEY)

@@ -15,12 +15,14 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from lakebound.control import ControlFolder
 from lakebound.control_plane import ask_stop, living_submission
+from lakebound.crash_loop import read_crash_loop
 from lakebound.desired import change_desired, read_desired
 from lakebound.doctor.runbooks import runbook_of
 from lakebound.errors import LakeboundError
 from lakebound.progress import Outcome, read_outcome, read_progress
 from lakebound.run_spec import make_run_spec
 from lakebound.settings import Settings, load_settings
+from lakebound.situations import start_paused
 from lakebound.submission import Custody, Owner, Submission, app_id_for, read_submission, write_submission
 from lakebound.supervision import End, EndDecision, Start, belongs_to, decide_end, decide_start, has_landed, is_incident
 from lakebound_airflow.alerts import Verdict, alert
@@ -111,6 +113,7 @@ class StreamOperator(BaseOperator):
         if decision.start is Start.REPLACE and submission is not None:
             self._replace(settings, control, submission, decision.reason)
         if decision.start is Start.SUBMIT or submission is None:
+            self._pause_after_failed_starts(settings, control)
             submission = self._submit(settings, control, me)
         if belongs_to(submission, me, owner_state):
             submission = submission.model_copy(update={"owner": me, "custody": Custody.WATCHED})
@@ -118,6 +121,18 @@ class StreamOperator(BaseOperator):
         owned = submission.owner == me
         trigger = StreamTrigger(self.pipeline, str(settings.home), submission.app_id, owned)
         self.defer(trigger=trigger, method_name="resume")
+
+    def _pause_after_failed_starts(self, settings: Settings, control: ControlFolder) -> None:
+        """Defer while the pause after starts that landed nothing lasts; a person's wish ends it."""
+        limits = spec_of(self.pipeline, settings).limits
+        loop = read_crash_loop(control).since(read_desired(control).since)
+        not_before = loop.not_before(limits.failed_start_pause_seconds)
+        if time.time() < not_before and not loop.is_over_limit(limits.max_failed_starts):
+            self.log.info(str(start_paused(self.pipeline, loop, limits.max_failed_starts, not_before)))
+            self.defer(
+                trigger=WantedTrigger(self.pipeline, str(settings.home), limits.failed_start_pause_seconds),
+                method_name="resume",
+            )
 
     def _owner_state(self, submission: Submission | None, me: Owner) -> str | None:
         if submission is None or submission.owner is None or submission.owner.is_same_run(me):

@@ -13,6 +13,7 @@ from typing import Any
 
 from lakebound.control import ControlFolder
 from lakebound.control_plane import ask_stop
+from lakebound.crash_loop import read_crash_loop
 from lakebound.desired import read_desired
 from lakebound_airflow.stream_watch import OUTSIDE_LOOK_SECONDS, Event, StreamWatch, end_of_replaced
 from lakebound_airflow.task_state import state_of_task
@@ -83,29 +84,33 @@ class StreamTrigger(SettledTrigger):
 
 
 class WantedTrigger(SettledTrigger):
-    """Waits until the pipeline is wanted running; until then nothing starts.
+    """Waits until the pipeline is wanted running, and the pause after failed starts is over; until then nothing starts.
 
     Args:
         pipeline: Its name.
         home: ``LAKEBOUND_HOME``.
+        pause_seconds: Pause after the first start that landed nothing; a person's wish ends it.
     """
 
-    def __init__(self, pipeline: str, home: str) -> None:
+    def __init__(self, pipeline: str, home: str, pause_seconds: float = 0.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.pipeline = pipeline
         self.home = home
+        self.pause_seconds = pause_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments."""
-        return "lakebound_airflow.triggers.stream.WantedTrigger", {"pipeline": self.pipeline, "home": self.home}
+        arguments = {"pipeline": self.pipeline, "home": self.home, "pause_seconds": self.pause_seconds}
+        return "lakebound_airflow.triggers.stream.WantedTrigger", arguments
 
     async def wait(self) -> Event:
         """Return ``wanted``."""
         control = ControlFolder(Path(self.home), self.pipeline)
         while True:
             desired = await asyncio.to_thread(read_desired, control)
-            if desired.wants_app:
-                return {"event": "wanted", "reason": f"the pipeline is wanted running: {desired.reason}"}
+            loop = (await asyncio.to_thread(read_crash_loop, control)).since(desired.since)
+            if desired.wants_app and time.time() >= loop.not_before(self.pause_seconds):
+                return {"event": "wanted", "reason": f"the pipeline is wanted running: {desired.reason or 'no reason given'}"}
             await asyncio.sleep(POLL_SECONDS)
 
 

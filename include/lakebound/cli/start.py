@@ -1,0 +1,46 @@
+"""``lakebound start``: says that a pipeline may run, whatever kept it from running."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from lakebound.settings import Settings
+
+
+def start(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; shown by status.")] = "",
+) -> None:
+    """Start a pipeline: ends a stop, a hold and a crash loop, and unpauses its DAG in the embedded Airflow."""
+    from lakebound.control import ControlFolder
+    from lakebound.desired import change_desired
+    from lakebound.load import load_pipeline
+    from lakebound.settings import load_settings
+
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    control = ControlFolder(settings.home, spec.pipeline)
+    change_desired(control, "running", reason=reason or "lakebound start", by=getpass.getuser())
+    dag = f"ingest__{spec.pipeline}"
+    if _unpause(dag, settings):
+        typer.echo(f"{spec.pipeline}: wanted running, and the DAG {dag} is unpaused; see: lakebound status {spec.pipeline}")
+    else:
+        typer.echo(
+            f"{spec.pipeline}: wanted running. No embedded Airflow runs here: unpause the DAG {dag} in your Airflow, "
+            f"or start it without Airflow: lakebound run {spec.pipeline}"
+        )
+
+
+def _unpause(dag: str, settings: Settings) -> bool:
+    from lakebound.embedded.stack import airflow_of
+
+    airflow = airflow_of(settings)
+    if not airflow.is_led:
+        return False
+    with airflow.client() as client:
+        client.unpause(dag)
+    return True
