@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lakebound.doctor.table_facts import Removal, StreamCommit, TableHistory
-from lakebound.tables.delta_log import commit_file
+from lakebound.tables.delta_log import commit_file, commit_lines
 
 _MAX_COMMITS_READ = 2_000
 # Checkpoints keep a hundred batches unless told otherwise; older commits have nothing to be compared with.
@@ -65,7 +65,7 @@ def history_of(name: str, commits: Iterator[tuple[int, str]]) -> TableHistory:
 def _commits(folder: Path, version: int) -> Iterator[tuple[int, str]]:
     for number in range(version, max(-1, version - _MAX_COMMITS_READ), -1):
         try:
-            yield number, commit_file(folder, number).read_text()
+            yield number, commit_file(folder, number).read_text(encoding="utf-8")
         except FileNotFoundError:
             return
 
@@ -73,7 +73,7 @@ def _commits(folder: Path, version: int) -> Iterator[tuple[int, str]]:
 def _actions(text: str) -> Mapping[str, dict[str, Any]]:
     """Return the commitInfo and the txn of a commit; its other actions are not parsed."""
     found: dict[str, dict[str, Any]] = {}
-    for line in text.splitlines():
+    for line in commit_lines(text):
         if not line.startswith(('{"commitInfo"', '{"txn"')):
             continue
         try:

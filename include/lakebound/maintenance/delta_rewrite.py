@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from lakebound.durable import sync_new
@@ -30,9 +30,10 @@ from lakebound.ledger import Entry, encode
 from lakebound.maintenance.engines import StepLostError
 from lakebound.maintenance.steps import Compact
 from lakebound.tables.column_facts import file_facts
+from lakebound.tables.datafiles import HELPER_COLUMN
 from lakebound.tables.delta_actions import Action, CommitInfo, add, commit_text, remove
 from lakebound.tables.delta_draft import NO_HOOKS, link, scratch_folder
-from lakebound.tables.delta_log import INDEXED_COLUMNS, STATS_COLUMNS, statistics_columns
+from lakebound.tables.delta_log import INDEXED_COLUMNS, commit_lines, statistics_columns
 from lakebound.tables.delta_put import put, read_tip
 from lakebound.tables.partition_values import delta_partition_texts
 from lakebound.tables.schemas import normalise_schema
@@ -41,7 +42,8 @@ from lakebound.tables.statistics import columns_described, delta_statistics
 _COMMIT_ATTEMPTS = 60
 _LONGEST_WAIT_SECONDS = 0.5
 _PARTITION = "partition."
-_KEPT_PROPERTIES = (INDEXED_COLUMNS, STATS_COLUMNS)
+_GROUP = f"{HELPER_COLUMN}_group"
+"""The scratch table's only partition column. As folders' names the values of the table's own may be too long."""
 
 
 @dataclass(frozen=True)
@@ -107,15 +109,15 @@ def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Com
     Files that cannot be joined with others are not among it.
     """
     with scratch_folder(root) as folder:
-        linked = {f"{number}.parquet": file for number, file in enumerate(files)}
-        for name, file in linked.items():
+        scratch = _Scratch.of(files)
+        for name, file in scratch.files.items():
             link(on_disk(root, file.path), folder / name)
         create_table_with_add_actions(
             str(folder),
-            handle.schema(),
-            [_linked(name, file) for name, file in linked.items()],
-            partition_by=list(handle.metadata().partition_columns),
-            configuration={key: value for key, value in handle.metadata().configuration.items() if key in _KEPT_PROPERTIES},
+            Schema.from_arrow(_scratch_schema(handle, [folder / name for name in scratch.files])),
+            [_linked(name, file, scratch) for name, file in scratch.files.items()],
+            partition_by=[_GROUP],
+            configuration={INDEXED_COLUMNS: "0"},
             post_commithook_properties=NO_HOOKS,
         )
         optimize = DeltaTable(str(folder)).optimize
@@ -128,7 +130,7 @@ def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Com
             optimize.z_order(list(step.order_by), **options)
         else:
             optimize.compact(**options)
-        return _taken_over(handle, root, folder, linked)
+        return _taken_over(handle, root, folder, scratch)
 
 
 def replace(
@@ -183,39 +185,75 @@ def _replacement(rewritten: Rewritten, entry: Entry) -> str:
     return commit_text([info.action(), *added, *removed])
 
 
-def _linked(name: str, file: LiveFile) -> AddAction:
+_Partition = tuple[tuple[str, str | None], ...]
+"""Columns and their values, in the table's order."""
+
+
+@dataclass(frozen=True)
+class _Scratch:
+    """The scratch table's files by their names in it, and its partitions: numbers for the table's own."""
+
+    files: Mapping[str, LiveFile]
+    numbers: Mapping[_Partition, int]
+
+    @classmethod
+    def of(cls, files: Sequence[LiveFile]) -> _Scratch:
+        found = dict.fromkeys(_partition(file) for file in files)
+        return cls(
+            {f"{number}.parquet": file for number, file in enumerate(files)},
+            {partition: number for number, partition in enumerate(found)},
+        )
+
+
+def _partition(file: LiveFile) -> _Partition:
+    return tuple(file.partition.items())
+
+
+def _scratch_schema(handle: DeltaTable, files: Iterable[Path]) -> pa.Schema:
+    """Return the columns to rewrite: a partition column where all files hold it; others than Lakebound do not write it."""
+    partition_by, schema = handle.metadata().partition_columns, pa.schema(handle.schema().to_arrow())
+    held = set(partition_by)
+    for path in files if partition_by else ():
+        held &= {*pq.read_schema(path).names}
+    return pa.schema([*(one for one in schema if one.name not in partition_by or one.name in held), (_GROUP, pa.string())])
+
+
+def _linked(name: str, file: LiveFile, scratch: _Scratch) -> AddAction:
     return AddAction(
         path=name,
         size=file.size_bytes,
-        partition_values=dict(file.partition),
+        partition_values={_GROUP: str(scratch.numbers[_partition(file)])},
         modification_time=file.modified_ms,
         data_change=True,
         stats=json.dumps({"numRecords": file.rows}),
     )
 
 
-def _taken_over(handle: DeltaTable, root: Path, folder: Path, linked: Mapping[str, LiveFile]) -> Rewritten:
+def _taken_over(handle: DeltaTable, root: Path, folder: Path, scratch: _Scratch) -> Rewritten:
     """Move what the scratch table's commits added into the table's folder."""
     schema, tag = normalise_schema(pa.schema(handle.schema().to_arrow())), uuid.uuid4().hex
-    columns = columns_described(schema, statistics_columns(schema, handle.metadata().configuration))
+    metadata = handle.metadata()
+    columns = columns_described(schema, statistics_columns(schema, metadata.configuration, metadata.partition_columns))
+    partitions = list(scratch.numbers)
     inputs: list[LiveFile] = []
     outputs: list[NewFile] = []
     for action in _actions(folder):
         if "remove" in action:
-            inputs.append(linked[action["remove"]["path"]])
+            inputs.append(scratch.files[action["remove"]["path"]])
         elif "add" in action:
             written, path = action["add"], root / f"compacted-{tag}-{len(outputs):05d}.parquet"
             os.replace(on_disk(folder, written["path"]), path)
             footer = pq.read_metadata(path)
             stats = delta_statistics(footer.num_rows, file_facts(path, footer), columns)
-            outputs.append(NewFile(path.name, written["size"], written["partitionValues"], stats))
+            partition = partitions[int(written["partitionValues"][_GROUP])]
+            outputs.append(NewFile(path.name, written["size"], dict(partition), stats))
     return Rewritten(tuple(inputs), tuple(outputs))
 
 
 def _actions(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what was done to the scratch table after its making."""
     for path in sorted((folder / "_delta_log").glob("*.json"))[1:]:
-        yield from (json.loads(line) for line in path.read_text().splitlines() if line)
+        yield from (json.loads(line) for line in commit_lines(path.read_text(encoding="utf-8")))
 
 
 def _is_committed(handle: DeltaTable, rewritten: Rewritten) -> bool:

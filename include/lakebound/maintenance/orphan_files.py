@@ -22,6 +22,7 @@ from lakebound.maintenance.steps import RemoveOrphans
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables.delta_checkpoints import list_log, whole_checkpoints
+from lakebound.tables.delta_log import commit_lines
 from lakebound.tables.iceberg_catalog import open_catalog
 from lakebound.tables.iceberg_local import local_path
 from lakebound.tables.iceberg_metadata import metadata_location, read_body
@@ -201,7 +202,7 @@ def _delta_names(root: Path, table: str) -> Iterator[str]:
             raise UnknownCheckpointError(table, path.name)
     for file in files:
         if file.is_commit:
-            for line in (log / file.name).read_text().splitlines():
+            for line in commit_lines((log / file.name).read_text(encoding="utf-8")):
                 if '"path"' in line:
                     yield from _both(_action_paths(json.loads(line)))
     for names in whole_checkpoints(files).values():

@@ -76,7 +76,7 @@ class DataFileWriter:
         rows = rows.cast(normalise_schema(rows.schema))
         self._layout.folder.mkdir(parents=True, exist_ok=True)
         for key, part in split(rows, self._layout.fields):
-            self._file(key, part).write(part.drop_columns(list(self._layout.left_out)))
+            self._file(key, part).write(part)
 
     def close(self) -> list[DataFile]:
         """End the files and return them."""
@@ -103,14 +103,13 @@ class DataFileWriter:
             self._end_oldest()
         partition = self._partition(part)
         path = self._layout.folder / f"{self._name}-{len(self._files) + len(self._open):05d}.parquet"
-        schema = part.drop_columns(list(self._layout.left_out)).schema
-        writer = pq.ParquetWriter(path, schema, compression=COMPRESSION, use_dictionary=False, store_schema=False)
+        writer = pq.ParquetWriter(path, part.schema, compression=COMPRESSION, use_dictionary=False, store_schema=False)
         self._open[key] = _OpenFile(path, partition, writer)
         return self._open[key]
 
     def _partition(self, part: pa.Table) -> dict[str, str | None]:
         """Return the partition as Delta's log writes it; an Iceberg file tells its own by its bounds."""
-        facts: FactsByColumn = {(column,): facts_of(part.column(column)) for column in self._layout.left_out}
+        facts: FactsByColumn = {(column,): facts_of(part.column(column)) for column in self._layout.told_by_log}
         return _delta_partition(self._layout, facts, part.schema, part.num_rows)
 
     def _end_oldest(self) -> None:
@@ -139,7 +138,7 @@ def list_data_files(layout: FileLayout, written: Path) -> list[DataFile]:
     """
     if not written.is_relative_to(layout.folder):
         raise ValueError(f"{written} is not in {layout.folder}")
-    files = []
+    files: list[DataFile] = []
     for path in sorted(written.rglob("*.parquet")):
         parts = path.relative_to(written).parts
         if not path.is_file() or any(part.startswith(("_", ".")) and "=" not in part for part in parts):
@@ -148,8 +147,20 @@ def list_data_files(layout: FileLayout, written: Path) -> list[DataFile]:
         if footer.num_rows:
             _check_folders(layout, path, parts[:-1])
             _check_types(layout, path, footer)
-            files.append(_found(layout, path, footer))
+            files.append(_found(layout, _out_of_folders(layout, path, written, len(files)), footer))
     return files
+
+
+def _out_of_folders(layout: FileLayout, path: Path, written: Path, number: int) -> Path:
+    """Move a file out of its partition's folders and return where it is.
+
+    Polars refuses a Delta table one of whose files lies in a folder ``name=value`` that names no column of the table.
+    """
+    if not layout.told_by_log:
+        return path
+    target = written / f"{number:05d}-{path.name}"
+    path.rename(target)
+    return target
 
 
 def _found(layout: FileLayout, path: Path, footer: pq.FileMetaData) -> DataFile:
@@ -161,7 +172,7 @@ def _found(layout: FileLayout, path: Path, footer: pq.FileMetaData) -> DataFile:
 
 
 def _delta_partition(layout: FileLayout, facts: FactsByColumn, schema: pa.Schema, rows: int) -> dict[str, str | None]:
-    if not layout.left_out:
+    if not layout.told_by_log:
         return {}
     try:
         return delta_partition(facts, layout.fields, schema, rows)

@@ -335,8 +335,9 @@ class DeltaLakeTable:
     def _described_columns(self) -> dict[tuple[str, ...], pa.DataType]:
         """Return the columns whose statistics go into the log; worked out again after each reading of the ledger."""
         if self._columns is None:
-            schema, properties = self.schema(), self._table().metadata().configuration
-            self._columns = columns_described(schema, statistics_columns(schema, properties))
+            schema, metadata = self.schema(), self._table().metadata()
+            wanted = statistics_columns(schema, metadata.configuration, metadata.partition_columns)
+            self._columns = columns_described(schema, wanted)
         return self._columns
 
     def _add_action(self, file: DataFile) -> AddAction:

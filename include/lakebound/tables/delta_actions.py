@@ -106,5 +106,9 @@ def transaction(app_id: str, version: int) -> Action:
 
 
 def commit_text(actions: Iterable[Action]) -> str:
-    """Return a commit's content."""
-    return "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+    """Return a commit's content.
+
+    Characters stand in it as they are. arrow-json 59, by which Rust readers read a log, takes the escapes of a surrogate pair
+    for another character where the character lies above U+1FFFF: ``\\ud840\\udc00`` (U+20000) for U+10000.
+    """
+    return "".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n" for action in actions)

@@ -41,14 +41,14 @@ def draft_commit(folder: Path, version: int, operate: Callable[[DeltaTable], obj
     """
     with _linked_log(folder, version, version if back_to is None else back_to) as scratch:
         operate(DeltaTable(str(scratch)))
-        return commit_file(scratch, version + 1).read_text()
+        return commit_file(scratch, version + 1).read_text(encoding="utf-8")
 
 
 def draft_table(folder: Path, create: Callable[[str], object]) -> str:
     """Return the content of the first commit of a table, which ``create`` makes at the address that it is given."""
     with scratch_folder(folder) as scratch:
         create(str(scratch))
-        return commit_file(scratch, 0).read_text()
+        return commit_file(scratch, 0).read_text(encoding="utf-8")
 
 
 def write_checkpoint(folder: Path, version: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,11 @@ def commit_file(folder: Path, version: int) -> Path:
     return folder / "_delta_log" / f"{version:020d}.json"
 
 
+def commit_lines(text: str) -> list[str]:
+    """Return the lines of a commit, one action each; Python's ``splitlines`` would end lines at characters of texts in it."""
+    return [line for line in text.split("\n") if line]
+
+
 def commits(folder: Path, version: int, *, pass_bad_entries: bool = False) -> Iterator[DeltaCommit]:
     """Yield the log's commits from ``version`` down to the oldest that is kept.
 
@@ -64,7 +69,7 @@ def commits(folder: Path, version: int, *, pass_bad_entries: bool = False) -> It
     for number in range(version, -1, -1):
         path = commit_file(folder, number)
         try:
-            text = path.read_text()
+            text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return
         info = _commit_info(text)
@@ -134,9 +139,17 @@ def with_kafka_statistics(schema: pa.Schema, properties: Mapping[str, str]) -> d
     return result
 
 
-def statistics_columns(schema: pa.Schema, properties: Mapping[str, str | None]) -> frozenset[tuple[str, ...]]:
-    """Return the paths of the columns whose statistics the properties ask for; lists and maps are none."""
-    paths = [(path, kind) for path, kind in leaves(schema)]
+def statistics_columns(
+    schema: pa.Schema, properties: Mapping[str, str | None], partition_by: Sequence[str] = ()
+) -> frozenset[tuple[str, ...]]:
+    """Return the paths of the columns whose statistics the properties ask for; lists and maps are none.
+
+    Args:
+        schema: The table's.
+        properties: Likewise.
+        partition_by: Its partition columns: what a file holds of them is told beside its statistics.
+    """
+    paths = [(path, kind) for path, kind in leaves(schema) if path[0] not in partition_by]
     chosen = properties.get(STATS_COLUMNS)
     if chosen is not None:
         wanted = [tuple(name.strip().split(".")) for name in chosen.split(",")]
@@ -173,7 +186,7 @@ def _entry(info: Mapping[str, Any], path: Path, *, pass_bad_entries: bool) -> En
 
 
 def _commit_info(text: str) -> Mapping[str, Any]:
-    for line in text.splitlines():
+    for line in commit_lines(text):
         if '"commitInfo"' in line[:64]:
             body = json.loads(line)
             if isinstance(body, dict) and isinstance(body.get("commitInfo"), dict):

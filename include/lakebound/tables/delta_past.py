@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 from lakebound.errors import VersionGoneError
 from lakebound.tables import PastVersion, TableVersion
 from lakebound.tables.delta_durations import DELETED_FILES, LOG, duration_ms
-from lakebound.tables.delta_log import counting_entry
+from lakebound.tables.delta_log import commit_lines, counting_entry
 from lakebound.tables.schemas import normalise_schema
 
 
@@ -47,7 +47,7 @@ def kept_until_ms(handle: DeltaTable, version: TableVersion, left_at_ms: int) ->
 
 def files_of_commit(text: str) -> Iterator[str]:
     """Yield the files that a commit adds, as the log names them."""
-    for line in text.splitlines():
+    for line in commit_lines(text):
         action = json.loads(line)
         if "add" in action:
             yield action["add"]["path"]

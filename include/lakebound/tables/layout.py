@@ -29,8 +29,12 @@ class FileLayout:
     fields: tuple[PartitionField, ...] = ()
 
     @property
-    def left_out(self) -> tuple[str, ...]:
-        """Columns that a data file need not hold: Delta keeps the values of its partition columns in the log."""
+    def told_by_log(self) -> tuple[str, ...]:
+        """Columns whose value of each file Delta keeps in its log.
+
+        The files hold them all the same: Polars reads a partition column from the file, or from a folder's name, never from
+        the log.
+        """
         return tuple(field.column for field in self.fields) if self.format == "delta" else ()
 
     def check(self, schema: pa.Schema) -> None:

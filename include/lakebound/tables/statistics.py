@@ -131,7 +131,8 @@ def _text(value: bytes) -> str | None:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, allow_nan=False)
+    # As characters, not as \u escapes: see commit_text.
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
 def _put(tree: _Tree, path: Leaf, text: str | None) -> None:

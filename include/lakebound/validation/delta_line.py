@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
-from lakebound.tables.delta_log import DeltaCommit, commit_file, commits
+from lakebound.tables.delta_log import DeltaCommit, commit_file, commit_lines, commits
 from lakebound.validation.landed_files import LandedFile, step_of
 from lakebound.validation.line import Line, Step
 
@@ -52,10 +52,10 @@ class DeltaLine:
 
     def _added(self, step: Step) -> Iterator[LandedFile]:
         try:
-            text = commit_file(self._folder, step.position).read_text()
+            text = commit_file(self._folder, step.position).read_text(encoding="utf-8")
         except FileNotFoundError:
             return
-        for line in text.splitlines():
+        for line in commit_lines(text):
             add = json.loads(line).get("add") if line.startswith('{"add"') else None
             if add is not None and add.get("dataChange", True):
                 yield LandedFile(
