@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -13,20 +12,18 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ArrayType,
     DataType,
     DoubleType,
     FloatType,
-    MapType,
     StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 from lakebound.spec import BytesValueSpec, JsonValueSpec, PipelineSpec
 from lakebound.tables import KAFKA_COLUMN
-from lakebound_spark.landable import FIRST_MS, LAST_MS, Test, any_of, outside_years, some_value
+from lakebound_spark.changed_values import as_named, changes, decoded_type
+from lakebound_spark.landable import FIRST_MS, LAST_MS, outside_years, some_field
 from lakebound_spark.row_writer import KEY_FIELDS
 
 PROBLEM = "_problem"
@@ -38,7 +35,6 @@ VALUE = "_value"
 """The record's bytes."""
 _BODY = "_body"
 _OBJECT = r"^[ \t\r\n]*\{"
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True)
@@ -78,10 +74,10 @@ def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Col
         problem = F.when(F.col("value").isNull(), F.lit(_null_problem(spec))).alias(PROBLEM)
         return Decoder(((*located, parsed, problem),))
     schema = _columns(spec.value)
-    relaxed = StructType([StructField(f.name, f.dataType) for f in schema.fields]).add(_CORRUPT, StringType())
+    relaxed = StructType([StructField(f.name, decoded_type(f.dataType)) for f in schema.fields]).add(_CORRUPT, StringType())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     body = F.from_json(F.col("value").cast("string"), relaxed, options).alias(_BODY)
-    columns = [F.col(_BODY).getField(field.name).alias(field.name) for field in schema.fields]
+    columns = [as_named(F.col(_BODY).getField(f.name), f.dataType).alias(f.name) for f in schema.fields]
     problem = _json_problem(spec, spec.value, schema, unhoused).alias(PROBLEM)
     kept = (F.col(KAFKA_COLUMN), F.col("_key"), F.col(VALUE))
     return Decoder(((*located, body), (*kept, F.struct(*columns).alias("_parsed"), problem)))
@@ -149,9 +145,8 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
     """One flat CASE: the expression is planned for every batch, so it is kept small."""
     body, text = F.col(_BODY), F.col(VALUE).cast("string")
     missing = [F.when(body.getField(f.name).isNull(), F.lit(f.name)) for f in schema.fields if not f.nullable]
-    infinite = _some_field(body, schema, _infinite)
-    strange_years = _some_field(body, schema, outside_years)
-    long_times = _long_times(schema, text)
+    infinite = some_field(body, schema, _infinite)
+    strange_years = some_field(body, schema, outside_years)
     # from_json reads the first value of a text and ignores the rest; as an array's only element the text must be one value.
     one_value = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))).eqNullSafe(F.lit(1))
     problem = (
@@ -170,8 +165,8 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
         problem = problem.when(names != "", F.concat(F.lit("missing_field\trequired but missing or null: "), names))
     if infinite is not None:
         problem = problem.when(F.coalesce(infinite, F.lit(False)), F.lit("does_not_fit\ta number is too large for its type"))
-    if long_times is not None:
-        problem = problem.when(long_times, F.lit("does_not_fit\ta time is a number that is not in seconds"))
+    for condition, words in changes(body, schema, text):
+        problem = problem.when(F.coalesce(condition, F.lit(False)), F.lit(f"does_not_fit\t{words}"))
     if strange_years is not None:
         told = F.lit("does_not_fit\ta date or time is outside of the years 1 to 9999")
         problem = problem.when(F.coalesce(strange_years, F.lit(False)), told)
@@ -186,12 +181,6 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
     return problem
 
 
-def _some_field(body: Column, schema: StructType, test: Test) -> Column | None:
-    """Return the condition that a value of a decoded body fails the test; None where none can."""
-    found = (some_value(body.getField(field.name), field.dataType, test) for field in schema.fields)
-    return any_of([condition for condition in found if condition is not None])
-
-
 def _null_problem(spec: PipelineSpec) -> str:
     return SKIPPED if spec.null_values == "skip" else "null_value\tthe record has no value"
 
@@ -199,57 +188,3 @@ def _null_problem(spec: PipelineSpec) -> str:
 def _infinite(value: Column, kind: DataType) -> Column | None:
     """A ``Test``: a number became infinite because it is beyond its type."""
     return F.abs(value) == F.lit(float("inf")) if isinstance(kind, FloatType | DoubleType) else None
-
-
-def _long_number(value: Column, kind: DataType) -> Column | None:
-    """A ``Test`` of times decoded as text: a number that is no second of the years 1 to 9999."""
-    return value.rlike("^-?[0-9]{13,}$") if isinstance(kind, StringType) else None
-
-
-def _long_times(schema: StructType, text: Column) -> Column | None:
-    """Return the condition that a time is given as a number of at least 13 digits; None where the schema has no times.
-
-    Such a number is one of milliseconds, microseconds or nanoseconds. Spark takes it for seconds, and the larger ones overflow
-    to any other time, silently. So the record's times are decoded again as text, where it may have such a number.
-    """
-    as_text = _times_as_text(schema)
-    if not isinstance(as_text, StructType):
-        return None
-    found = _some_field(F.from_json(text, as_text), as_text, _long_number)
-    return None if found is None else text.rlike(_suspected(as_text)) & F.coalesce(found, F.lit(False))
-
-
-def _times_as_text(kind: DataType) -> DataType | None:
-    """Return a type with its times alone, as text; None where it has none."""
-    if isinstance(kind, TimestampType):
-        return StringType()
-    if isinstance(kind, StructType):
-        inside = [(field.name, _times_as_text(field.dataType)) for field in kind.fields]
-        fields = [StructField(name, found) for name, found in inside if found is not None]
-        return StructType(fields) if fields else None
-    if isinstance(kind, ArrayType):
-        element = _times_as_text(kind.elementType)
-        return None if element is None else ArrayType(element)
-    if isinstance(kind, MapType):
-        value = _times_as_text(kind.valueType)
-        return None if value is None else MapType(StringType(), value)
-    return None
-
-
-def _suspected(times: StructType) -> str:
-    """Return a pattern that all texts have in which a time is a long number, and few others: it saves decoding these again."""
-    names = _names_of_times(times)
-    if names is None:
-        return "[0-9]{13}"
-    return rf"""["'](?:{"|".join(sorted(names))})["']\s*:\s*-?[0-9]{{13}}|\\u"""
-
-
-def _names_of_times(times: StructType) -> set[str] | None:
-    """Return the names of all times; None where a name does not tell them: elements of lists and maps have none."""
-    names: set[str] = set()
-    for field in times.fields:
-        inside = _names_of_times(field.dataType) if isinstance(field.dataType, StructType) else {field.name}
-        if inside is None or not _PLAIN_NAME.fullmatch(field.name) or isinstance(field.dataType, ArrayType | MapType):
-            return None
-        names |= inside
-    return names

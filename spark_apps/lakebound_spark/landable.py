@@ -44,7 +44,9 @@ _FIRST_DAY, _LAST_DAY = FIRST_MS // 86_400_000, LAST_MS // 86_400_000
 _LEAST: dict[type[DataType] | type[None], int] = {IntegerType: -(2**31), LongType: -(2**63)}
 
 Test = Callable[[Column, DataType], Column | None]
-"""Returns the condition that a value is not as it should be; None for a type that is always as it should be."""
+"""Returns the condition that a value is not as it should be; None for a type that is always as it should be.
+
+It is asked about values that have none inside, and about maps as a whole."""
 
 
 def some_value(value: Column, kind: DataType, test: Test) -> Column | None:
@@ -53,7 +55,7 @@ def some_value(value: Column, kind: DataType, test: Test) -> Column | None:
     Args:
         value: Of any type.
         kind: Its type.
-        test: For values that have none inside.
+        test: For values that have none inside, and for maps.
     """
     if isinstance(kind, StructType):
         inside = [some_value(value.getField(field.name), field.dataType, test) for field in kind.fields]
@@ -63,8 +65,20 @@ def some_value(value: Column, kind: DataType, test: Test) -> Column | None:
     if isinstance(kind, MapType):
         of_keys = _some_element(F.map_keys(value), kind.keyType, test)
         of_values = _some_element(F.map_values(value), kind.valueType, test)
-        return any_of([condition for condition in (of_keys, of_values) if condition is not None])
+        return any_of([condition for condition in (of_keys, of_values, test(value, kind)) if condition is not None])
     return test(value, kind)
+
+
+def some_field(record: Column, schema: StructType, test: Test) -> Column | None:
+    """Return the condition that a value of a record's fields fails the test; None where none can.
+
+    Args:
+        record: A struct; its values may be in other types than the schema's.
+        schema: Its fields.
+        test: For values that have none inside, and for maps.
+    """
+    found = (some_value(record.getField(field.name), field.dataType, test) for field in schema.fields)
+    return any_of([condition for condition in found if condition is not None])
 
 
 def any_of(conditions: Sequence[Column]) -> Column | None:
