@@ -45,7 +45,7 @@ from lakebound.starting import StartingOffsets
 from lakebound.table_settling import settle_tables
 from lakebound.tables import open_table
 from lakebound_spark.batch import BatchLander
-from lakebound_spark.decode import make_decoder, value_fields
+from lakebound_spark.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.direct import make_direct_lane
 from lakebound_spark.jvm import ParentWatch, obey_signals
 from lakebound_spark.landable import make_check
@@ -207,7 +207,8 @@ class Application:
         check = make_check(output.schema, layouts, has_transform=spec.transform is not None)
         how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out, "check": check}
         direct, cores = make_direct_lane(spec, topic_ids, settled.unhoused, check), session.sparkContext.defaultParallelism
-        bad = QuarantineLander(quarantine, writer, partial(read_places, spec.quarantine_table, self._run.places))
+        own_places = partial(read_places, spec.quarantine_table, self._run.places)
+        bad = QuarantineLander(quarantine, writer, own_places, value_schema(spec))
         rescuer = Rescuer(session, spec, self._run.control.checkpoint(self._run.app_id) / "rescued")
         lander = BatchLander(spec, decoder, transform, targets, bad, writer, how, direct=direct, rescuer=rescuer, cores=cores)
         return _Parts(lander, targets, quarantine, topic_ids)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypedDict
 
@@ -65,16 +64,25 @@ def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, how: H
         ResultTooLargeError: They exceed ``spark.driver.maxResultSize``, or the memory for Arrow's buffers.
         UnlandableRowsError: Some of them cannot land.
     """
+    rows = collect(output)
+    if not how["check"].holds(rows):
+        raise UnlandableRowsError
+    return write_rows(rows, tables, tag, multiplies=how["multiplies"], left_out=how["left_out"])
+
+
+def collect(output: DataFrame) -> pa.Table:
+    """Return the rows as Arrow.
+
+    Raises:
+        ResultTooLargeError: They exceed ``spark.driver.maxResultSize``, or the memory for Arrow's buffers.
+    """
     try:
-        rows = output.toArrow()
+        return output.toArrow()
     except (PySparkException, Py4JJavaError) as exc:
         # Which of the two it is depends on where in Spark's hand-over of Arrow batches the job was when it was aborted.
         if any(text in str(exc) for text in _TOO_LARGE):
             raise ResultTooLargeError(str(exc)) from exc
         raise
-    if not how["check"].holds(rows):
-        raise UnlandableRowsError
-    return write_rows(rows, tables, tag, multiplies=how["multiplies"], left_out=how["left_out"])
 
 
 def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, how: How) -> Written:
@@ -121,14 +129,6 @@ def _discard(tables: Sequence[Table], tag: str) -> None:
 
 def _folder(table: Table, tag: str) -> Path:
     return table.layout().folder / f"lb-{tag}"
-
-
-def write_in_lane(output: DataFrame, table: Table, tag: str, lane: Lane) -> Written:
-    """Write the rows of one table in this lane, or in the cluster's where they do not fit through the driver."""
-    if lane == "driver":
-        with suppress(ResultTooLargeError):
-            return write_by_driver(output, [table], tag, PLAIN)
-    return write_by_cluster(output, [table], f"{tag}-c", PLAIN)
 
 
 def _write_spark(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:

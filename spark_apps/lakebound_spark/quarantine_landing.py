@@ -8,11 +8,13 @@ coverage. What is missing there is *recalled*, by a commit of its own that names
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from lakebound.errors import LakeboundError
 from lakebound.ledger import Offsets, common, count, missing
@@ -22,7 +24,8 @@ from lakebound.quarantine.candidates import as_offsets, offsets_in
 from lakebound.quarantine.reading import among_offsets
 from lakebound.tables import KAFKA_COLUMN
 from lakebound_spark.decode import at_place
-from lakebound_spark.lanes import Lane, write_in_lane
+from lakebound_spark.explained import explained, explained_by_driver
+from lakebound_spark.lanes import PLAIN, Lane, ResultTooLargeError, collect, write_by_cluster
 from lakebound_spark.row_writer import KEY_FIELDS, Written, write_rows
 from lakebound_spark.targets import Counts, Target, Writer
 
@@ -63,10 +66,19 @@ class BadRecords:
 class QuarantineLander:
     """Lands bad records in the quarantine of one pipeline."""
 
-    def __init__(self, target: Target, writer: Writer, read_places: ReadPlaces) -> None:
+    def __init__(self, target: Target, writer: Writer, read_places: ReadPlaces, schema: StructType | None) -> None:
+        """Land nothing yet.
+
+        Args:
+            target: The quarantine table.
+            writer: What its commits have in common.
+            read_places: Reads the places of its rows.
+            schema: Of the pipeline's records, by which bad ones are explained; None where they are bytes.
+        """
         self._target = target
         self._writer = writer
         self._read_places = read_places
+        self._schema = schema
 
     def pass_over(self, offsets: Offsets) -> None:
         """Note that offsets hold no bad record; it is committed with the next bad ones."""
@@ -121,9 +133,12 @@ class QuarantineLander:
 
     def _write(self, rows: pa.Table | DataFrame, bad: BadRecords, suffix: str = "") -> Written:
         tag = f"{bad.tag}-q{suffix}"
+        if isinstance(rows, DataFrame) and bad.lane == "driver":
+            with suppress(ResultTooLargeError):
+                rows = collect(rows)
         if isinstance(rows, pa.Table):
-            return write_rows(rows, [self._target.table], tag, multiplies=False)
-        return write_in_lane(rows, self._target.table, tag, bad.lane)
+            return write_rows(explained(rows, self._schema), [self._target.table], tag, multiplies=False)
+        return write_by_cluster(explained_by_driver(rows, self._schema), [self._target.table], f"{tag}-c", PLAIN)
 
     def _commit_fresh(self, fresh: Offsets, written: Written, bad: BadRecords) -> None:
         self._target.commit(self._writer, fresh, _counts(written), written.files.get(self._target.id, []), batch=bad.batch)

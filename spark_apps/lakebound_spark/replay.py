@@ -38,7 +38,7 @@ from lakebound.tables import open_table
 from lakebound_spark.application import REFUSALS
 from lakebound_spark.batch import BatchLander, in_offsets
 from lakebound_spark.batch_report import BatchReport
-from lakebound_spark.decode import make_decoder, value_fields
+from lakebound_spark.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.landable import make_check
 from lakebound_spark.quarantine_landing import QuarantineLander
 from lakebound_spark.rescue import Rescuer
@@ -218,7 +218,12 @@ class _Landing:
             self._decoder,
             self._transform,
             self.targets,
-            QuarantineLander(self._quarantine, self._writer, partial(read_places, self._spec.quarantine_table, self._places)),
+            QuarantineLander(
+                self._quarantine,
+                self._writer,
+                partial(read_places, self._spec.quarantine_table, self._places),
+                value_schema(self._spec),
+            ),
             self._writer,
             {"multiplies": self._multiplies, "left_out": self._settled.left_out, "check": check},
             rescuer=self._rescuer,
