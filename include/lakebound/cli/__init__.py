@@ -9,6 +9,7 @@ import typer
 from lakebound import __version__
 from lakebound.cli.alerts import alerts
 from lakebound.cli.check import check, schema
+from lakebound.cli.create_topic import create_topic
 from lakebound.cli.doctor import doctor
 from lakebound.cli.health import health
 from lakebound.cli.incidents import incidents
@@ -42,6 +43,7 @@ app.command(rich_help_panel=SERVICES)(demo)
 app.command(rich_help_panel=SERVICES)(up)
 app.command(rich_help_panel=SERVICES)(down)
 app.command(rich_help_panel=SERVICES)(produce)
+app.command("create-topic", rich_help_panel=PIPELINES)(create_topic)
 app.command(rich_help_panel=PIPELINES)(check)
 app.command(rich_help_panel=PIPELINES)(schema)
 app.command(rich_help_panel=PIPELINES)(status)
