@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lakebound.spec import PipelineSpec
 
 BY = "lakebound quarantine --replay"
+COPY = "copy of a landed row"
 
 
 def quarantine(
@@ -50,7 +51,7 @@ def quarantine(
 
     found = list_quarantine(spec, places_of(settings), reason=reason, samples=samples)
     if json:
-        print_json(found.model_dump(mode="json") | {"open": found.open})
+        print_json(found.model_dump(mode="json") | {"open": found.open, "copies": found.copies})
     else:
         _print(found)
 
@@ -59,19 +60,29 @@ def _print(found: Listing) -> None:
     if not found.exists or not found.reasons:
         typer.echo(f"{found.table}: " + ("nothing is in it" if found.exists else "no table yet"))
         return
-    headers = ("REASON", "RECORDS", "OPEN", "REPLAY", "FIRST (UTC)", "LAST (UTC)")
-    rows = [
-        (one.reason, number(one.records), number(one.open), "may fit" if one.is_replayable else "landed", *_times(one))
-        for one in found.reasons
-    ]
+    headers = ("REASON", "RECORDS", "OPEN", "STATE", "FIRST (UTC)", "LAST (UTC)")
+    rows = [(one.reason, number(one.records), number(one.open), state_of(one), *_times(one)) for one in found.reasons]
     print_rows(headers, rows, right=("RECORDS", "OPEN"))
     shown = [(one.reason, sample) for one in found.reasons for sample in one.samples]
     if shown:
-        columns = ("REASON", "WHERE", "AT (UTC)", "ERROR", "BYTES", "VALUE")
+        columns = ("REASON", "STATE", "WHERE", "AT (UTC)", "ERROR", "BYTES", "VALUE")
         print_rows(columns, [_cells(reason, sample) for reason, sample in shown], right=("BYTES",))
     for note in found.notes:
         typer.echo(f"note: {note}")
-    typer.echo(f"{found.table}: {found.open:,} records are open")
+    copies = f"; {found.copies:,} are copies of landed rows: nothing is missing from the tables" if found.copies else ""
+    typer.echo(f"{found.table}: {found.open:,} records are open{copies}")
+
+
+def state_of(one: ReasonCount) -> str:
+    """Return in words how the records of a reason stand."""
+    parts = []
+    if one.open:
+        parts.append("open")
+    if one.copies:
+        parts.append(COPY if one.copies == one.records else f"{one.copies:,} x {COPY}")
+    if one.records > one.open + one.copies:
+        parts.append("landed since")
+    return ", ".join(parts)
 
 
 def _times(one: ReasonCount) -> tuple[str, ...]:
@@ -81,7 +92,8 @@ def _times(one: ReasonCount) -> tuple[str, ...]:
 def _cells(reason: str, sample: Sample) -> tuple[str, ...]:
     at = moment(sample.timestamp_ms) if sample.timestamp_ms is not None else "-"
     where = f"{sample.topic}/{sample.partition} {sample.offset}"
-    return (reason, where, at, sample.error, number(sample.value_bytes), "-" if sample.value is None else sample.value)
+    state = COPY if sample.is_copy else "open"
+    return (reason, state, where, at, sample.error, number(sample.value_bytes), "-" if sample.value is None else sample.value)
 
 
 def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_trial: bool, json: bool) -> None:

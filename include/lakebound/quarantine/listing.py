@@ -29,7 +29,10 @@ class _Frozen(BaseModel):
 
 
 class Sample(_Frozen):
-    """One record. ``value`` and ``key`` are cut and escaped; ``value_bytes`` is the whole length, None without a value."""
+    """One record. ``value`` and ``key`` are cut and escaped; ``value_bytes`` is the whole length, None without a value.
+
+    ``is_copy``: the record itself landed, and a validation copied it.
+    """
 
     topic: str
     topic_id: str
@@ -40,6 +43,7 @@ class Sample(_Frozen):
     key: str | None
     value: str | None
     value_bytes: int | None
+    is_copy: bool = False
 
 
 class ReasonCount(_Frozen):
@@ -48,16 +52,18 @@ class ReasonCount(_Frozen):
     Attributes:
         reason: It.
         records: All.
-        open: Those that not every table has landed since, and no release has dealt with there.
+        open: Those that did not land, that not every table has landed since, and no release has dealt with there.
+        copies: Those that landed, and were copied by a validation. They are never open.
         is_replayable: Whether a release may land them: of a copy of what landed it may not.
         first_ms: Of Kafka's timestamps, the earliest.
         last_ms: The latest.
-        samples: The newest open ones.
+        samples: The newest open ones and copies.
     """
 
     reason: str
     records: int
     open: int
+    copies: int
     is_replayable: bool
     first_ms: int | None
     last_ms: int | None
@@ -78,6 +84,11 @@ class Listing(_Frozen):
         """Records that are still open."""
         return sum(found.open for found in self.reasons)
 
+    @property
+    def copies(self) -> int:
+        """Copies of rows that landed."""
+        return sum(found.copies for found in self.reasons)
+
 
 def list_quarantine(spec: PipelineSpec, places: Places, *, reason: str | None = None, samples: int = 3) -> Listing:
     """Return what is in the quarantine.
@@ -96,10 +107,11 @@ def list_quarantine(spec: PipelineSpec, places: Places, *, reason: str | None = 
         return Listing(pipeline=spec.pipeline, table=quarantine.id, exists=False)
     index = read_index(quarantine, places, None if reason is None else [reason])
     released, notes = _released(spec, places, index)
-    is_open = ~_inside(index, released) | _copies(index)
+    is_copy = _copies(index)
+    is_open = ~_inside(index, released) & ~is_copy
     names = sorted(name for name in pc.unique(index["reason"]).to_pylist() if name is not None)
-    found = [_count(index, is_open, name) for name in names]
-    shown = _samples(spec, places, index, is_open, names, samples)
+    found = [_count(index, is_open, is_copy, name) for name in names]
+    shown = _samples(spec, places, index, is_open, is_copy, names, samples)
     counts = tuple(count.model_copy(update={"samples": shown.get(count.reason, ())}) for count in found)
     return Listing(pipeline=spec.pipeline, table=quarantine.id, reasons=counts, notes=notes)
 
@@ -156,13 +168,14 @@ def _inside(index: pa.Table, spans: Spans) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _count(index: pa.Table, is_open: npt.NDArray[np.bool_], reason: str) -> ReasonCount:
+def _count(index: pa.Table, is_open: npt.NDArray[np.bool_], is_copy: npt.NDArray[np.bool_], reason: str) -> ReasonCount:
     mask = _of_reason(index, reason)
     times = pc.min_max(index["timestamp"].filter(pa.array(mask))).as_py()
     return ReasonCount(
         reason=reason,
         records=int(mask.sum()),
         open=int((mask & is_open).sum()),
+        copies=int((mask & is_copy).sum()),
         is_replayable=reason in DECODER_REASONS,
         first_ms=_ms(times["min"]),
         last_ms=_ms(times["max"]),
@@ -174,33 +187,35 @@ def _samples(
     places: Places,
     index: pa.Table,
     is_open: npt.NDArray[np.bool_],
+    is_copy: npt.NDArray[np.bool_],
     reasons: Sequence[str],
     number: int,
 ) -> dict[str, tuple[Sample, ...]]:
-    """Return the newest open records of each reason; only their bytes are read."""
+    """Return the newest open records and copies of each reason; only their bytes are read."""
     newest, times = [], index["timestamp"].to_numpy()
     for reason in reasons if number else ():
-        positions = np.flatnonzero(_of_reason(index, reason) & is_open)
+        positions = np.flatnonzero(_of_reason(index, reason) & (is_open | is_copy))
         newest.append(positions[np.argsort(times[positions], kind="stable")[::-1][:number]])
     if not newest:
         return {}
-    chosen = index.take(pa.array(np.concatenate(newest)))
+    positions = np.concatenate(newest)
+    chosen, copies = index.take(pa.array(positions)), is_copy[positions]
     records = read_records(spec.quarantine_table, places, offsets_in(chosen), reasons).to_pylist()
     wanted = {_key(row): number for number, row in enumerate(chosen.to_pylist())}
     found: dict[str, list[Sample]] = {}
     for row in sorted((row for row in records if _key(row) in wanted), key=lambda row: wanted[_key(row)]):
-        found.setdefault(row["reason"], []).append(_sample(row))
+        found.setdefault(row["reason"], []).append(_sample(row, is_copy=bool(copies[wanted[_key(row)]])))
     return {reason: tuple(samples[:number]) for reason, samples in found.items()}
 
 
-def _sample(row: dict[str, object]) -> Sample:
+def _sample(row: dict[str, object], *, is_copy: bool) -> Sample:
     value, key, error = row["value"], row["key"], row["error"]
     return Sample.model_validate(
         {name: row[name] for name in ("topic", "topic_id", "partition", "offset")}
         | {"timestamp_ms": _ms(row["timestamp"]), "error": escaped(str(error or ""), 300)}
         | {"key": escaped(key if isinstance(key, bytes) else None, 60)}
         | {"value": escaped(value if isinstance(value, bytes) else None)}
-        | {"value_bytes": len(value) if isinstance(value, bytes) else None}
+        | {"value_bytes": len(value) if isinstance(value, bytes) else None, "is_copy": is_copy}
     )
 
 
