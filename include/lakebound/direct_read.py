@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
 
 from lakebound.kafka import client_config
+from lakebound.kafka_clients import make_consumer
 from lakebound.ledger import Offsets, intervals_of
 from lakebound.spec import ConnectionSpec
 
@@ -155,7 +156,7 @@ class DirectReader:
     def _go_to(self, starts: Mapping[Place, int]) -> None:
         """Have every range's partition stand at its start; one that stands elsewhere is assigned anew."""
         if self._consumer is None:
-            self._consumer = Consumer(self._config)
+            self._consumer = make_consumer(self._config)
         moved = any(known.is_cut_off for known in self._partitions.values())
         for place, start in starts.items():
             known = self._partitions.get(place)

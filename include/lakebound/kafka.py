@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import ConfigResource as _ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
 from lakebound.errors import BrokerUnavailableError, MissingSecretError, MissingTopicError
+from lakebound.kafka_clients import make_admin
 from lakebound.spec import ConnectionSpec, SecretRef
 
 DEFAULT_TIMEOUT_SECONDS = 10.0
@@ -70,8 +70,7 @@ class KafkaFacts:
     def __init__(self, connection: ConnectionSpec, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         self._servers = connection.bootstrap_servers
         self._timeout_seconds = timeout_seconds
-        # The client's own log would repeat every refused connection; errors reach the caller as exceptions.
-        self._admin = AdminClient({**client_config(connection), "log_level": "0"})
+        self._admin = make_admin(client_config(connection))
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """Return the id per topic.

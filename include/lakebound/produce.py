@@ -21,6 +21,7 @@ from typing import TextIO
 from confluent_kafka import KafkaError, Message, Producer
 
 from lakebound.errors import NotAcknowledgedError
+from lakebound.kafka_clients import make_producer
 from lakebound.sample_records import DATASETS, BadKind, Dataset, Record, bad_value, key_bytes, value_bytes
 
 JOURNAL_HEADER = "topic,partition,offset,sha256,timestamp_ms"
@@ -111,7 +112,7 @@ def produce(
     """
     with _journal(journal) as file:
         acknowledged = _Acknowledgements(file)
-        producer = Producer(producer_config(config))
+        producer = make_producer(producer_config(config))
         streams = [_Stream(feed, random.Random(f"{seed}/{feed.target}")) for feed in feeds]
         started = time.monotonic()
         report = started + REPORT_EVERY_SECONDS

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from lakebound.errors import BrokerUnavailableError
 from lakebound.kafka import client_config
+from lakebound.kafka_clients import make_consumer
 from lakebound.offsets import Interval
 from lakebound.proof.facts import Readable
 from lakebound.spec import ConnectionSpec
@@ -57,7 +58,7 @@ def read_offsets(connection: ConnectionSpec, wanted: Mapping[tuple[str, int], In
     """
     readings = {place: _Reading(end) for place, (start, end) in wanted.items() if start < end}
     if readings:
-        consumer = Consumer({**client_config(connection), **_SETTINGS})
+        consumer = make_consumer({**client_config(connection), **_SETTINGS})
         try:
             consumer.assign([TopicPartition(*place, wanted[place][0]) for place in readings])
             _read(consumer, readings, connection.bootstrap_servers)

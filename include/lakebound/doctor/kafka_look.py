@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from lakebound.doctor.facts import KafkaLook, Retention, Waiting
 from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingSecretError, MissingTopicError
 from lakebound.kafka import KafkaFacts, TopicFacts, client_config
+from lakebound.kafka_clients import make_consumer
 from lakebound.spec import PipelineSpec
 
 TIMEOUT_SECONDS = 5.0
@@ -83,7 +84,7 @@ def _one(broker: KafkaFacts, topic: str) -> Mapping[str, TopicFacts | None]:
 
 def _timestamps(spec: PipelineSpec, places: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
     """Return the timestamp of the first readable record at or after each place; joins no group and commits no offset."""
-    consumer = Consumer(
+    consumer = make_consumer(
         {
             **client_config(spec.connection),
             "group.id": f"lakebound-doctor-{uuid.uuid4().hex}",

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from lakebound.embedded import processes
 from lakebound.embedded.broker_config import BrokerPorts, SaslUser, log4j2_properties, server_properties
 from lakebound.embedded.ports import LOOPBACK, free_port, is_free, is_open
 from lakebound.errors import ServiceError
+from lakebound.kafka_clients import make_admin
 
 START_DEADLINE_SECONDS = 90.0
 STOP_DEADLINE_SECONDS = 30.0
 
 # A fixed id: the data folder belongs to this cluster, and to no other.
 CLUSTER_ID = "bGFrZWJvdW5kLWxha2Vib3"
-
-_quiet = logging.getLogger("lakebound.embedded.broker.client")
-_quiet.addHandler(logging.NullHandler())
-_quiet.propagate = False
 
 
 class Broker:
@@ -185,7 +180,7 @@ class Broker:
         if not is_open(self.ports.plaintext):
             return False
         try:
-            client = AdminClient({"bootstrap.servers": self.bootstrap_servers}, logger=_quiet)
+            client = make_admin({"bootstrap.servers": self.bootstrap_servers})
             return bool(client.list_topics(timeout=2).brokers)
         except KafkaException:
             return False

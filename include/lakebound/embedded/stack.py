@@ -19,6 +19,7 @@ from lakebound.embedded.broker import Broker
 from lakebound.embedded.ports import free_port, is_free
 from lakebound.embedded.processes import ProcessRecord, members, wait_until
 from lakebound.kafka import OffsetSpec
+from lakebound.kafka_clients import make_admin
 from lakebound.settings import Settings
 
 KAFKA_PORT = 9092
@@ -159,7 +160,7 @@ def create_topics(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
         KafkaException: The broker refused one for another reason.
         DeadlineExceededError: A partition has no leader in time.
     """
-    client = AdminClient({"bootstrap.servers": bootstrap_servers})
+    client = make_admin({"bootstrap.servers": bootstrap_servers})
     wanted = [NewTopic(name, num_partitions=count, replication_factor=1) for name, count in topics.items()]
     for created in client.create_topics(wanted).values():
         try:

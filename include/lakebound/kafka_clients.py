@@ -1,0 +1,63 @@
+"""The only place where Kafka clients are made: their library's own log goes to Python's logging, at levels of its meaning.
+
+librdkafka prints to stderr by itself, and calls a warning or an error what it tries again and gets right: a refused connection,
+a coordinator that loads. What does go wrong reaches the caller as an exception, so a person needs to read none of that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+LOG_NAME = "lakebound.kafka.client"
+"""Name of the logger. At level INFO it shows what the clients try again, at DEBUG all that they say."""
+
+TRANSPORT = frozenset({"FAIL", "ERROR"})
+"""What librdkafka calls its messages about connections; it connects again by itself."""
+
+
+def level_of(level: int, facility: str) -> int:
+    """Return the level at which a message of librdkafka's is logged.
+
+    Args:
+        level: Python's counterpart of the message's syslog level.
+        facility: What librdkafka calls messages of its kind, such as ``GETPID``.
+    """
+    if level >= logging.CRITICAL:
+        return logging.ERROR  # the client is of no use any more
+    if level >= logging.ERROR and facility not in TRANSPORT:
+        return logging.WARNING
+    return logging.INFO if level >= logging.WARNING else logging.DEBUG
+
+
+class ClientLog:
+    """What confluent_kafka takes for a logger."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def log(self, level: int, text: str, facility: str, client: str, message: str) -> None:
+        """Log a message; confluent_kafka's own text, a format of the other three, is left out."""
+        self._logger.log(level_of(level, facility), "Kafka client %s: %s: %s", client, facility, message)
+
+
+_LOG: Any = ClientLog(logging.getLogger(LOG_NAME))
+
+
+def make_consumer(config: Mapping[str, Any]) -> Consumer:
+    """Return a consumer. ``poll`` and ``consume`` pass its log on."""
+    return Consumer({**config, "logger": _LOG})
+
+
+def make_producer(config: Mapping[str, Any]) -> Producer:
+    """Return a producer. ``poll`` and ``flush`` pass its log on."""
+    return Producer({**config, "logger": _LOG})
+
+
+def make_admin(config: Mapping[str, Any]) -> AdminClient:
+    """Return an admin client. It logs nothing: nobody polls it, so that its messages would pile up."""
+    return AdminClient({**config, "log_level": 0, "logger": _LOG})
