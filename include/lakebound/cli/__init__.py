@@ -18,6 +18,7 @@ from lakebound.cli.output import OneSentence
 from lakebound.cli.produce import produce
 from lakebound.cli.prove import prove
 from lakebound.cli.quarantine import quarantine
+from lakebound.cli.query import query
 from lakebound.cli.recover import recover
 from lakebound.cli.replay import replay
 from lakebound.cli.rewind import rewind
@@ -59,6 +60,7 @@ app.command(rich_help_panel=LANDED)(prove)
 app.command(rich_help_panel=LANDED)(quarantine)
 app.command(rich_help_panel=LANDED)(ledger)
 app.command(rich_help_panel=LANDED)(tables)
+app.command(rich_help_panel=LANDED)(query)
 app.command(rich_help_panel=LANDED)(health)
 app.command(rich_help_panel=LANDED)(maintain)
 app.command(rich_help_panel=LANDED)(validate)

@@ -1,0 +1,104 @@
+"""``lakebound query``: SQL on what landed."""
+
+from __future__ import annotations
+
+import csv
+import json as json_text
+import math
+import sys
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakebound.cli.output import Json, print_json, print_rows, say
+
+if TYPE_CHECKING:
+    from lakebound.query import Answer, Format
+
+DEFAULT_ROWS = 100
+NULL = "NULL"
+
+
+class TableFormat(StrEnum):
+    """The formats of tables."""
+
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+
+Sql = Annotated[str, typer.Argument(help='For example: "select status, count(*) from sales.orders group by status".')]
+Limit = Annotated[int, typer.Option(min=0, help="Show at most so many rows; 0: all.")]
+FormatOption = Annotated[TableFormat | None, typer.Option("--format", help="Which table a name means that is in both formats.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of text.")]
+
+
+def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, csv: Csv = False, json: Json = False) -> None:
+    """Run a SQL query on the tables of all pipelines, without Spark. It only reads.
+
+    Tables are called NAMESPACE.TABLE. Where one name is in both formats, write delta.NAMESPACE.TABLE or
+    iceberg.NAMESPACE.TABLE, or give --format. The SQL is that of Polars.
+    """
+    from lakebound.cli.tables import chosen_tables
+    from lakebound.load import load_pipelines
+    from lakebound.query import run_query
+    from lakebound.run_spec import places_of
+    from lakebound.settings import load_settings
+
+    if csv and json:
+        raise typer.BadParameter("give one of --csv and --json", param_hint="--csv")
+    settings = load_settings()
+    loaded = load_pipelines(settings)
+    tables = {name: chosen_tables(spec, None) for name, spec in loaded.specs.items()}
+    chosen: Format | None = None if format_ is None else format_.value
+    answer = run_query(sql, tables, places_of(settings), chosen=chosen, limit=limit)
+    _print(answer, as_csv=csv, as_json=json)
+    if answer.is_cut:
+        say(f"only the first {limit:,} rows are shown, there are more; --limit 0 shows all")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: times in ISO 8601, decimals and numbers that are none as text, bytes escaped."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, Decimal | timedelta) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value
+
+
+def text(value: Any) -> str:
+    """Return a value as one cell."""
+    found = plain(value)
+    if isinstance(found, dict | list):
+        return json_text.dumps(found, ensure_ascii=False)
+    return str(found).lower() if isinstance(found, bool) else str(found)
+
+
+def _print(answer: Answer, *, as_csv: bool, as_json: bool) -> None:
+    names = [name for name, _ in answer.columns]
+    if as_json:
+        columns = [{"name": name, "type": kind} for name, kind in answer.columns]
+        rows = [dict(zip(names, map(plain, row), strict=True)) for row in answer.rows]
+        print_json({"columns": columns, "rows": rows, "is_cut": answer.is_cut})
+    elif as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(["" if value is None else text(value) for value in row] for row in answer.rows)
+    else:
+        numbers = [name for name, kind in answer.columns if kind.startswith(("Int", "UInt", "Float", "Decimal"))]
+        shown = [[NULL if value is None else _printable(text(value)) for value in row] for row in answer.rows]
+        print_rows(names, shown, right=numbers)
+        typer.echo(f"{len(answer.rows):,} row" + ("" if len(answer.rows) == 1 else "s"))
+
+
+def _printable(cell: str) -> str:
+    """Return text that cannot move the cursor of a terminal."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cell)
