@@ -17,7 +17,7 @@ CHAOS_KILLS ?= 20
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-spark test-integration test-streams test-airflow \
+.PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-power-cuts test-spark test-integration test-streams test-airflow \
 	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts lint format lock lock-jars clean
 
@@ -82,6 +82,10 @@ test-local: install ## Tests with real tables and real processes, without a JVM
 test-enumeration: install ## The doctor against every crash prefix and corruption, without a JVM
 	@echo "== every crash prefix and corruption"
 	@pytest -q -m enumeration -n 2 tests/unit
+
+test-power-cuts: install ## What a power cut at any moment may leave of every kind of work, whole (in `make test` a sample of it)
+	@echo "== every state that a power cut may leave"
+	@LAKEBOUND_POWER_CUTS=all pytest -q -rP -n 2 tests/local/test_power_cuts.py
 
 # One run of all three: their files follow each other without a pause between, the longest first. A third worker gains
 # nothing: the cores are busy.

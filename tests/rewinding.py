@@ -191,8 +191,8 @@ def cut_short_at(monkeypatch: pytest.MonkeyPatch, kind: type[Table], *, after: b
     monkeypatch.setattr(kind, "restore", cut)
 
 
-def make_world(folder: Path, **changes: object) -> World:
-    """Return a pipeline whose tables an application of epoch 1 has just opened."""
+def described(**changes: object) -> PipelineSpec:
+    """Return the pipeline of a world."""
     body = {
         "pipeline": PIPELINE,
         "topics": [TOPIC],
@@ -202,7 +202,12 @@ def make_world(folder: Path, **changes: object) -> World:
         "tables": [{"format": "delta", "name": "shop.orders"}, {"format": "iceberg", "name": "shop.orders"}],
         **changes,
     }
-    world = World(places(folder), PipelineSpec.model_validate(body))
+    return PipelineSpec.model_validate(body)
+
+
+def make_world(folder: Path, **changes: object) -> World:
+    """Return a pipeline whose tables an application of epoch 1 has just opened."""
+    world = World(places(folder), described(**changes))
     for table in world.all:
         open_table(table, world.at).create(SCHEMA, genesis())
     world.start()

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from lakebound.durable import make_folder, sync_folder
+
 
 @dataclass(frozen=True)
 class ControlFolder:
@@ -109,6 +111,8 @@ def write_json(path: Path, body: Any, *, durable: bool = False) -> None:
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
     """Replace the file in one step, as ``write_json`` does."""
+    if durable and not path.parent.exists():
+        make_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -122,11 +126,7 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
         Path(name).unlink(missing_ok=True)
         raise
     if durable:
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
 
 
 def read_json(path: Path) -> Any | None:

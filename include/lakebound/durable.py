@@ -42,15 +42,21 @@ def sync_new(paths: Iterable[Path], below: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, and wait until their names are on the disk."""
-    made = []
-    at = path
-    while not at.exists():
-        made.append(at)
-        at = at.parent
+    """Make a folder and those above it, and wait until their names are on the disk, also of those that are there already.
+
+    Somebody else may have made one of them a moment ago, and not synced it.
+    """
+    path = path.absolute()
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
-    for folder in made:
-        sync_folder(folder.parent)
+    needed = {folder.parent for folder in made}
+    for folder in path.parents:
+        try:
+            sync_folder(folder)
+        except OSError:
+            if folder in needed:
+                raise
+            # Not ours to read, or on a file system that has nothing to sync; nothing was made in it.
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -32,6 +32,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
+from lakebound.durable import make_folder
 from lakebound.run_spec import READ_ONLY
 from lakebound.tables.iceberg_json import parse_body
 from lakebound.tables.iceberg_local import sync_locations
@@ -258,10 +259,12 @@ def _open_catalog(uri: str, warehouse: Path, process: int) -> LedgerCatalog:
     if READ_ONLY in uri:
         uri += f"&timeout={_BUSY_TIMEOUT_SECONDS}"
         return LedgerCatalog(CATALOG_NAME, uri=uri, warehouse=f"file://{warehouse}", init_catalog_tables="false")
-    warehouse.mkdir(parents=True, exist_ok=True)
+    if not warehouse.exists():
+        make_folder(warehouse)
     if uri.startswith(_SQLITE):
         path = Path(uri.removeprefix(_SQLITE).partition("?")[0])
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            make_folder(path.parent)  # SQLite syncs the names in it, and not its own
         connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_SECONDS)
         try:
             connection.execute("PRAGMA journal_mode=WAL")
