@@ -35,7 +35,7 @@ def test_the_guard_fails_a_run_that_landed_nothing_and_alerts_at_the_limit(
         guard.execute(end_of("run-3"))
     assert sent == []
     states["run-4"] = "failed"
-    with pytest.raises(NothingLandedError, match="the last 2 starts ended.*lakebound start orders"):
+    with pytest.raises(NothingLandedError, match=r"the last 2 starts ended.*lakebound start orders"):
         guard.execute(context(FakeTi("run-4", task_id="guard")))
     assert [verdict for verdict, _ in sent] == ["crash_loop"]
     change_desired(control, "running", reason="mended", by="ada")
