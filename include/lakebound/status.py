@@ -15,6 +15,7 @@ from lakebound.control import ControlFolder
 from lakebound.control_plane import living_submission, pipelines_with_state
 from lakebound.crash_loop import CrashLoop, read_crash_loop
 from lakebound.desired import Desired, read_desired
+from lakebound.first_line import first_line
 from lakebound.lease import Lease, read_lease
 from lakebound.load import LoadedPipelines, load_pipelines
 from lakebound.progress import Outcome, Progress, read_outcome, read_progress
@@ -246,5 +247,5 @@ def _try(read: Callable[[], T], path: Path, unreadable: list[str]) -> T | None:
     try:
         return read()
     except (OSError, ValueError) as exc:
-        unreadable.append(f"{path} cannot be read: {str(exc).splitlines()[0]}")
+        unreadable.append(f"{path} cannot be read: {first_line(exc)}")
         return None

@@ -31,6 +31,7 @@ from lakebound.errors import (
     TopicRecreatedError,
     TransformRefusedError,
 )
+from lakebound.first_line import first_line
 from lakebound.incidents import record_incident, record_refusal
 from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.last_end import LastEnd, landed_topics, newest_landed_epoch, read_last_end
@@ -44,6 +45,7 @@ from lakebound.start_incident import start_incident
 from lakebound.starting import StartingOffsets
 from lakebound.table_settling import settle_tables
 from lakebound.tables import open_table
+from lakebound.topic_check import check_landed_topics
 from lakebound_spark.batch import BatchLander
 from lakebound_spark.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.direct import make_direct_lane
@@ -191,6 +193,8 @@ class Application:
 
     def _prepare(self, session, lease: Lease, facts: dict[str, TopicFacts]) -> _Parts:  # type: ignore[no-untyped-def]
         spec = self._run.spec
+        topic_ids = {topic: known.topic_id for topic, known in facts.items()}
+        check_landed_topics(spec, self._run.places, topic_ids)
         transform = load_transform(spec)
         output = planned_output(session, spec, transform)
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
@@ -201,7 +205,6 @@ class Application:
         )
         targets, quarantine = open_tables(self._run, schemas, writer, facts)
         self._targets = targets
-        topic_ids = {topic: known.topic_id for topic, known in facts.items()}
         decoder = make_decoder(spec, topic_ids, settled.unhoused)
         layouts = [target.table.layout() for target in targets]
         check = make_check(output.schema, layouts, has_transform=spec.transform is not None)
@@ -236,8 +239,8 @@ class Application:
                 failures = 1 if stream.landed_batches > landed else failures + 1
                 if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _is_outage(exc)):
                     raise
-                log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, _first_line(exc))
-                self._board.fail(exc, _first_line(exc))
+                log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, first_line(exc))
+                self._board.fail(exc, first_line(exc))
             finally:
                 shutil.rmtree(checkpoint, ignore_errors=True)
             query += 1
@@ -316,12 +319,8 @@ def _verdict(error: BaseException) -> tuple[Verdict, str]:
         return "superseded", str(error)
     if isinstance(error, REFUSALS):
         return "refused", str(error)
-    return "failed", str(error) if isinstance(error, LakeboundError) else f"{type(error).__name__}: {_first_line(error)}"
+    return "failed", str(error) if isinstance(error, LakeboundError) else f"{type(error).__name__}: {first_line(error)}"
 
 
 def _is_outage(error: BaseException) -> bool:
     return isinstance(error, BatchOverlapError) or passes(error) or any(text in str(error) for text in _KAFKA_OUTAGE)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

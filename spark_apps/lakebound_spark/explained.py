@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from lakebound.first_line import first_line
 from lakebound.tables import KAFKA_COLUMN
 from lakebound_spark.decode import at_place
 from lakebound_spark.misfits import explain
@@ -56,7 +57,7 @@ def explained_by_driver(rows: DataFrame, schema: StructType | None) -> DataFrame
     try:
         known = explained(suspects.select(*keys, "reason", "error", "value").toArrow(), schema)
     except (PySparkException, Py4JJavaError) as exc:
-        log.warning("the bad records of this batch are not explained: %s", str(exc).splitlines()[0] if str(exc) else exc)
+        log.warning("the bad records of this batch are not explained: %s", first_line(exc))
         return rows
     if not known.num_rows:
         return rows

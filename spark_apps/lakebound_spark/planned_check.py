@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType
 
 from lakebound.errors import LakeboundError, TableMismatchError
+from lakebound.first_line import first_line
 from lakebound.run_spec import RunSpec
 from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.table_settling import compare_tables
@@ -68,11 +69,6 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
     return found
 
 
-def first_words(text: str) -> str:
-    """Return the first line of a message that says anything; of Spark's messages the first is often empty."""
-    return next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
-
-
 def _check_table(found: PlannedCheck, run: RunSpec, one: TableSpec, output: DataFrame) -> None:
     try:
         schema = table_schema(output.schema, one)
@@ -80,7 +76,7 @@ def _check_table(found: PlannedCheck, run: RunSpec, one: TableSpec, output: Data
         found.problems.append(_line(run.spec, f"{one.id}: {exc.difference}"))
         return
     except (PySparkException, pa.ArrowException, TypeError) as exc:
-        found.problems.append(_line(run.spec, f"{one.id}: no table holds what the pipeline makes: {first_words(str(exc))}"))
+        found.problems.append(_line(run.spec, f"{one.id}: no table holds what the pipeline makes: {first_line(exc)}"))
         return
     found.tables[one.id], found.columns[one.id] = str(schema), list(schema.names)
     _compare(found, run, one, schema, value_fields(run.spec))
@@ -116,12 +112,12 @@ def _wrong(rows: DataFrame, condition: str) -> str | None:
     try:
         kind = rows.select(F.expr(condition)).schema[0].dataType
     except AnalysisException as exc:
-        return f"is not a condition on the columns: {first_words(str(exc))}"
+        return f"is not a condition on the columns: {first_line(exc)}"
     return None if isinstance(kind, BooleanType) else f"is {kind.simpleString()}, not true or false"
 
 
 def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, LakeboundError) else first_words(str(error))
+    return str(error) if isinstance(error, LakeboundError) else first_line(error)
 
 
 def _line(spec: PipelineSpec, text: str) -> str:

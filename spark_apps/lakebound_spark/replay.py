@@ -26,6 +26,7 @@ from lakebound.errors import (
     LedgerWentBackError,
     ReleaseOvertakenError,
 )
+from lakebound.first_line import first_line
 from lakebound.kafka import KafkaFacts
 from lakebound.ledger import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, intervals_of, missing
 from lakebound.quarantine.reading import read_places
@@ -271,4 +272,4 @@ def reason_of(error: Exception | None, result: ReplayResult) -> str:
         return f"all {result.chunks} batches landed"
     if isinstance(error, LakeboundError):
         return str(error)
-    return f"{type(error).__name__}: {(str(error).splitlines() or ['no reason given'])[0]}"
+    return f"{type(error).__name__}: {first_line(error)}"

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from lakebound.errors import TransformRefusedError
+from lakebound.first_line import first_line
 from lakebound.spec import PipelineSpec
 from lakebound.tables import KAFKA_COLUMN
 from lakebound_spark.decode import good_columns, make_decoder
@@ -71,9 +72,7 @@ def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transfo
     try:
         output = transform(source)
     except Exception as exc:
-        raise TransformRefusedError(
-            spec.pipeline, name, f"fails on the schema of its input: {str(exc).splitlines()[0]}"
-        ) from exc
+        raise TransformRefusedError(spec.pipeline, name, f"fails on the schema of its input: {first_line(exc)}") from exc
     if not isinstance(output, DataFrame):
         raise TransformRefusedError(spec.pipeline, name, f"returns {type(output).__name__}, not a DataFrame")
     _check_kafka_column(spec, name, output)

@@ -9,6 +9,7 @@ from lakebound.alerts import incident_findings, maintenance_findings, objectives
 from lakebound.control import ControlFolder
 from lakebound.desired import read_desired
 from lakebound.findings import Finding, found_before, read_source, write_findings
+from lakebound.first_line import first_line
 from lakebound.incidents import read_incidents
 from lakebound.maintenance.past_reading import read_runs
 from lakebound.progress import read_outcome, read_progress
@@ -42,7 +43,7 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
         try:
             look()
         except (OSError, ValueError) as exc:
-            problems.append(f"{spec.pipeline}: {source} could not look: {type(exc).__name__}: {str(exc).splitlines()[0]}")
+            problems.append(f"{spec.pipeline}: {source} could not look: {type(exc).__name__}: {first_line(exc)}")
     return problems
 
 

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from lakebound.errors import LakeboundError
+from lakebound.first_line import first_line
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -86,5 +87,5 @@ def moment(milliseconds: int) -> str:
 def _sentence(exc: Exception) -> str:
     if isinstance(exc, LakeboundError):
         return f"lakebound: {exc}"
-    first = (str(exc).splitlines() or [""])[0]
+    first = first_line(exc)
     return f"lakebound: unexpected {type(exc).__name__}: {first}; `lakebound --debug ...` shows where"

@@ -10,6 +10,7 @@ import typer
 
 from lakebound.cli.output import Json, moment, number, print_json, print_rows
 from lakebound.errors import LakeboundError
+from lakebound.first_line import first_line
 
 if TYPE_CHECKING:
     from lakebound.ledger import Offsets
@@ -150,7 +151,7 @@ def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dic
             entry = newest.entry
             row["newest_entry"] = {"kind": entry.kind, "epoch": entry.epoch, "committed_at_ms": newest.committed_at_ms}
     except Exception as exc:
-        row["problem"] = (str(exc).splitlines() or [type(exc).__name__])[0]
+        row["problem"] = first_line(exc)
     return row
 
 

@@ -16,6 +16,7 @@ from lakebound.doctor.foreign_standing import Standing
 from lakebound.doctor.iceberg_history import read_iceberg_history
 from lakebound.doctor.table_facts import TableHistory
 from lakebound.errors import LakeboundError, MissingTopicError
+from lakebound.first_line import first_line
 
 if TYPE_CHECKING:
     from lakebound.kafka import KafkaFacts
@@ -129,7 +130,7 @@ def _history(name: str, kind: str, place: Path, query_id: str | None) -> TableHi
             return read_iceberg_history(name, place)
         return read_delta_history(name, place, query_id)
     except Exception as exc:  # a table that cannot be read is a finding
-        return TableHistory(name, problem=(str(exc).splitlines() or [type(exc).__name__])[0])
+        return TableHistory(name, problem=first_line(exc))
 
 
 def _with_kafka(facts: ForeignFacts, bootstrap_servers: str) -> ForeignFacts:

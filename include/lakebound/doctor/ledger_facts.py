@@ -9,6 +9,7 @@ from pathlib import Path
 from lakebound.behind import rows_beyond, txn_epoch
 from lakebound.doctor.facts import LedgerFacts, TableState
 from lakebound.errors import BadEntryError, ForeignTableError, LakeboundError, NoLedgerError, TableRestoredError
+from lakebound.first_line import first_line
 from lakebound.last_end import RECENT_ENTRIES
 from lakebound.ledger import check_owner
 from lakebound.run_spec import Places
@@ -46,7 +47,7 @@ def _read(spec: TableSpec, places: Places, pipeline: str, role: str) -> LedgerFa
         state: TableState = next((state for kind, state in _STATES if isinstance(exc, kind)), "unreadable")
         return replace(facts, state=state, problem=str(exc))
     except Exception as exc:  # the libraries raise what they like: a table that cannot be read is a fact
-        return replace(facts, state="unreadable", problem=f"{type(exc).__name__}: {(str(exc).splitlines() or [''])[0]}")
+        return replace(facts, state="unreadable", problem=f"{type(exc).__name__}: {first_line(exc)}")
 
 
 def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Places) -> LedgerFacts:

@@ -21,6 +21,7 @@ from lakebound.doctor.facts import KafkaLook, LedgerFacts, PipelineFacts, Scratc
 from lakebound.doctor.kafka_look import look_at_topics, look_at_waiting
 from lakebound.doctor.ledger_facts import read_ledgers
 from lakebound.errors import LakeboundError
+from lakebound.first_line import first_line
 from lakebound.last_end import read_last_end
 from lakebound.lease import read_lease
 from lakebound.progress import read_outcome, read_progress
@@ -129,5 +130,5 @@ class _Files:
         try:
             return reading()
         except (OSError, ValueError, TypeError, AttributeError) as exc:
-            self.unreadable.setdefault(name, f"{path} cannot be read: {(str(exc).splitlines() or [''])[0]}")
+            self.unreadable.setdefault(name, f"{path} cannot be read: {first_line(exc)}")
             return None

@@ -6,6 +6,7 @@ import time
 
 from lakebound.control import ControlFolder
 from lakebound.errors import LakeboundError
+from lakebound.first_line import first_line
 from lakebound.maintenance.history import PastRun
 from lakebound.maintenance.past_reading import past_run, read_past, read_runs
 from lakebound.maintenance.plan import TableSituation, plan
@@ -49,5 +50,5 @@ def _situation(
         past = awaiting_validation(read_past(table, places, spec.maintenance.readers), validated)
         facts = read_table_facts(table, places, now_ms)
     except (LakeboundError, OSError, ValueError) as exc:
-        return TableSituation(table.id, None, None, earlier, problem=(str(exc).splitlines() or [type(exc).__name__])[0])
+        return TableSituation(table.id, None, None, earlier, problem=first_line(exc))
     return TableSituation(table.id, facts, past, earlier)

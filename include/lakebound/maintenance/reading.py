@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from lakebound.errors import LakeboundError
+from lakebound.first_line import first_line
 from lakebound.maintenance.health import TableFacts
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
@@ -46,5 +47,5 @@ def read_table_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts
             if attempt == _ATTEMPTS:
                 raise UnreadableTableError(spec.id, f"{exc.filename or exc} is not there") from exc
         except Exception as exc:
-            raise UnreadableTableError(spec.id, (str(exc).splitlines() or [type(exc).__name__])[0]) from exc
+            raise UnreadableTableError(spec.id, first_line(exc)) from exc
     raise AssertionError("the last attempt returns or raises")

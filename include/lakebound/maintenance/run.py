@@ -17,6 +17,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 from lakebound.control import ControlFolder
 from lakebound.desired import read_desired
 from lakebound.errors import LakeboundError
+from lakebound.first_line import first_line
 from lakebound.maintenance.engines import Done, Engine, StepLostError, TableGoneError
 from lakebound.maintenance.steps import MaintenancePlan, RunReport, Step, StepReport
 from lakebound.spec import TableSpec
@@ -137,7 +138,7 @@ def _run(
         return _report(step, "failed", started, problem=str(exc), conflicts=refused[0])
     except Exception as exc:
         _log.exception("%s: %s failed", step.table, step.kind)
-        return _report(step, "failed", started, problem=f"{type(exc).__name__}: {(str(exc).splitlines() or ['?'])[0]}")
+        return _report(step, "failed", started, problem=f"{type(exc).__name__}: {first_line(exc)}")
     found = {name: value for name, value in vars(done).items() if name != "conflicts"}
     outcome = "nothing" if done.is_nothing else "done"
     return _report(step, outcome, started, conflicts=done.conflicts + refused[0], **found)

@@ -15,6 +15,7 @@ from lakebound.crash_loop import read_crash_loop
 from lakebound.desired import Desired, read_desired
 from lakebound.doctor.runbooks import runbook_of
 from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError
+from lakebound.first_line import first_line
 from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.lease import Lease, readable_lease
 from lakebound.ledger import Offsets, check_owner, high_water_marks
@@ -38,7 +39,7 @@ class TornControlFileError(LakeboundError):
     def __init__(self, pipeline: str, folder: Path, reason: ValueError) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: desired.json or submission.json in {folder} cannot be read "
-            f"({str(reason).splitlines()[0]}); move it aside first, see the runbook control-files"
+            f"({first_line(reason)}); move it aside first, see the runbook control-files"
         )
 
 

@@ -15,6 +15,7 @@ from lakebound.control_plane import app_is_alive
 from lakebound.desired import change_desired, read_desired
 from lakebound.errors import LakeboundError
 from lakebound.findings import Severity
+from lakebound.first_line import first_line
 from lakebound.offsets import merge
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
@@ -128,7 +129,7 @@ def run_validation(
                 problems.append(f"{table.id}: {exc}")
             except Exception as exc:
                 _log.exception("validation of %s failed", table.id)
-                problems.append(f"{table.id}: {type(exc).__name__}: {(str(exc).splitlines() or ['?'])[0]}")
+                problems.append(f"{table.id}: {type(exc).__name__}: {first_line(exc)}")
         report = ValidationReport(
             pipeline=spec.pipeline,
             run_id=run_id,
