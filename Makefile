@@ -85,7 +85,7 @@ test-enumeration: install ## The doctor against every crash prefix and corruptio
 
 test-power-cuts: install ## What a power cut at any moment may leave of every kind of work, whole (in `make test` a sample of it)
 	@echo "== every state that a power cut may leave"
-	@LAKEBOUND_POWER_CUTS=all pytest -q -rP -n 2 tests/local/test_power_cuts.py
+	@LAKEBOUND_POWER_CUTS=all pytest -q -rP -n 2 tests/local/test_power_cuts.py tests/local/test_power_cuts_ext4.py
 
 # One run of all three: their files follow each other without a pause between, the longest first. A third worker gains
 # nothing: the cores are busy.
