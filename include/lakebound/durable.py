@@ -50,13 +50,16 @@ def make_folder(path: Path) -> None:
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     needed = {folder.parent for folder in made}
+    disk = path.stat().st_dev
     for folder in path.parents:
+        if folder.stat().st_dev != disk:
+            break
         try:
             sync_folder(folder)
-        except OSError:
+        except PermissionError:
             if folder in needed:
                 raise
-            # Not ours to read, or on a file system that has nothing to sync; nothing was made in it.
+            # Not ours to read: nothing was made in it.
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -6,14 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile, write_manifest
+from pyiceberg.manifest import (
+    DataFile,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    write_manifest,
+    write_manifest_list,
+)
 from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import AddSnapshotUpdate, AssertTableUUID, SetSnapshotRefUpdate
 from pyiceberg.types import StringType
 from tests.local_tables import Lander, landed_offsets, lander, make_table, places
 
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables.iceberg_catalog import open_catalog
+from lakebound.tables.iceberg_files import describe
 
 pytestmark = pytest.mark.local
 
@@ -76,6 +86,53 @@ def test_every_file_is_listed_once_as_its_snapshot_added_it(spec: TableSpec, res
     assert len(listed) == len({entry.data_file.file_path for entry in listed})
     assert len(manifests(table)) < 25
     assert landed_offsets(lander(spec, at).table) == list(range(2 * COMMITS))
+
+
+def add_with_older_rows(table: PyIcebergTable, files: list[DataFile], sequence_number: int) -> int:
+    """Commit files with the rows of an earlier snapshot, as a compaction beside delete files does; return its own number."""
+    snapshot_id, location = table.metadata.new_snapshot_id(), f"{table.location()}/metadata/older"
+    output = table.io.new_output(f"{location}-m0.avro")
+    with write_manifest(2, table.spec(), table.schema(), output, snapshot_id, "deflate") as writer:
+        for file in files:
+            entry = {"status": ManifestEntryStatus.ADDED, "snapshot_id": snapshot_id, "sequence_number": sequence_number}
+            writer.add(ManifestEntry.from_args(**entry, data_file=file))
+    current, number = table.current_snapshot(), table.metadata.next_sequence_number()
+    assert current is not None
+    listed = table.io.new_output(f"{location}.avro")
+    with write_manifest_list(2, listed, snapshot_id, current.snapshot_id, number, "deflate") as lists:
+        lists.add_manifests([writer.to_manifest_file(), *current.manifests(table.io)])
+    snapshot = Snapshot.model_validate(
+        {
+            "snapshot-id": snapshot_id,
+            "parent-snapshot-id": current.snapshot_id,
+            "manifest-list": f"{location}.avro",
+            "sequence-number": number,
+            "timestamp-ms": current.timestamp_ms + 1,
+            "summary": current.summary.model_dump() if current.summary is not None else None,
+            "schema-id": table.metadata.current_schema_id,
+        }
+    )
+    head = {"ref-name": "main", "snapshot-id": snapshot_id, "type": "branch"}
+    updates = (AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(head))
+    table.catalog.commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), updates)
+    return number
+
+
+def test_files_with_rows_of_an_earlier_snapshot_keep_both_numbers(at: Places) -> None:
+    """Of a file that a compaction added, the rows are older than the file: two sequence numbers, and both stay."""
+    make_table(PLAIN, at)
+    one = lander(PLAIN, at)
+    land(one, 0, 3)
+    table = loaded(PLAIN, at)
+    files = describe(one.write(100, 102), table.metadata, PLAIN.id)
+    number = add_with_older_rows(table, list(files), 2)
+    again = lander(PLAIN, at)
+    land(again, 3, 12)
+    table = loaded(PLAIN, at)
+    listed = [(manifest, entry) for manifest in manifests(table) for entry in manifest.fetch_manifest_entry(table.io)]
+    ((manifest, found),) = [one for one in listed if one[1].data_file.file_path == files[0].file_path]
+    assert (manifest.existing_files_count or 0) >= 10, "it was not merged"
+    assert (found.sequence_number, found.file_sequence_number) == (2, number)
 
 
 @pytest.mark.parametrize("spec", [PLAIN, PARTED], ids=["plain", "parted"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.foreign_hands import foreign_iceberg
@@ -13,14 +15,15 @@ from tests.maintained import content, rewrite_iceberg, small_commits
 
 from lakebound.commit_turn import AskForTurn
 from lakebound.control import ControlFolder
+from lakebound.errors import CommitRefusedError
 from lakebound.maintenance.engines import Done, TableGoneError
 from lakebound.maintenance.iceberg_expiry import CollectionForbiddenError, expirable, expire
 from lakebound.maintenance.iceberg_reach import needed
 from lakebound.maintenance.steps import ExpireSnapshots
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
-from lakebound.tables import open_table
-from lakebound.tables.iceberg_catalog import open_catalog
+from lakebound.tables import iceberg_append, open_table
+from lakebound.tables.iceberg_catalog import LedgerCatalog, open_catalog
 from lakebound.tables.iceberg_local import local_path
 from lakebound.tables.iceberg_metadata import metadata_location, read_body
 
@@ -92,6 +95,53 @@ def test_no_file_too_many_and_none_too_few(seed: int, at: Places) -> None:
         expire_ids(at, chance.sample(ids, chance.randint(0, len(ids) - 1)))
         assert files_on_disk(at) == needed_files(at)
     assert landed_offsets(open_table(SPEC, at)) == list(range(landed))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_of_a_fork_each_branch_keeps_what_it_needs(order: tuple[int, ...], at: Places) -> None:
+    """A kept snapshot has a kept child and an expired one, whose own child expires at another time: any order is right."""
+    small_commits(SPEC, at, 2)
+    forked = next(iter(open_table(SPEC, at).versions()))
+    small_commits(SPEC, at, 2, start=2)
+    rewrite_iceberg(SPEC, at)
+    abandoned = snapshot_ids(at)[-3:]
+    assert forked.entry is not None
+    reset = genesis(2).model_copy(update={"kind": "reset", "coverage": forked.entry.coverage})
+    open_table(SPEC, at).restore(forked.version, reset)
+    app = lander(SPEC, at, 3)
+    app.land(2, 4)
+    ids = [*abandoned, snapshot_ids(at)[-2]]
+    for number in order:
+        expire_ids(at, [ids[number]])
+        assert files_on_disk(at) == needed_files(at)
+        foreign_iceberg(SPEC, at).scan(snapshot_id=int(forked.version)).to_arrow()
+    assert landed_offsets(open_table(SPEC, at)) == list(range(4))
+
+
+@pytest.mark.parametrize("moment", ["before its manifests", "before its commit"])
+def test_a_rewind_to_what_expires_meanwhile_is_refused(moment: str, at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would make a child of a snapshot whose files are being deleted the current one."""
+    small_commits(SPEC, at, 4)
+    rewrite_iceberg(SPEC, at)
+    lander(SPEC, at).land(4, 5)
+    before, (_, old, *_) = content(SPEC, at), snapshot_ids(at)
+    name = "snapshot" if moment == "before its manifests" else "commit_table"
+    owner: Any = iceberg_append._Append if name == "snapshot" else LedgerCatalog
+    real = getattr(owner, name)
+
+    def expired_first(*args: Any) -> Any:
+        monkeypatch.setattr(owner, name, real)
+        assert expire_ids(at, [old]).commits == 1
+        return real(*args)
+
+    monkeypatch.setattr(owner, name, expired_first)
+    reset = genesis(2).model_copy(update={"kind": "reset"})
+    with pytest.raises((CommitRefusedError, FileNotFoundError)):
+        open_table(SPEC, at).restore(str(old), reset)
+    assert getattr(owner, name) is real and old not in snapshot_ids(at)
+    assert content(SPEC, at) == before
+    lander(SPEC, at).land(5, 6)
+    assert files_on_disk(at) >= needed_files(at)
 
 
 def test_the_entry_that_counts_and_the_way_to_it_stay(at: Places) -> None:

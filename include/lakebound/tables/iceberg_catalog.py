@@ -148,8 +148,11 @@ class LedgerCatalog(SqlCatalog):
         return location
 
     def _write_metadata(self, metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:  # type: ignore[override]
-        """Write the metadata file of any other commit, so that its time is no earlier than that of a snapshot in it."""
-        newest_ms = max((entry.timestamp_ms for entry in metadata.snapshot_log), default=0)
+        """Write the metadata file of any other commit, so that its time is no earlier than any in its logs."""
+        times = [entry.timestamp_ms for entry in metadata.snapshot_log] + [
+            entry.timestamp_ms for entry in metadata.metadata_log
+        ]
+        newest_ms = max(times, default=0)
         metadata = metadata.model_copy(update={"last_updated_ms": max(metadata.last_updated_ms, newest_ms)})
         super()._write_metadata(metadata, io, metadata_path)
         sync_locations([metadata_path], metadata.location)
