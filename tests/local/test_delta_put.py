@@ -75,12 +75,15 @@ def test_a_commit_onto_a_log_that_is_another_one_now_is_refused(
     assert landed_offsets(lander(SPEC, at).table) == before
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_writer_that_was_frozen_just_before_its_put_reports_no_success(
-    change: Callable[[Places], None], app: Lander, at: Places, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its name is free, so the put itself succeeds: below the log that is kept, or in a folder that nobody reads any more."""
-    files, link = app.write(20, 21), os.link
+def put_back_from_a_copy(at: Places) -> None:
+    folder = at.delta_path(SPEC)
+    aside = folder.rename(folder.with_name("aside"))
+    shutil.copytree(aside, folder)
+
+
+def freeze_before_the_put(change: Callable[[Places], None], at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Suspend the next writer between its checks and its put, while something happens to the table."""
+    link = os.link
 
     def frozen(*args: Any, **options: Any) -> None:
         monkeypatch.setattr(os, "link", link)
@@ -88,6 +91,15 @@ def test_a_writer_that_was_frozen_just_before_its_put_reports_no_success(
         link(*args, **options)
 
     monkeypatch.setattr(os, "link", frozen)
+
+
+@pytest.mark.parametrize("change", [*CHANGES, put_back_from_a_copy])
+def test_a_writer_that_was_frozen_just_before_its_put_reports_no_success(
+    change: Callable[[Places], None], app: Lander, at: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is free, so the put itself succeeds: below the log that is kept, or in a folder that nobody reads any more."""
+    files, link = app.write(20, 21), os.link
+    freeze_before_the_put(change, at, monkeypatch)
     with pytest.raises((CommitRefusedError, FileNotFoundError)):
         app.table.commit(files, draft(20, 21))
     assert os.link is link
@@ -115,6 +127,19 @@ def test_a_new_table_is_not_put_into_the_rest_of_another_ones_log(at: Places) ->
         path.unlink()
     with pytest.raises(CommitRefusedError, match="has commits already, the first of them version 1"):
         make_table(SPEC, at)
+
+
+def test_a_creation_that_was_frozen_just_before_its_put_reports_no_success(at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process made the table meanwhile, and its log was cleaned: version 0 is free again."""
+
+    def made_by_another(at: Places) -> None:
+        small_commits(SPEC, at, 1)
+        others_go_on_and_the_log_is_cleaned(at)
+
+    freeze_before_the_put(made_by_another, at, monkeypatch)
+    with pytest.raises(CommitRefusedError, match="has commits already"):
+        make_table(SPEC, at)
+    assert landed_offsets(lander(SPEC, at).table) == list(range(9))
 
 
 def test_a_commit_of_somebody_else_is_on_the_disk_before_ours_that_follows_it(
