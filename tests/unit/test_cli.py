@@ -171,6 +171,24 @@ def test_tables_shows_what_each_holds(settings: Settings) -> None:
     assert "lake.orders" in lakebound("tables").stdout
 
 
+def test_tables_says_where_each_lies_and_what_opens_it(settings: Settings) -> None:
+    tables(settings)
+    rows = {row["table"]: row for row in answer("tables", "lake.orders")["tables"]}
+    assert list(rows) == ["delta:lake.orders", "iceberg:lake.orders"]
+    for table, row in rows.items():
+        folder = Path(row["path"])
+        inside = {"delta:lake.orders": "_delta_log", "iceberg:lake.orders": "metadata"}[table]
+        assert (folder / inside).is_dir() and row["pipeline"] == "orders"
+    assert rows["delta:lake.orders"]["catalog"] is None
+    catalog = rows["iceberg:lake.orders"]["catalog"]
+    assert (catalog["name"], catalog["uri"]) == ("ice", settings.iceberg_catalog_uri)
+    shown = lakebound("tables", "iceberg.lake.orders").stdout
+    assert "delta:lake.orders" not in shown
+    for text in ("pipeline: orders", "Spark SQL:", "SELECT * FROM ice.lake.orders", 'catalog.load_table("lake.orders")'):
+        assert text in shown
+    assert "there is no table 'x'; the pipelines' tables are delta:lake.orders," in lakebound("tables", "x", code=1).stderr
+
+
 def test_a_table_that_cannot_be_read_hides_no_other(settings: Settings) -> None:
     tables(settings)
     for file in (settings.warehouse / "delta" / "lake" / "orders" / "_delta_log").glob("*"):

@@ -1,8 +1,9 @@
-"""``lakebound ledger`` and ``lakebound tables``: what commits say, and what tables hold."""
+"""``lakebound ledger`` and ``lakebound tables``: what commits say, what tables hold, where they lie and how to open them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,13 @@ class NoSuchTableError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r} has no table {table!r}; it has {', '.join(known)}")
 
 
+class UnknownTableError(LakeboundError):
+    """No pipeline has such a table."""
+
+    def __init__(self, table: str, known: list[str]) -> None:
+        super().__init__(f"there is no table {table!r}; the pipelines' tables are {', '.join(known) or 'none'}")
+
+
 def ledger(
     pipeline: Annotated[str, typer.Argument(help="Its name.")],
     table: Annotated[str | None, typer.Option(help="One table: its name, or format:name. Default: all.")] = None,
@@ -53,21 +61,34 @@ def ledger(
             _print_entries(entries)
 
 
-def tables(json: Json = False) -> None:
-    """Show the tables of all pipelines: rows, files, version and newest entry."""
+def tables(
+    name: Annotated[str | None, typer.Argument(help="One table: its name, format:name or format.name. Default: all.")] = None,
+    json: Json = False,
+) -> None:
+    """Show the tables of all pipelines: rows, files, version, newest entry and folder. With a name, also how to open it."""
     from lakebound.load import load_pipelines
     from lakebound.settings import load_settings
 
     settings = load_settings()
     loaded = load_pipelines(settings)
-    rows = [_table_row(spec, found, settings) for spec in loaded.specs.values() for found in chosen_tables(spec, None)]
+    every = [(spec, found) for spec in loaded.specs.values() for found in chosen_tables(spec, None)]
+    wanted = [(spec, found) for spec, found in every if name is None or _is_called(found, name)]
+    if name is not None and not wanted:
+        raise UnknownTableError(name, [found.id for _, found in every])
+    rows = [_table_row(spec, found, settings) for spec, found in wanted]
     if json:
         print_json({"tables": rows, "problems": loaded.problems})
         return
-    headers = ("PIPELINE", "TABLE", "ROWS", "FILES", "VERSION", "NEWEST ENTRY", "EPOCH", "AT (UTC)")
+    if name is not None:
+        for row in rows:
+            _print_access(row)
+        return
+    headers = ("PIPELINE", "TABLE", "ROWS", "FILES", "VERSION", "NEWEST ENTRY", "EPOCH", "AT (UTC)", "FOLDER")
     print_rows(headers, [_table_cells(row) for row in rows], right=("ROWS", "FILES", "EPOCH"))
     for line in [*(f"{row['table']}: {row['problem']}" for row in rows if row["problem"]), *loaded.problems]:
         typer.echo(line)
+    if rows:
+        typer.echo("`lakebound tables NAME` shows how to open a table with Spark SQL, pandas, Polars, DuckDB and PyIceberg")
 
 
 def chosen_tables(spec: PipelineSpec, wanted: str | None) -> list[TableSpec]:
@@ -133,12 +154,14 @@ def _ranges(offsets: Offsets) -> str:
 def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dict[str, Any]:
     """Return what is known of a table; a table that cannot be read hides none of the others."""
     from lakebound.run_spec import places_of
+    from lakebound.table_access import access_of
     from lakebound.table_size import may_exist, table_size
     from lakebound.tables import open_table
 
     row: dict[str, Any] = dict.fromkeys(("rows", "files", "size_bytes", "version", "newest_entry", "problem"))
     row = {"pipeline": spec.pipeline, "table": wanted.id, "format": wanted.format, "name": wanted.name, "exists": False, **row}
     places = places_of(settings)
+    row |= asdict(access_of(wanted, places))
     try:
         if not may_exist(wanted, places) or not (table := open_table(wanted, places)).exists():
             return row
@@ -150,6 +173,8 @@ def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dic
         if newest is not None:
             entry = newest.entry
             row["newest_entry"] = {"kind": entry.kind, "epoch": entry.epoch, "committed_at_ms": newest.committed_at_ms}
+        folder = table.layout().folder
+        row["path"] = str(folder if wanted.format == "delta" else folder.parent)  # Iceberg keeps metadata beside data
     except Exception as exc:
         row["problem"] = first_line(exc)
     return row
@@ -166,4 +191,25 @@ def _table_cells(row: dict[str, Any]) -> tuple[str, ...]:
         newest.get("kind", "-"),
         str(newest.get("epoch", "-")),
         moment(newest["committed_at_ms"]) if newest else "-",
+        row["path"],
     )
+
+
+def _is_called(table: TableSpec, name: str) -> bool:
+    return name in (table.id, table.name, f"{table.format}.{table.name}")
+
+
+def _print_access(row: dict[str, Any]) -> None:
+    """Print where one table lies, and the lines that open it."""
+    held = f"{number(row['rows'])} rows in {number(row['files'])} files" if row["exists"] else "no table yet"
+    typer.echo(f"{row['table']}: {row['problem'] or held}")
+    typer.echo(f"  pipeline: {row['pipeline']}")
+    typer.echo(f"  format:   {row['format']}")
+    typer.echo(f"  folder:   {row['path']}")
+    if row["catalog"]:
+        typer.echo(f"  catalog:  {row['catalog']['name']}, {row['catalog']['uri']}")
+    for tool, lines in row["snippets"].items():
+        typer.echo(f"\n  {tool}:\n")
+        for line in lines.splitlines():
+            typer.echo(f"    {line}")
+    typer.echo("")
