@@ -87,7 +87,7 @@ def iceberg_snippets(catalog: IcebergCatalog, name: str) -> dict[str, str]:
     """
     opened = (
         f"from pyiceberg.catalog.sql import SqlCatalog\n"
-        f'catalog = SqlCatalog("{catalog.name}", uri="{catalog.uri}", warehouse="{catalog.warehouse}")\n'
+        f'catalog = SqlCatalog("{catalog.name}", uri="{catalog.uri}")\n'
         f'table = catalog.load_table("{name}")'
     )
     spark = f"spark.sql.catalog.{catalog.name}"

@@ -22,6 +22,7 @@ def rows_in(frame: Any) -> int:
     return int(frame.num_rows if isinstance(frame, pa.Table) else len(frame))
 
 
+@pytest.mark.filterwarnings("ignore:Iceberg scan planning")
 @pytest.mark.parametrize(("format_", "tool"), [(format_, tool) for format_, tools in TOOLS.items() for tool in tools])
 def test_the_lines_read_the_table(format_: str, tool: str, at: Places) -> None:
     table = TableSpec.model_validate({"format": format_, "name": "shop.orders"})

@@ -14,11 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, layout_of, make_table, offsets, rows
+from tests.reading_page import FOLDER, PAID, blocks, make_page_tables
 
 from lakebound.errors import TableRestoredError
 from lakebound.ledger import Entry, decode
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
+from lakebound.table_access import access_of
 from lakebound.tables import KAFKA_TYPE, open_table
 from lakebound.tables.datafiles import list_data_files, write_data_files
 
@@ -262,3 +264,30 @@ def test_spark_reads_a_table_that_went_back_and_its_maintenance_leaves_it_whole(
     again.land(20, 35)
     assert [row["id"] for row in sql(f"SELECT id FROM {source} ORDER BY id")] == list(range(35))
     assert landed_offsets(again.table) == list(range(35))
+
+
+def _setting(name: str) -> str:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    return str(spark.conf.get(name))
+
+
+def test_the_lines_that_lakebound_tables_prints_read_the_table(sql: Sql, spec: TableSpec, at: Places) -> None:
+    table = spec.model_copy(update={"name": "shop.printed"})
+    make_table(table, at)
+    lander(table, at).land(0, 5)
+    assert len(sql(access_of(table, at).snippets["Spark SQL"])) == 5
+
+
+def test_the_page_on_reading_tables(sql: Sql, pool: ProcessPoolExecutor, at: Places) -> None:
+    """The session of these tests is the one that the page describes."""
+    make_page_tables(at)
+
+    def here(text: str) -> str:
+        return text.replace(f"{FOLDER}/.lakebound/warehouse", str(at.warehouse))
+
+    (settings,) = blocks("properties")
+    for line in here(settings).splitlines():
+        name, _, value = line.partition("=")
+        assert pool.submit(_setting, name).result(timeout=500) == value
+    assert [len(sql(here(query))) for query in blocks("sql")] == [PAID, PAID]
