@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import reduce
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,10 +28,12 @@ from lakebound.validation.verdict import ExpectationResult, RangeVerdict, Valida
 from lakebound_spark.jvm import obey_signals
 from lakebound_spark.lanes import PLAIN, write_by_cluster
 from lakebound_spark.priority import lower_priority
-from lakebound_spark.session import make_session
-from lakebound_spark.validate_gx import Suite
-from lakebound_spark.validate_questions import Prepared, names_only
-from lakebound_spark.validate_rows import cached_rows
+from lakebound_spark.session import SessionStart
+
+# Great Expectations takes seconds to import: what needs it is imported while the session starts.
+if TYPE_CHECKING:
+    from lakebound_spark.validate_gx import Suite
+    from lakebound_spark.validate_questions import Prepared
 
 MAX_COLLECTED_KEYS = 50_000
 """Failing rows whose keys are collected into the driver, some MB; the rows of more are found by sorting."""
@@ -55,13 +59,22 @@ class SparkEvaluator:
 
     def evaluate(self, batch: Batch) -> RangeVerdict:
         """Return the verdict on a range; its results and Data Docs are written."""
-        self._session = self._session or self._start()
+        started = time.monotonic()
+        if self._session is None:
+            _progress("starting Spark")
+            self._session = self._start()
+            started = _progress("Spark has started", since=started)
+        from lakebound_spark.validate_rows import cached_rows
+
+        held, asked = f"{batch.due.rows:,} rows in {len(batch.files):,} files", len(batch.expectations)
+        _progress(f"{batch.table.id}: reading {held}, for {asked} expectations")
         self._number += 1
         folder = result_folder(self._orders.control, self._orders.app_id)
         folder /= f"{batch.table.id.replace(':', '_')}-{self._number}"
         schema = open_table(batch.table, self._orders.places).schema()
         prepared, frame, rows = cached_rows(self._session, batch, self._orders.places, schema)
         try:
+            started = _progress(f"{batch.table.id}: {rows:,} rows are read, Great Expectations judges them", since=started)
             results, bodies = self._ask(prepared, frame, batch, folder)
             if any(result.problem for result in results):
                 # Where it is the session that died, this fails, too: the range is then not validated, and taken again.
@@ -70,6 +83,7 @@ class SparkEvaluator:
             self._plain = prepared.plain
         finally:
             frame.unpersist()
+        _progress(f"{batch.table.id}: judged", since=started)
         file = folder / "result.json"
         versions = [one.version for one in batch.due.landings]
         body = {"table": batch.table.id, "versions": versions, "rows": rows, "suites": bodies}
@@ -108,6 +122,9 @@ class SparkEvaluator:
     def _ask(
         self, prepared: Prepared, frame: DataFrame, batch: Batch, folder: Path
     ) -> tuple[list[ExpectationResult], list[dict[str, Any]]]:
+        from lakebound_spark.validate_gx import Suite
+        from lakebound_spark.validate_questions import names_only
+
         results: list[ExpectationResult] = []
         bodies: list[dict[str, Any]] = []
         name = batch.table.id.replace(":", "_").replace(".", "_")
@@ -156,7 +173,7 @@ class Validation:
             ValidationRunsError: Another run is under way.
         """
         orders = self._orders
-        lower_priority()
+        self._go_behind()
         obey_signals(self._ask)
         evaluator = SparkEvaluator(orders, self._start_spark)
         try:
@@ -184,14 +201,27 @@ class Validation:
         )
 
     def _start_spark(self) -> SparkSession:
-        session = make_session(f"lakebound-validate-{self._orders.spec.pipeline}")
+        starting = SessionStart(f"lakebound-validate-{self._orders.spec.pipeline}")
+        import_module("lakebound_spark.validate_rows")
+        session = starting.wait()
         obey_signals(self._ask)
-        lower_priority()
+        self._go_behind()
         return session
+
+    def _go_behind(self) -> None:
+        if not self._orders.is_waited_for:
+            lower_priority()
 
     def _ask(self, number: signal.Signals) -> None:
         log.info("%s%s: ending after this range", PROGRESS, number.name)
         self._asked.set()
+
+
+def _progress(what: str, *, since: float | None = None) -> float:
+    """Log what a person who waits wants to see, with the seconds since a moment; return the time of now."""
+    now = time.monotonic()
+    log.info("%s%s%s", PROGRESS, what, "" if since is None else f" ({now - since:.1f} s)")
+    return now
 
 
 def _tell(one: ValidatedRange) -> None:

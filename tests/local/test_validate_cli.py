@@ -14,6 +14,8 @@ from tests.command_line import answer, lakebound, settings  # noqa: F401
 from lakebound.control import ControlFolder, write_json
 from lakebound.embedded.processes import wait_until
 from lakebound.settings import Settings
+from lakebound.validation import submission
+from lakebound.validation.planning import DueTable
 from lakebound.validation.submission import ValidationOrders
 
 # Says what the real one says; how it ends stands in behaviour.json.
@@ -21,6 +23,8 @@ APPLICATION = """
 import json, os, signal, sys, threading, time
 from lakebound.findings import Severity
 from lakebound.validation.report_file import write_report
+from lakebound.validation import submission
+from lakebound.validation.planning import DueTable
 from lakebound.validation.submission import ValidationOrders
 from lakebound.validation.verdict import ExpectationResult, ValidatedRange, ValidationReport
 orders = ValidationOrders.model_validate_json(sys.argv[1])
@@ -71,6 +75,24 @@ def test_it_says_what_it_does_and_what_holds(control: ControlFolder) -> None:
     assert answer(*RUN)["ranges"][0]["last"] == "9"
     behave(control, nothing=True)
     assert "nothing is due" in lakebound(*RUN).stdout
+
+
+def test_a_person_who_waits_is_told_what_is_due_and_gets_a_share_of_the_cores(
+    control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = DueTable(table="delta:lake.orders", first="4", last="9", commits=6, rows=4_000, expectations=1)
+    monkeypatch.setattr("lakebound.validation.planning.plan_validation", lambda spec, places, file: [due])
+    seen: list[ValidationOrders] = []
+    command = submission.validation_command
+
+    def watched(orders: ValidationOrders, places: Settings) -> list[str]:
+        seen.append(orders)
+        return command(orders, places)
+
+    monkeypatch.setattr(submission, "validation_command", watched)
+    said = lakebound(*RUN).stderr
+    assert "validate: delta:lake.orders: 4,000 rows of 6 commits are due" in said and "validate: it took" in said
+    assert [(orders.rows, orders.is_waited_for) for orders in seen] == [(4_000, True)]
 
 
 def test_what_does_not_hold_is_exit_code_2_with_its_rows(control: ControlFolder) -> None:

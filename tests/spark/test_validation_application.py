@@ -147,6 +147,10 @@ def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec,
     with running(spec, settings, "whole") as process:
         report = report_of(process, settings, "whole")
     assert not report.problems, report.problems
+    said = (settings.home / "whole.err").read_text()
+    for table in spec.tables:
+        assert f"validate: {table.id}: reading {COMMITS * ROWS:,} rows in" in said
+        assert re.search(rf"validate: {table.id}: {COMMITS * ROWS:,} rows are read, .* \(\d+\.\d s\)", said)
     assert [(one.table, one.rows) for one in report.ranges] == [(table.id, COMMITS * ROWS) for table in spec.tables]
     _assert_counts(report, orders)
     _assert_docs(report)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, number, print_json, print_rows, say
+from lakebound.cli.output import Json, duration, number, print_json, print_rows, say
 
 if TYPE_CHECKING:
     from lakebound.settings import Settings
@@ -83,13 +83,16 @@ def _run(spec: PipelineSpec, settings: Settings, file: ExpectationFile, by_hand:
     from lakebound.validation.report_file import read_report
     from lakebound.validation.submission import PROGRESS, validation_command, validation_orders
 
+    rows = _say_due(spec, settings, file) if by_hand is None else None
     run_id = f"validate-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
-    orders = validation_orders(spec, settings, file, run_id, by_hand=by_hand)
+    orders = validation_orders(spec, settings, file, run_id, by_hand=by_hand, rows=rows, is_waited_for=True)
     log = orders.control.log(run_id)
     process = foreground.start(validation_command(orders, settings), log, log.parent, spec.pipeline, settings)
     say(f"{PROGRESS}{run_id}; its log: {log}; Ctrl-C ends it after the range in hand")
     submission = foreground.submission_of(process, run_id, log)
+    started = time.monotonic()
     code = foreground.follow(process, submission, PROGRESS, "after this range; Ctrl-C again kills it")
+    say(f"{PROGRESS}it took {duration(time.monotonic() - started)}")
     report = read_report(orders.control, run_id)
     if report is None:
         say(f"{PROGRESS}{run_id} ended without a report (exit code {code}); its log: {log}; run it again")
@@ -99,6 +102,18 @@ def _run(spec: PipelineSpec, settings: Settings, file: ExpectationFile, by_hand:
     else:
         _print(report)
     return code or (2 if report.passed < report.evaluated else 0)
+
+
+def _say_due(spec: PipelineSpec, settings: Settings, file: ExpectationFile) -> int:
+    """Say what will be validated, from metadata alone, and return how many rows these are."""
+    from lakebound.run_spec import places_of
+    from lakebound.validation.planning import plan_validation
+    from lakebound.validation.submission import PROGRESS
+
+    due = plan_validation(spec, places_of(settings), file)
+    for one in due:
+        say(f"{PROGRESS}{one.table}: {number(one.rows)} rows of {number(one.commits)} commits are due")
+    return sum(one.rows for one in due)
 
 
 def _print(report: ValidationReport) -> None:

@@ -96,11 +96,12 @@ def maintenance_arguments(orders: MaintenanceOrders) -> list[str]:
 def maintenance_command(orders: MaintenanceOrders, settings: Settings) -> list[str]:
     """Return the command that starts the application, behind everything else."""
     conf = maintenance_conf(orders, settings)
-    return background_command(settings.apps / APPLICATION, orders, conf, maintenance_arguments(orders))
+    command = application_command(settings.apps / APPLICATION, orders, conf, maintenance_arguments(orders))
+    return behind_everything(command)
 
 
-def background_command(application: Path, orders: RunSpec, conf: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
-    """Return the command that starts an application on one core and a small heap, behind everything else.
+def application_command(application: Path, orders: RunSpec, conf: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+    """Return the command that starts an application on one core and a small heap.
 
     Args:
         application: Its entry point.
@@ -112,7 +113,7 @@ def background_command(application: Path, orders: RunSpec, conf: Mapping[str, st
     command += ["--driver-memory", DRIVER_MEMORY]
     for key, value in sorted(conf.items()):
         command += ["--conf", f"{key}={value}"]
-    return behind_everything([*command, str(application), *arguments])
+    return [*command, str(application), *arguments]
 
 
 def behind_everything(command: list[str]) -> list[str]:

@@ -69,7 +69,7 @@ class ValidateOperator(SparkSubmitOperator):
         by_hand = _by_hand(spec, context.get("params") or {})
         try:
             file = load_expectations(spec, settings)
-            is_due = file is None or by_hand is not None or self._is_due(spec, file, settings)
+            rows = None if file is None or by_hand is not None else self._rows_due(spec, file, settings)
         except Exception as exc:
             self._record_end(
                 settings, by_hand, f"it could not be planned: {(str(exc).splitlines() or [type(exc).__name__])[0]}"
@@ -77,27 +77,27 @@ class ValidateOperator(SparkSubmitOperator):
             raise
         if file is None:
             raise NoExpectationsError(self.pipeline, expectations_path(self.pipeline, settings))
-        if not is_due:
+        if by_hand is None and rows is None:
             raise AirflowSkipException(f"nothing landed in the tables of {self.pipeline} since the last validation")
         run_id = f"validate-{self.pipeline}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{context['ti'].try_number}"
-        report = self._submit(validation_orders(spec, settings, file, run_id, by_hand=by_hand), settings)
+        report = self._submit(validation_orders(spec, settings, file, run_id, by_hand=by_hand, rows=rows), settings)
         summary = _summary(report)
         self._announce(context, report, summary)
         if report.problems:
             raise NotValidatedError(report)
         return summary
 
-    def _is_due(self, spec: PipelineSpec, file: ExpectationFile, settings: Settings) -> bool:
-        """Return whether something is due; where nothing is, no run is waited for any more, whatever became of the last one."""
+    def _rows_due(self, spec: PipelineSpec, file: ExpectationFile, settings: Settings) -> int | None:
+        """Return how many rows are due; None where nothing is: no run is waited for any more, whatever became of the last."""
         from lakebound.validation.findings_file import write_open_findings
         from lakebound.validation.history import read_history
         from lakebound.validation.planning import plan_validation
 
-        if plan_validation(spec, places_of(settings), file):
-            return True
+        if due := plan_validation(spec, places_of(settings), file):
+            return sum(one.rows for one in due)
         control = control_of(self.pipeline, settings)
         write_open_findings(control, spec, file, read_history(control))
-        return False
+        return None
 
     def _record_end(self, settings: Settings, by_hand: ByHand | None, problem: str) -> None:
         """Say that what is due was not validated, for the alerts; a folder that cannot be written hides no reason."""
