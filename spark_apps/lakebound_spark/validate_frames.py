@@ -20,6 +20,7 @@ from lakebound.validation.expectations import UniqueOverWindow, ValuesInTable
 from lakebound.validation.landed_files import LandedFile, LineReader
 from lakebound.validation.line import Step
 from lakebound.validation.live_files import live_files
+from lakebound_spark.validate_small_files import are_small, read_small_files
 
 KEY = ("topic", "partition", "offset", "ordinal")
 COMMITTED_AT_MS = "_lakebound_committed_at_ms"
@@ -41,6 +42,14 @@ def read_files(
     partitions = list(files[0].partition)
     columns = from_arrow_schema(schema, prefer_timestamp_ntz=True)
     inside = StructType([field for field in columns.fields if field.name not in partitions])
+    wanted = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in columns.fields]
+    wanted += [F.col(COMMITTED_AT_MS)] if with_commits else []
+    if are_small(files):
+        held = pa.schema([field for field in schema if field.name not in partitions])
+        committed_at = COMMITTED_AT_MS if with_commits else None
+        small = read_small_files(session, files, held, inside, committed_at=committed_at)
+        if small is not None:
+            return small.select(*wanted) if partitions else small
     rows = session.read.schema(inside).parquet(*dict.fromkeys(str(file.path) for file in files))
     if not (partitions or with_commits):
         return rows
@@ -55,8 +64,7 @@ def read_files(
         [(file.path.name, file.committed_at_ms, *(file.partition[name] for name in partitions)) for file in files], known
     )
     joined = rows.withColumn(_FILE, F.col("_metadata.file_name")).join(F.broadcast(said), _FILE)
-    wanted = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in columns.fields]
-    return joined.select(*wanted, *([COMMITTED_AT_MS] if with_commits else []))
+    return joined.select(*wanted)
 
 
 def read_table(session: SparkSession, spec: TableSpec, places: Places, *, since_ms: int | None = None) -> DataFrame | None:
