@@ -63,7 +63,7 @@ def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[P
     """
     asked = [conditions(spec, settings) for spec in specs]
     with TemporaryFile("w+", errors="replace") as noise:
-        process = _start(settings, noise)
+        process = start_spark(settings, noise, APPLICATION)
         limit = Timer(START_SECONDS + EACH_SECONDS * len(specs), process.kill)
         limit.start()
         try:
@@ -79,13 +79,20 @@ def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[P
             process.wait()
 
 
-def _start(settings: Settings, noise: IO[str]) -> subprocess.Popen[str]:
+def start_spark(settings: Settings, noise: IO[str], application: str) -> subprocess.Popen[str]:
+    """Start an entry point with a small Spark of its own; it takes its orders, and answers, as lines of JSON.
+
+    Args:
+        settings: This machine's.
+        noise: Gets what it says on its standard error.
+        application: Name of the entry point in ``settings.apps``.
+    """
     java = driver_java_options(settings, "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", local=True)
     submit = ["--master", "local[1]", "--driver-java-options", f"'{java}'", "--conf", "spark.ui.enabled=false"]
     submit += ["--conf", f"spark.driver.extraClassPath={settings.jars}/spark/*", "--conf", "spark.sql.session.timeZone=UTC"]
     environment = {**spark_environment(settings), "SPARK_LOCAL_IP": "127.0.0.1"}
     return subprocess.Popen(
-        [sys.executable, str(settings.apps / APPLICATION)],
+        [sys.executable, str(settings.apps / application)],
         env={**environment, "PYSPARK_SUBMIT_ARGS": " ".join([*submit, "pyspark-shell"])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -104,17 +111,21 @@ def _answer(process: subprocess.Popen[str], pipeline: str, asked: list[Keys], no
     """Return the next answer; lines that are none are passed over."""
     assert process.stdout is not None
     for line in process.stdout:
-        body = _body(line, pipeline)
+        body = answer_of(line, pipeline)
         if body is not None:
             wrong = [(keys, what) for keys, what in zip(asked, body.pop("conditions"), strict=False) if what]
             return Plan(**body, conditions=wrong)
-    code = process.wait()
+    raise CheckFailedError(pipeline, f"exit code {process.wait()}: {last_words(noise)}")
+
+
+def last_words(noise: IO[str]) -> str:
+    """Return the last line that a process has said."""
     noise.seek(0)
-    last = next((line for line in reversed(noise.read().splitlines()) if line.strip()), "it said nothing")
-    raise CheckFailedError(pipeline, f"exit code {code}: {last.strip()}")
+    return next((line.strip() for line in reversed(noise.read().splitlines()) if line.strip()), "it said nothing")
 
 
-def _body(line: str, pipeline: str) -> dict[str, Any] | None:
+def answer_of(line: str, pipeline: str) -> dict[str, Any] | None:
+    """Return the answer for a pipeline that a line holds; None where it is no answer."""
     try:
         body = json.loads(line)
     except ValueError:

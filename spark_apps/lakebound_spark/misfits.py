@@ -36,8 +36,8 @@ from pyspark.sql.types import (
 )
 
 from lakebound.epoch import unit_of
+from lakebound.time_texts import wrong_date, wrong_time
 from lakebound_spark.landable import FIRST_MS, LAST_MS
-from lakebound_spark.time_texts import wrong_date, wrong_time
 
 MOST_NAMED = 3
 """So many fields are named; then it is said that there are more."""

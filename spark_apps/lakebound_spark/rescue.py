@@ -59,7 +59,7 @@ class Rescuer:
         reader = DirectReader(self._spec.connection, self._spec.pipeline)
         try:
             for number, records in enumerate(reader.read(_without_holes(offsets), _PATIENCE_SECONDS)):
-                pq.write_table(_kafka_columns(records), self._folder / f"{number:06d}.parquet")
+                pq.write_table(kafka_columns(records), self._folder / f"{number:06d}.parquet")
         finally:
             reader.close()
         return self._session.read.schema(KAFKA_SCHEMA).parquet(f"file://{self._folder}")
@@ -79,7 +79,7 @@ def _without_holes(offsets: Offsets) -> Offsets:
     }
 
 
-def _kafka_columns(records: Records) -> pa.Table:
+def kafka_columns(records: Records) -> pa.Table:
     """Return the records as Spark's Kafka source would, a time that is none as null."""
     stamps = np.array(records.timestamps_ms, dtype=np.int64)
     times = pa.array(stamps, pa.timestamp("ms"), mask=(stamps < FIRST_MS) | (stamps > LAST_MS)).cast(pa.timestamp("us", "UTC"))

@@ -27,6 +27,7 @@ from lakebound.cli.services import demo, down, up
 from lakebound.cli.start import start
 from lakebound.cli.status import status
 from lakebound.cli.tables import ledger, tables
+from lakebound.cli.try_pipeline import try_records
 from lakebound.cli.validate import validate
 
 app = typer.Typer(
@@ -46,6 +47,7 @@ app.command(rich_help_panel=SERVICES)(down)
 app.command(rich_help_panel=SERVICES)(produce)
 app.command("create-topic", rich_help_panel=PIPELINES)(create_topic)
 app.command(rich_help_panel=PIPELINES)(check)
+app.command("try", rich_help_panel=PIPELINES)(try_records)
 app.command(rich_help_panel=PIPELINES)(schema)
 app.command(rich_help_panel=PIPELINES)(status)
 app.command(rich_help_panel=PIPELINES)(start)

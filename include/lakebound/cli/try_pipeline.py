@@ -1,0 +1,80 @@
+"""``lakebound try``: what a pipeline would make of its topics' records, without writing anything."""
+
+from __future__ import annotations
+
+import json as json_text
+from typing import Annotated, Any
+
+import typer
+
+from lakebound.cli.output import Json, number, print_json, print_rows, say
+
+MOST_SHOWN = 40
+"""So many characters of a value are shown."""
+
+Records = Annotated[int, typer.Option(min=1, max=100_000, help="So many records, of all topics together.")]
+Oldest = Annotated[bool, typer.Option("--from-beginning", help="The oldest records instead of the newest.")]
+Rows = Annotated[int, typer.Option(min=0, max=100, help="Show so many rows of each table.")]
+
+
+def try_records(
+    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    records: Records = 1000,
+    from_beginning: Oldest = False,
+    rows: Rows = 3,
+    json: Json = False,
+) -> None:
+    """Decode and transform some records of a pipeline's topics, and show what would land; nothing is written.
+
+    It shows how many records give rows, are filtered, or are bad and why, and what the tables would look like. Exit code 1 if
+    the pipeline could not start; bad records alone are no mistake of the pipeline.
+    """
+    from lakebound.load import load_pipeline
+    from lakebound.settings import load_settings
+    from lakebound.trial import try_pipeline
+
+    settings = load_settings()
+    spec = load_pipeline(pipeline, settings)
+    which = "oldest" if from_beginning else "newest"
+    say(f"try: Spark reads the {which} {number(records)} records of {', '.join(spec.topics)} (some seconds to start)")
+    body = try_pipeline(spec, settings, records=records, newest=not from_beginning, rows=rows)
+    if json:
+        print_json(body)
+    else:
+        _print(body)
+    raise typer.Exit(1 if body["problems"] else 0)
+
+
+def _print(body: dict[str, Any]) -> None:
+    for problem in body["problems"]:
+        typer.echo(problem)
+    for warning in body["warnings"]:
+        typer.echo(f"warning: {warning}")
+    if not body["tables"]:
+        return
+    for topic, partition, start, end in body["ranges"]:
+        typer.echo(f"{topic}, partition {partition}: offsets {start} to {end - 1}")
+    counts = f"{number(body['landed'])} give {number(body['rows'])} rows, {number(body['filtered'])} are filtered"
+    typer.echo(f"{number(body['read'])} records: {counts}, {number(body['bad'])} are bad")
+    for reason in body["reasons"]:
+        typer.echo(f"  {reason['reason']}: {number(reason['records'])}")
+        for one in reason["examples"]:
+            typer.echo(f"    {one['topic']}, partition {one['partition']}, offset {one['offset']}: {one['error']}")
+    for name, table in body["tables"].items():
+        _print_table(name, table)
+    typer.echo("nothing was written")
+
+
+def _print_table(name: str, table: dict[str, Any]) -> None:
+    typer.echo(f"\n{name}" + (f", partitioned by {', '.join(table['partition_by'])}" if table["partition_by"] else ""))
+    for change in table["changes"]:
+        typer.echo(f"  {change}")
+    headers = ["column", "type", *(f"row {index + 1}" for index in range(len(table["rows"])))]
+    print_rows(headers, [[column, kind, *(_cell(row[column]) for row in table["rows"])] for column, kind in table["columns"]])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json_text.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."

@@ -1,0 +1,39 @@
+"""Entry point: decode and transform some records of a pipeline's topics, and say what would become of them; writes nothing.
+
+It reads orders from its standard input, a line of JSON: ``{"run_spec": {...}, "records": 1000, "newest": true, "rows": 3}``.
+It prints a line ``{"pipeline": "x", ...}`` with what ``lakebound_spark.trial`` found.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+from lakebound.errors import LakeboundError
+from lakebound.run_spec import RunSpec
+from lakebound.sampling import read_sample
+from lakebound_spark.trial import Trial, try_records
+
+
+def main() -> int:
+    """Try what is asked for, and return the exit code."""
+    orders = json.loads(sys.stdin.readline())
+    run = RunSpec.model_validate(orders["run_spec"])
+    spec = run.spec
+    try:
+        # Before Spark starts: a topic that is not there is told at once.
+        sample = read_sample(spec.connection, spec.topics, orders["records"], newest=orders["newest"], reader=spec.pipeline)
+    except LakeboundError as exc:
+        found = Trial(problems=[str(exc)])
+    else:
+        session = SparkSession.builder.appName("lakebound-try").getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        found = try_records(session, run, sample, orders["rows"])
+    print(json.dumps({"pipeline": spec.pipeline, **found.body()}, default=str), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
