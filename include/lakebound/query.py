@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from lakebound.errors import LakeboundError
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
-from lakebound.table_size import may_exist
 from lakebound.tables import open_table
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ def _named(sql: str, tables: Mapping[str, list[TableSpec]]) -> list[TableSpec]:
 
 
 def _exists(table: TableSpec, places: Places) -> bool:
-    return may_exist(table, places) and open_table(table, places).exists()
+    return open_table(table, places).exists()
 
 
 def _scan(table: TableSpec, places: Places) -> pl.LazyFrame:

@@ -133,6 +133,7 @@ def _policy(spec: PipelineSpec, one: TableSpec) -> SchemaEvolution:
 def _ownership(spec: PipelineSpec, one: TableSpec, found: FoundTable) -> Iterator[str]:
     if found.owner is not None and found.owner != spec.pipeline:
         yield str(ForeignTableError(one.id, found.owner, spec.pipeline))
+        return
     moved = found.quarantine is not None and found.quarantine != spec.quarantine_table.id
     if moved and one.id != spec.quarantine_table.id:
         yield (

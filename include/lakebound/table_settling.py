@@ -21,7 +21,6 @@ from lakebound.run_spec import Places
 from lakebound.schema_change import names
 from lakebound.spec import JsonValueSpec, PipelineSpec, TableSpec
 from lakebound.table_plan import FoundTable, TablePlan, plan_table
-from lakebound.table_size import may_exist
 from lakebound.tables import Table, open_table
 
 log = logging.getLogger(__name__)
@@ -158,7 +157,7 @@ def check_unmoved(
 
 def _plan(spec: PipelineSpec, one: TableSpec, places: Places, wanted: pa.Schema, value_fields: Sequence[str]) -> TablePlan:
     table = open_table(one, places)
-    found = _look(table) if may_exist(one, places) and table.exists() else None
+    found = _look(table) if table.exists() else None
     plan = plan_table(spec, one, found, wanted, value_fields)
     return plan if found is not None or plan.differences else _tried(table, wanted, plan)
 

@@ -94,7 +94,7 @@ _KAFKA_OUTAGE = (
 
 
 @dataclass
-class _Parts:
+class Parts:
     """What a running application is made of."""
 
     lander: BatchLander
@@ -180,7 +180,7 @@ class Application:
         obey_signals(self._stop.on_signal)
         try:
             self._board.change(spark_ui=session.sparkContext.uiWebUrl)
-            parts = self._prepare(session, lease, facts)
+            parts = self.prepare(session, lease, facts)
             watch = LagWatch(self._facts, self._run.spec.topics, self._board)
             watch.start()
             try:
@@ -191,7 +191,12 @@ class Application:
         finally:
             session.stop()
 
-    def _prepare(self, session, lease: Lease, facts: dict[str, TopicFacts]) -> _Parts:  # type: ignore[no-untyped-def]
+    def prepare(self, session, lease: Lease, facts: dict[str, TopicFacts]) -> Parts:  # type: ignore[no-untyped-def]
+        """Make the tables what the pipeline needs, and return what lands in them.
+
+        Raises:
+            LakeboundError: The pipeline is refused; nothing was created or changed.
+        """
         spec = self._run.spec
         topic_ids = {topic: known.topic_id for topic, known in facts.items()}
         check_landed_topics(spec, self._run.places, topic_ids)
@@ -214,9 +219,9 @@ class Application:
         bad = QuarantineLander(quarantine, writer, own_places, value_schema(spec))
         rescuer = Rescuer(session, spec, self._run.control.checkpoint(self._run.app_id) / "rescued")
         lander = BatchLander(spec, decoder, transform, targets, bad, writer, how, direct=direct, rescuer=rescuer, cores=cores)
-        return _Parts(lander, targets, quarantine, topic_ids)
+        return Parts(lander, targets, quarantine, topic_ids)
 
-    def _stream(self, session, parts: _Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]
+    def _stream(self, session, parts: Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]
         """Run queries, each in a fresh checkpoint from the ledger, until one ends gracefully."""
         until = self._bound(facts)
         stream = LandingStream(

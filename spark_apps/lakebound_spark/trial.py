@@ -13,7 +13,6 @@ from lakebound.run_spec import RunSpec
 from lakebound.sampling import Sample
 from lakebound.spec import TableSpec
 from lakebound.table_settling import Settled, compare_tables
-from lakebound.table_size import may_exist
 from lakebound.tables import KAFKA_COLUMN, open_table
 from lakebound_spark.decode import good_columns, make_decoder, value_fields, value_schema
 from lakebound_spark.explained import explained
@@ -121,7 +120,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: Sample, rows: int) 
 def _landable(run: RunSpec, output: DataFrame, *, has_transform: bool) -> LandableCheck:
     """Return the check of what cannot land in the tables that there are."""
     places = run.places.read_only()
-    tables = [open_table(one, places) for one in run.spec.tables if may_exist(one, places)]
+    tables = [open_table(one, places) for one in run.spec.tables]
     return make_check(output.schema, [table.layout() for table in tables if table.exists()], has_transform=has_transform)
 
 

@@ -107,10 +107,9 @@ def chosen_tables(spec: PipelineSpec, wanted: str | None) -> list[TableSpec]:
 
 
 def _entries(spec: TableSpec, places: Places, limit: int) -> Iterator[CommittedEntry]:
-    from lakebound.table_size import may_exist
     from lakebound.tables import open_table
 
-    if may_exist(spec, places) and (table := open_table(spec, places)).exists():
+    if (table := open_table(spec, places)).exists():
         yield from islice(table.entries(), limit)
 
 
@@ -155,7 +154,7 @@ def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dic
     """Return what is known of a table; a table that cannot be read hides none of the others."""
     from lakebound.run_spec import places_of
     from lakebound.table_access import access_of
-    from lakebound.table_size import may_exist, table_size
+    from lakebound.table_size import table_size
     from lakebound.tables import open_table
 
     row: dict[str, Any] = dict.fromkeys(("rows", "files", "size_bytes", "version", "newest_entry", "problem"))
@@ -163,7 +162,7 @@ def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dic
     places = places_of(settings)
     row |= asdict(access_of(wanted, places))
     try:
-        if not may_exist(wanted, places) or not (table := open_table(wanted, places)).exists():
+        if not (table := open_table(wanted, places)).exists():
             return row
         row["exists"] = True
         size = table_size(wanted, places)

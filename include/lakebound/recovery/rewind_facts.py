@@ -16,7 +16,7 @@ from lakebound.recovery.rewind import RewindAction, RewindFacts, RewoundTable, p
 from lakebound.recovery.rewind_choice import LastRewind, ahead_of_thinning, last_rewind, left_by_earlier_epochs, split_at
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.table_size import may_exist, table_size
+from lakebound.table_size import table_size
 from lakebound.tables import Table, TableVersion, open_table
 from lakebound.tables.entries import counting
 
@@ -120,7 +120,7 @@ def _subject(spec: PipelineSpec, places: Places, request: RewindRequest) -> _Sub
 
 
 def _exists(spec: TableSpec, places: Places) -> bool:
-    return may_exist(spec, places) and open_table(spec, places).exists()
+    return open_table(spec, places).exists()
 
 
 def _at(subject: _Subject, moment_ms: int) -> tuple[list[RewoundTable], RewoundTable | None]:

@@ -23,6 +23,7 @@ from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.schema_change import SchemaPlan
 from lakebound.spec import TableSpec
+from lakebound.table_size import may_exist
 from lakebound.tables import (
     KAFKA_COLUMN,
     KAFKA_TYPE,
@@ -75,7 +76,7 @@ class IcebergTable:
 
     def exists(self) -> bool:
         """Whether there is such a table."""
-        return self._catalog.table_exists(self._identifier)
+        return may_exist(self._spec, self._places) and self._catalog.table_exists(self._identifier)
 
     def create(self, schema: pa.Schema, genesis: Entry) -> None:
         """Make the table with its ``genesis`` entry in one commit."""

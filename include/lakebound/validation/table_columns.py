@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lakebound.run_spec import Places
 from lakebound.spec import PipelineSpec
-from lakebound.table_size import may_exist
 from lakebound.tables import open_table
 
 
@@ -14,7 +13,7 @@ def existing_columns(spec: PipelineSpec, places: Places) -> dict[str, tuple[str,
     for table in spec.tables:
         try:
             opened = open_table(table, places.read_only())
-            if may_exist(table, places) and opened.exists():
+            if opened.exists():
                 found[table.id] = tuple(opened.schema().names)
         except Exception:
             continue  # whether a table can be read is the doctor's to say
