@@ -1,11 +1,13 @@
-"""What a transform may need of Lakebound: an explode whose rows stay apart."""
+"""What a transform may need of Lakebound: an explode whose rows stay apart, and numbers that are times."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lakebound.epoch import PER_SECOND, Unit
 from lakebound.tables import KAFKA_COLUMN
+from lakebound_spark.landable import FIRST_MS, LAST_MS
 
 
 def explode(frame: DataFrame, column: str, into: str, *, keep_empty: bool = False) -> DataFrame:
@@ -25,3 +27,20 @@ def explode(frame: DataFrame, column: str, into: str, *, keep_empty: bool = Fals
     ordinal = F.coalesce(F.col("_position"), F.lit(0))
     numbered = F.col(KAFKA_COLUMN).withField("ordinal", ordinal.cast("int"))
     return exploded.select(*others, into, numbered.alias(KAFKA_COLUMN))
+
+
+def from_epoch(number: str | Column, unit: Unit) -> Column:
+    """Return a number of milliseconds, microseconds or nanoseconds since 1970 as a timestamp.
+
+    It is null where the number is of no year from 1 to 9999. Spark's own functions fail on such numbers, and with them a batch.
+
+    Args:
+        number: The column, or its name.
+        unit: What it counts; Spark reads seconds by itself, where the schema says TIMESTAMP.
+    """
+    value = F.col(number) if isinstance(number, str) else number
+    per_second = PER_SECOND[unit]
+    first, last = FIRST_MS * per_second // 1000, (LAST_MS + 1) * per_second // 1000 - 1
+    # As a decimal: a division of whole numbers is one of floating point numbers in Spark, and loses digits.
+    micros = (value.cast("decimal(38,0)") * F.lit(1_000_000) / F.lit(per_second)).cast("bigint")
+    return F.when(value.between(max(first, -(2**63)), min(last, 2**63 - 1)), F.timestamp_micros(micros))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from lakebound.run_spec import RunSpec
 from lakebound.sampling import Sample
-from lakebound.spec import TableSpec
+from lakebound.spec import PipelineSpec, TableSpec
 from lakebound.table_settling import Settled, compare_tables
 from lakebound.tables import KAFKA_COLUMN, open_table
+from lakebound.tables.layout import FileLayout
 from lakebound_spark.decode import good_columns, make_decoder, value_fields, value_schema
 from lakebound_spark.explained import explained
 from lakebound_spark.landable import LandableCheck, make_check
@@ -93,18 +94,12 @@ def try_records(session: SparkSession, run: RunSpec, sample: Sample, rows: int) 
     found = Trial(planned.problems, planned.warnings, [(*place, *span) for place, span in sample.ranges.items()])
     if not planned.tables:
         return found
-    spec, transform = run.spec, load_transform(run.spec)
-    output = planned_output(session, spec, transform)
+    spec = run.spec
+    output = planned_output(session, spec, load_transform(spec))
     schemas = {one.id: table_schema(output.schema, one) for one in spec.tables if one.id in planned.tables}
     settled = Settled({}) if found.problems else compare_tables(spec, run.places.read_only(), schemas, value_fields(spec))
-    records = session.createDataFrame(kafka_columns(sample.records))
-    decoder = make_decoder(spec, sample.topic_ids, settled.unhoused)
-    landable = _landable(run, output, has_transform=spec.transform is not None)
-    made = transform(good_columns(decoder.decode(records))).toArrow()
-    if not landable.holds(made):
-        decoder = decoder.refusing(landable.places(transform(good_columns(decoder.decode(records)))))
-        made = transform(good_columns(decoder.decode(records))).toArrow()
-    bad = explained(quarantine_columns(decoder.decode(records)).toArrow(), value_schema(spec))
+    landable = make_check(output.schema, _layouts(run), has_transform=spec.transform is not None)
+    made, bad = land_in_memory(session, spec, sample, landable, settled.unhoused)
     found.read, found.bad, found.rows = len(sample.records), bad.num_rows, made.num_rows
     found.landed = len(set(_places(made)))
     found.filtered = found.read - found.bad - found.landed
@@ -117,11 +112,33 @@ def try_records(session: SparkSession, run: RunSpec, sample: Sample, rows: int) 
     return found
 
 
-def _landable(run: RunSpec, output: DataFrame, *, has_transform: bool) -> LandableCheck:
-    """Return the check of what cannot land in the tables that there are."""
+def land_in_memory(
+    session: SparkSession, spec: PipelineSpec, sample: Sample, landable: LandableCheck, unhoused: Collection[str] = ()
+) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of the tables, and those of the quarantine.
+
+    Args:
+        session: Spark's.
+        spec: The pipeline.
+        sample: Records of its topics.
+        landable: Finds rows that cannot land.
+        unhoused: Fields for which a table has no column.
+    """
+    transform = load_transform(spec)
+    records = session.createDataFrame(kafka_columns(sample.records))
+    decoder = make_decoder(spec, sample.topic_ids, unhoused)
+    made = transform(good_columns(decoder.decode(records))).toArrow()
+    if not landable.holds(made):
+        decoder = decoder.refusing(landable.places(transform(good_columns(decoder.decode(records)))))
+        made = transform(good_columns(decoder.decode(records))).toArrow()
+    return made, explained(quarantine_columns(decoder.decode(records)).toArrow(), value_schema(spec))
+
+
+def _layouts(run: RunSpec) -> list[FileLayout]:
+    """Return the layouts of the tables that there are."""
     places = run.places.read_only()
     tables = [open_table(one, places) for one in run.spec.tables]
-    return make_check(output.schema, [table.layout() for table in tables if table.exists()], has_transform=has_transform)
+    return [table.layout() for table in tables if table.exists()]
 
 
 def _tried(one: TableSpec, schema: pa.Schema, rows: pa.Table, left_out: frozenset[str], changes: Sequence[str]) -> TriedTable:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,3 +105,90 @@ def test_a_trial_says_what_would_land_and_writes_nothing(home: Settings, broker:
     assert (columns["id"], columns["twice"], table["partition_by"]) == ("string", "int32", ["truncate(10, n)"])
     assert (table["rows"][0]["id"], table["rows"][0]["twice"]) == ("a8", 16)
     assert files_of(home) == []
+
+
+def payment(number: int) -> dict[str, object]:
+    """A payment with all that is to be recognised: money, times of several kinds, nested values, what may be null."""
+    return {
+        "payment_id": f"p-{number:05d}",
+        "amount": round(number * 1.07, 2),
+        "created_at": 1_767_225_600_000 + number,
+        "seen_at": 1_767_225_600 + number,
+        "booked_at": f"2026-01-01T10:{number % 60:02d}:00Z",
+        "due_date": "2026-02-28",
+        "status": ("open", "paid")[number % 2],
+        "merchant": {"name": "M", "country": None if number % 3 else "DE"},
+        "items": [{"sku": "a", "price": 1.25, "quantity": number}] if number % 4 else [],
+        **({"note": "x"} if number % 5 == 0 else {}),
+    }
+
+
+EXPECTED = """\
+    payment_id STRING NOT NULL,
+    amount DECIMAL(18,2) NOT NULL,
+    created_at BIGINT NOT NULL,
+    seen_at TIMESTAMP NOT NULL,
+    booked_at TIMESTAMP NOT NULL,
+    due_date DATE NOT NULL,
+    status STRING NOT NULL,
+    merchant STRUCT<name: STRING, country: STRING> NOT NULL,
+    items ARRAY<STRUCT<sku: STRING, price: DECIMAL(18,2), quantity: BIGINT>> NOT NULL,
+    note STRING
+"""
+
+
+def test_a_topic_becomes_a_pipeline_that_is_right_and_lands_its_records(
+    home: Settings, broker: Broker, topic: TopicMaker
+) -> None:
+    name = topic("payments", partitions=2)
+    send(broker, name, *(json.dumps(payment(number)).encode() for number in range(60)), b"{")
+    made = answer("new", "payments", "--from-topic", name)
+    yaml_file, transform, expectations, test = (Path(path) for path in made["files"])
+    assert made["records"] == 61
+    assert EXPECTED in yaml_file.read_text()
+    assert "created_at: is a number of epoch milliseconds" in " ".join(made["notes"])
+    assert '"created_at": from_epoch("created_at", "milliseconds")' in transform.read_text()
+    assert "unique_over_window" in expectations.read_text()
+    assert '"open", "paid"' in expectations.read_text()
+
+    assert answer("check", "payments", "--static")["ok"]
+    checked = answer("check", "payments")
+    assert checked["ok"], checked
+    assert "created_at: timestamp[us, tz=UTC]" in checked["tables"]["payments"]["delta:lake.payments"]
+
+    tried = answer("try", "payments", "--from-beginning")
+    assert [tried[key] for key in ("read", "landed", "rows", "bad", "problems")] == [61, 60, 60, 1, []]
+    row = tried["tables"]["delta:lake.payments"]["rows"][1]
+    assert (row["created_at"], row["amount"]) == ("2026-01-01 00:00:00.001000+00:00", "1.07")
+    assert files_of(home) == []
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", str(test)], capture_output=True, text=True, cwd=home.home.parent
+    )
+    assert "2 passed" in done.stdout, done.stdout
+
+    before = {path: path.read_bytes() for path in (yaml_file, transform, expectations, test)}
+    for path in before:
+        others = [other for other in before if other != path]
+        for other in others:
+            other.rename(other.with_suffix(".away"))
+        assert f"there is already {path}" in lakebound("new", "payments", code=1).stderr
+        assert not any(other.exists() for other in others), "all files are written, or none"
+        for other in others:
+            other.with_suffix(".away").rename(other)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_what_is_no_json_and_what_is_not_there_yet_become_pipelines_too(
+    home: Settings, broker: Broker, topic: TopicMaker
+) -> None:
+    name = topic("raw", partitions=1)
+    assert "no record is in" in lakebound("new", "raw", "--from-topic", name, code=1).stderr
+    send(broker, name, b"\x00\x01", b"text")
+    lakebound("new", "raw", "--from-topic", name)
+    lakebound("new", "later", "--like", "raw")
+    assert "is not a pipeline's name" in lakebound("new", "Two Words", code=2).stderr
+    assert "is not on the broker" in lakebound("new", "none", "--from-topic", "there-is-none", code=1).stderr
+    assert lakebound("check", "--static").stdout == "later: right\nraw: right\n"
+    assert "format: bytes" in (home.pipelines / "raw.yaml").read_text()
+    assert "bootstrap_servers: ${LAKEBOUND_KAFKA}" in (home.pipelines / "later.yaml").read_text()

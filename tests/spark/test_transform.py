@@ -6,9 +6,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from lakebound.epoch import Unit
 from lakebound.errors import TransformRefusedError
 from lakebound.spec import PipelineSpec
-from lakebound_spark.columns import explode
+from lakebound_spark.columns import explode, from_epoch
 from lakebound_spark.transform import Transform, load_transform, may_multiply, planned_output
 
 pytestmark = pytest.mark.spark
@@ -79,6 +80,32 @@ def test_our_explode_numbers_the_rows(session: SparkSession) -> None:
     output = planned_output(session, pipeline(), lambda frame: explode(frame, "items", "item"))
     assert may_multiply(output)
     assert output.columns == ["order_id", "n", "item", "_kafka"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "number", "micros"),
+    [
+        ("milliseconds", 1_767_323_045_678, 1_767_323_045_678_000),
+        ("milliseconds", -1, -1000),
+        ("milliseconds", 253_402_300_799_999, 253_402_300_799_999_000),
+        ("milliseconds", 253_402_300_800_000, None),
+        ("milliseconds", 2**63 - 1, None),
+        ("milliseconds", -(2**63), None),
+        ("microseconds", 1_767_323_045_678_901, 1_767_323_045_678_901),
+        ("microseconds", 2**63 - 1, None),
+        ("nanoseconds", 1_767_323_045_678_901_234, 1_767_323_045_678_901),
+        ("nanoseconds", 2**63 - 1, 9_223_372_036_854_775),
+        ("seconds", 1_767_323_045, 1_767_323_045_000_000),
+        ("seconds", 2**63 - 1, None),
+        ("seconds", None, None),
+    ],
+)
+def test_a_number_since_1970_becomes_a_time_and_no_number_fails(
+    session: SparkSession, unit: Unit, number: int | None, micros: int | None
+) -> None:
+    frame = session.createDataFrame([(number,)], "n BIGINT")
+    [row] = frame.select(F.unix_micros(from_epoch("n", unit))).collect()
+    assert row[0] == micros
 
 
 def test_a_plain_pipeline_has_one_row_per_record(session: SparkSession) -> None:

@@ -14,6 +14,7 @@ from lakebound.cli.doctor import doctor
 from lakebound.cli.health import health
 from lakebound.cli.incidents import incidents
 from lakebound.cli.maintain import maintain
+from lakebound.cli.new import new
 from lakebound.cli.output import OneSentence
 from lakebound.cli.produce import produce
 from lakebound.cli.prove import prove
@@ -45,6 +46,7 @@ app.command(rich_help_panel=SERVICES)(demo)
 app.command(rich_help_panel=SERVICES)(up)
 app.command(rich_help_panel=SERVICES)(down)
 app.command(rich_help_panel=SERVICES)(produce)
+app.command(rich_help_panel=PIPELINES)(new)
 app.command("create-topic", rich_help_panel=PIPELINES)(create_topic)
 app.command(rich_help_panel=PIPELINES)(check)
 app.command("try", rich_help_panel=PIPELINES)(try_records)

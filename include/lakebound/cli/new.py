@@ -1,0 +1,126 @@
+"""``lakebound new``: the files of a new pipeline, with the schema of a topic's records."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakebound.cli.output import Json, number, print_json, say
+from lakebound.errors import LakeboundError
+
+if TYPE_CHECKING:
+    from lakebound.beginning import Beginning
+    from lakebound.settings import Settings
+
+SAMPLE = 1000
+
+Name = Annotated[str, typer.Argument(help="Of the pipeline: small letters, digits and _.")]
+FromTopic = Annotated[str | None, typer.Option(help="Sample this topic, and write the schema of its records.")]
+Records = Annotated[int, typer.Option(min=1, max=100_000, help="Sample so many, the newest of each partition.")]
+Like = Annotated[
+    str | None, typer.Option(help="Take the connection (broker, login) of this pipeline; default: LAKEBOUND_KAFKA.")
+]
+
+
+class FilesExistError(LakeboundError):
+    """Something is already there; nothing is ever overwritten."""
+
+    def __init__(self, name: str, paths: list[Path]) -> None:
+        found = ", ".join(str(path) for path in paths)
+        super().__init__(f"pipeline {name!r}: nothing was written, because there is already {found}; choose another name")
+
+
+def new(name: Name, from_topic: FromTopic = None, records: Records = SAMPLE, like: Like = None, json: Json = False) -> None:
+    """Write a new pipeline: YAML, transform, expectations and a test. Existing files are never touched.
+
+    With --from-topic the schema is that of sampled records: types, what may be null, times in seconds or milliseconds.
+    Without it, an example stands there.
+    """
+    import re
+
+    from lakebound.beginning import pipeline_yaml, transform_source
+    from lakebound.beginning_judged import expectations_yaml, source_of_test
+    from lakebound.load import path_of
+    from lakebound.settings import load_settings
+    from lakebound.spec import NAME
+    from lakebound.validation.expectation_files import expectations_path
+
+    settings = load_settings()
+    if not re.match(NAME, name):
+        raise typer.BadParameter(f"{name!r} is not a pipeline's name: [a-z][a-z0-9_]*, up to 63 characters", param_hint="NAME")
+    pipeline, test = path_of(name, settings), settings.apps.parent / "tests" / f"test_{name}.py"
+    transform, expectations = settings.apps / "transforms" / f"{name}.py", expectations_path(name, settings)
+    existing = [path for path in (pipeline, transform, expectations, test) if path.exists()]
+    if existing:
+        raise FilesExistError(name, existing)
+    made = _beginning(name, from_topic, records, like, settings)
+    texts = {
+        pipeline: pipeline_yaml(made),
+        transform: transform_source(made),
+        expectations: expectations_yaml(made),
+        test: source_of_test(made, Path(os.path.relpath(pipeline, test.parent)).as_posix()),
+    }
+    for path, text in texts.items():
+        _write(path, text)
+    if not (package := transform.with_name("__init__.py")).exists():
+        _write(package, "")
+    _tell(made, list(texts), as_json=json)
+
+
+def _beginning(name: str, topic: str | None, records: int, like: str | None, settings: Settings) -> Beginning:
+    from lakebound.beginning import PLACEHOLDER, Beginning
+    from lakebound.beginning_judged import MOST_BYTES, MOST_SAMPLES
+    from lakebound.inference import infer, is_object
+    from lakebound.load import load_pipeline
+    from lakebound.sampling import read_sample
+    from lakebound.spec import ConnectionSpec
+
+    connection = load_pipeline(like, settings).connection if like else ConnectionSpec(bootstrap_servers=settings.kafka)
+    written = _connection_of(like, settings) if like else "bootstrap_servers: ${LAKEBOUND_KAFKA}   # or host:9092,host:9092"
+    schema = settings.pipelines.parent / "pipeline.schema.json"
+    editor = "# yaml-language-server: $schema=../pipeline.schema.json\n" if schema.is_file() else ""
+    if topic is None:
+        return Beginning(name, name, written, PLACEHOLDER, [b'{"id": "a", "at": "2026-01-01T12:00:00Z"}'], editor)
+    say(f"new: reads up to {number(records)} records of {topic}")
+    values = read_sample(connection, (topic,), records, newest=True, reader=name).records.values
+    inferred = infer(values)
+    fitting = [value for value in values if value and (is_object(value) or not inferred.columns) and len(value) <= MOST_BYTES]
+    return Beginning(name, topic, written, inferred, fitting[:MOST_SAMPLES], editor)
+
+
+def _connection_of(pipeline: str, settings: Settings) -> str:
+    """Return the connection as the pipeline's file has it, its variables included."""
+    import yaml
+
+    from lakebound.load import path_of
+    from lakebound.yaml_source import read_yaml
+
+    text: str = yaml.safe_dump(read_yaml(path_of(pipeline, settings)).root["connection"], sort_keys=False)
+    return text
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("x") as file:
+        file.write(text)
+
+
+def _tell(made: Beginning, paths: list[Path], *, as_json: bool) -> None:
+    from lakebound.inference import notes_of
+
+    notes = list(notes_of(made.inferred))
+    if as_json:
+        columns = [{"name": one.name, "type": one.type, "required": one.is_required} for one in made.inferred.columns]
+        files = [str(path) for path in paths]
+        print_json({"records": made.inferred.records, "columns": columns, "notes": notes, "files": files})
+        return
+    if made.inferred.records:
+        typer.echo(f"{made.topic}: {number(made.inferred.records)} records, {len(made.inferred.columns)} columns")
+    for note in notes:
+        typer.echo(f"  {note}")
+    for path in paths:
+        typer.echo(f"written: {path}")
+    typer.echo(f"next: lakebound check {made.name}; lakebound try {made.name}; pytest {paths[-1]}")

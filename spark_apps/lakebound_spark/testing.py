@@ -1,0 +1,79 @@
+"""For tests of a pipeline: its records decoded and transformed as the stream does it, without Kafka and without tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakebound.direct_read import Records
+from lakebound.sampling import Sample
+from lakebound.settings import load_settings
+from lakebound.spec import PipelineSpec
+from lakebound.submit import QUICK_START
+from lakebound_spark.landable import make_check
+from lakebound_spark.transform import load_transform, planned_output
+from lakebound_spark.trial import land_in_memory
+
+RECORD_TIME_MS = 1_767_225_600_000
+"""Kafka's time of every record: 2026-01-01."""
+
+_SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.ui.enabled": "false",
+}
+"""Of a Spark that starts fast, and has the time zone of the stream."""
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What became of records.
+
+    Attributes:
+        rows: Of the tables, with ``_kafka``; its ``offset`` is the record's number.
+        bad: Why records would go to quarantine: ``reason: in words``.
+    """
+
+    rows: list[dict[str, Any]]
+    bad: list[str]
+
+
+def land(spec: PipelineSpec, records: Sequence[str | bytes | None]) -> Landed:
+    """Return what a pipeline makes of records.
+
+    Args:
+        spec: The pipeline, as ``lakebound.load.load_file`` reads it.
+        records: Their values.
+
+    Raises:
+        TransformRefusedError: The pipeline could not start.
+    """
+    session = _session()
+    values = [value.encode() if isinstance(value, str) else value for value in records]
+    topic, count = spec.topics[0], len(values)
+    sample = Records([topic] * count, [0] * count, list(range(count)), [RECORD_TIME_MS] * count, [None] * count, values)
+    output = planned_output(session, spec, load_transform(spec))
+    landable = make_check(output.schema, (), has_transform=spec.transform is not None)
+    rows, bad = land_in_memory(session, spec, Sample(sample, {topic: "test"}), landable)
+    told = zip(bad["reason"].to_pylist(), bad["error"].to_pylist(), strict=True)
+    return Landed(rows.to_pylist(), [f"{reason}: {error}" for reason, error in told])
+
+
+def _session() -> SparkSession:
+    apps = str(load_settings().apps)
+    if apps not in sys.path:
+        sys.path.insert(0, apps)  # where the transform is
+    builder = SparkSession.builder.master("local[1]").appName("lakebound-test")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
