@@ -133,7 +133,13 @@ def _column(name: str, seen: Seen, records: int) -> Column:
     unit = _unit(name, seen) if kind == "BIGINT" else None
     if unit is not None:
         notes = [f"is a number of epoch {unit}; the transform makes a timestamp of it"]
-    few = sum(seen.texts.values()) == seen.kinds["text"] and len(seen.texts) <= FEW_VALUES and kind == "STRING"
+    # A text that cannot be printed is left to people: YAML has no way to write half of a surrogate pair.
+    few = (
+        all(map(str.isprintable, seen.texts))
+        and sum(seen.texts.values()) == seen.kinds["text"]
+        and len(seen.texts) <= FEW_VALUES
+        and kind == "STRING"
+    )
     values = tuple(sorted(seen.texts)) if few and seen.kinds["text"] >= 10 * len(seen.texts) > 10 else ()
     return Column(name, kind, is_required, unit, tuple(notes), values, is_unique=seen.is_unique)
 

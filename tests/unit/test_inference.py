@@ -99,6 +99,17 @@ def test_what_is_no_object_is_passed_over() -> None:
     assert infer([b"\x00\x01"]) == Inferred((), 1, 0)
 
 
+def test_few_values_of_many_records_are_kept_for_the_expectations() -> None:
+    def values(*texts: str) -> tuple[str, ...]:
+        return sample(*({"x": text} for text in texts)).columns[0].values
+
+    assert values(*["open", "paid"] * 10) == ("open", "paid")
+    assert values(*["open", "paid"] * 9) == (), "too few records to say so"
+    assert values(*["open"] * 30) == ()
+    assert values(*["open", "\ud800"] * 30) == (), "no YAML can hold it"
+    assert values(*map(str, range(7)), *["0"] * 100) == ()
+
+
 def test_what_is_nested_too_deeply_or_too_wide_is_kept_as_text() -> None:
     deep: Any = 1
     for _ in range(20):

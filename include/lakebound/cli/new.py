@@ -104,7 +104,7 @@ def _connection_of(pipeline: str, settings: Settings) -> str:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("x") as file:
+    with path.open("x", encoding="utf-8") as file:
         file.write(text)
 
 
