@@ -61,9 +61,9 @@ class SparkEvaluator:
         """Return the verdict on a range; its results and Data Docs are written."""
         started = time.monotonic()
         if self._session is None:
-            _progress("starting Spark")
+            _progress("starting Spark and Great Expectations")
             self._session = self._start()
-            started = _progress("Spark has started", since=started)
+            started = _progress("both have started", since=started)
         from lakebound_spark.validate_rows import cached_rows
 
         held, asked = f"{batch.due.rows:,} rows in {len(batch.files):,} files", len(batch.expectations)

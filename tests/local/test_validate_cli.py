@@ -31,7 +31,7 @@ orders = ValidationOrders.model_validate_json(sys.argv[1])
 behaviour = json.loads((orders.control.folder / "behaviour.json").read_text())
 asked = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: asked.set())
-print("INFO something for the log", "INFO validate: delta:lake.orders: 4..9", sep="\\n", flush=True)
+print("INFO something for the log", "INFO lakebound_spark.validate: validate: delta:lake.orders: 4..9", sep="\\n", flush=True)
 if behaviour.get("until_asked"):
     (orders.control.folder / "ready").touch()
     asked.wait(30)
@@ -70,7 +70,7 @@ def behave(control: ControlFolder, **behaviour: object) -> None:
 
 def test_it_says_what_it_does_and_what_holds(control: ControlFolder) -> None:
     done = lakebound(*RUN)
-    assert "validate: delta:lake.orders: 4..9" in done.stderr and "something for the log" not in done.stderr
+    assert "validate: delta:lake.orders: 4..9" in done.stderr.splitlines() and "something for the log" not in done.stderr
     assert "60 rows, 1 of 1 expectations hold" in done.stdout
     assert answer(*RUN)["ranges"][0]["last"] == "9"
     behave(control, nothing=True)

@@ -113,5 +113,6 @@ def _say_progress(log: TextIO, rest: str, progress: str) -> str:
     for line in lines:
         _, mark, text = line.partition(progress)
         if mark:
-            say(f"{progress}{text}")
+            # The name of the logger, which stands before the text, may end in the same word.
+            say(f"{progress}{text.removeprefix(progress)}")
     return rest
