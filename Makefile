@@ -10,7 +10,7 @@ export PYTHONUNBUFFERED := 1
 # Airflow starts a Python process for every task: without bytecode on disk each compiles its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 COMPILED := airflow sqlalchemy pydantic aiohttp fastapi libcst rich jinja2 opentelemetry cryptography click pyspark/sql \
-	pyiceberg deltalake great_expectations scipy altair marshmallow
+	pyiceberg deltalake great_expectations scipy altair marshmallow polars
 # How many random kills the chaos tests make: few in `make test`, many in `make chaos`.
 CHAOS_KILLS ?= 20
 

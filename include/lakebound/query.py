@@ -138,7 +138,9 @@ def run_query(
 
     check_reads_only(sql)
     places = places.read_only()
-    names = resolve((one for one in _named(sql, tables) if _exists(one, places)), chosen)
+    every = [table for one in tables.values() for table in one]
+    meant = [table for table in every if may_be_named(sql, table, chosen)]
+    names = resolve((table for table in meant if _exists(table, places)), chosen)
     try:
         frames = {name: _scan(table, places) for name, table in names.items() if table is not None}
         with warnings.catch_warnings():
@@ -153,10 +155,20 @@ def run_query(
     return Answer(columns, tuple(rows[:limit] if limit else rows), bool(limit) and len(rows) > limit)
 
 
-def _named(sql: str, tables: Mapping[str, list[TableSpec]]) -> list[TableSpec]:
-    """Return the tables whose name is in the query: the others need not be opened."""
+def may_be_named(sql: str, table: TableSpec, chosen: Format | None) -> bool:
+    """Whether a query may mean a table; one that it does not mean need not be opened, and may be broken.
+
+    Args:
+        sql: The query.
+        table: The table.
+        chosen: The format of tables that are called without one.
+    """
     text = _NO_PART_OF_A_NAME.sub("", sql)
-    return [table for one in tables.values() for table in one if any(name in text for name in names_of(table))]
+    for name in names_of(table):
+        bare = rf"(?<!delta\.)(?<!iceberg\.){re.escape(name)}"
+        if f"{table.format}.{name}" in text or (chosen in (None, table.format) and re.search(bare, text)):
+            return True
+    return False
 
 
 def _exists(table: TableSpec, places: Places) -> bool:

@@ -63,6 +63,13 @@ def test_a_name_in_one_format_needs_none(settings: Settings) -> None:
     assert "table delta:lake.orders does not exist yet" in error("select * from delta.lake.orders")
 
 
+def test_a_broken_catalog_keeps_nobody_from_a_delta_table(landed: Settings) -> None:
+    for file in (landed.warehouse / "iceberg").glob("catalog.db*"):
+        file.write_bytes(b"no database")
+    assert len(answer("query", "select id from delta.lake.orders")["rows"]) == 12
+    assert len(answer("query", "select id from lake.orders", "--format", "delta")["rows"]) == 12
+
+
 def test_rows_beyond_the_limit_are_said_to_be_there(landed: Settings) -> None:
     result = lakebound("query", "select id from delta.lake.orders order by id desc", "--limit", "2", "--csv")
     assert result.stdout == "id\n11\n10\n"

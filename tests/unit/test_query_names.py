@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from lakebound.cli.query import plain, text
-from lakebound.query import NotAQueryError, check_reads_only, names_of, resolve
+from lakebound.query import Format, NotAQueryError, check_reads_only, may_be_named, names_of, resolve
 from lakebound.spec import TableSpec
 
 DELTA = TableSpec(format="delta", name="sales.orders")
@@ -56,6 +56,22 @@ def test_a_table_without_a_namespace_is_in_default() -> None:
     assert names_of(ALONE) == ("events", "default.events")
     assert names_of(DELTA) == ("sales.orders",)
     assert resolve([ALONE], None)["iceberg.default.events"] == ALONE
+
+
+@pytest.mark.parametrize(
+    ("sql", "chosen", "meant"),
+    [
+        ("select * from sales.orders", None, [DELTA, ICEBERG]),
+        ("select * from sales.orders", "delta", [DELTA]),
+        ("select * from delta.sales.orders", None, [DELTA]),
+        ('select * from "iceberg" . "sales"."orders"', "delta", [ICEBERG]),
+        ("select * from delta.sales.orders join iceberg.sales.orders using (id)", None, [DELTA, ICEBERG]),
+        ("select * from default.events", None, [ALONE]),
+        ("select 1", None, []),
+    ],
+)
+def test_only_tables_that_may_be_meant_are_opened(sql: str, chosen: Format | None, meant: list[TableSpec]) -> None:
+    assert [table for table in (DELTA, ICEBERG, ALONE) if may_be_named(sql, table, chosen)] == meant
 
 
 def test_values_are_what_json_can_hold() -> None:
