@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -42,6 +43,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how much was asked of the readers of generated tables."""
+    sums: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed"):
+        sums.update({name: value for name, value in report.user_properties if name.startswith("readers ")})
+    if sums:
+        terminalreporter.write_line(", ".join(f"{value:,} {name.removeprefix('readers ')}" for name, value in sums.items()))
 
 
 @pytest.fixture(params=["delta", "iceberg"])

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 
 @dataclass(frozen=True)
-class LiveDeltaFile:
-    """A file that the newest version has.
+class LoggedFile:
+    """A file that a commit adds.
 
     Attributes:
         path: Where it is.
@@ -25,7 +25,7 @@ class LiveDeltaFile:
     statistics: dict[str, Any]
 
 
-def live_delta_files(folder: Path) -> list[LiveDeltaFile]:
+def live_delta_files(folder: Path) -> list[LoggedFile]:
     """Return the files of a table whose log holds all its commits."""
     live: dict[str, dict[str, Any]] = {}
     for commit in sorted((folder / "_delta_log").glob("*.json")):
@@ -36,12 +36,20 @@ def live_delta_files(folder: Path) -> list[LiveDeltaFile]:
         for action in actions:
             if "add" in action:
                 live[action["add"]["path"]] = action["add"]
-    return [
-        LiveDeltaFile(folder / unquote(path), body["partitionValues"], json.loads(body["stats"], parse_float=Decimal))
-        for path, body in live.items()
-    ]
+    return [_file(folder, body) for body in live.values()]
+
+
+def added_delta_files(folder: Path) -> list[LoggedFile]:
+    """Return each file that a commit ever added, as it told it."""
+    lines = [line for commit in sorted((folder / "_delta_log").glob("*.json")) for line in commit.read_bytes().split(b"\n")]
+    return [_file(folder, body["add"]) for line in lines if line and "add" in (body := json.loads(line))]
 
 
 def live_statistics(folder: Path) -> list[dict[str, Any]]:
     """Return the statistics of each live file."""
     return [file.statistics for file in live_delta_files(folder)]
+
+
+def _file(folder: Path, body: dict[str, Any]) -> LoggedFile:
+    statistics = json.loads(body["stats"], parse_float=Decimal)
+    return LoggedFile(folder / unquote(body["path"]), body["partitionValues"], statistics)

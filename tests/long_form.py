@@ -1,4 +1,4 @@
-"""Tests that take long have a short form in ``make test``; ``make chaos`` runs them whole."""
+"""Tests that take long have a short form in ``make test``; ``make chaos`` and ``make test-readers`` run them whole."""
 
 from __future__ import annotations
 
@@ -9,3 +9,8 @@ import pytest
 LONG_FORM = os.environ.get("LAKEBOUND_CHAOS") == "full"
 
 only_in_long_form = pytest.mark.skipif(not LONG_FORM, reason="only in make chaos")
+
+ALL_READERS = os.environ.get("LAKEBOUND_READERS") == "full"
+"""``make test-readers`` asks every reader everything of every generated table; ``make test`` takes a sample by the seed."""
+
+READERS_SEED = int(os.environ.get("LAKEBOUND_READERS_SEED") or 1)

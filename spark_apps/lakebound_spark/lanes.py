@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, TypedDict
@@ -135,7 +135,7 @@ def _write_spark(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) ->
     layout, schema = table.layout(), table.schema()
     folder = _folder(table, tag)
     check_housed(frame.columns, schema, table.spec.id, left_out)
-    columns = [_as_in_table(frame, field) for field in schema if field.name in frame.columns]
+    columns = [_as_in_table(frame, field, layout.told_by_log) for field in schema if field.name in frame.columns]
     folders = _partition_folders(frame, layout.fields)
     names = [f"{HELPER_COLUMN}{number}" for number in range(len(folders))]
     rows = frame.select(*columns, *(value.alias(name) for name, value in zip(names, folders, strict=True)))
@@ -145,9 +145,14 @@ def _write_spark(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) ->
     return list_data_files(layout, folder)
 
 
-def _as_in_table(frame: DataFrame, field: pa.Field) -> Column:
-    """Return a column in the table's type, which may be a wider one."""
+def _as_in_table(frame: DataFrame, field: pa.Field, told_by_log: Collection[str]) -> Column:
+    """Return a column in the table's type, which may be a wider one.
+
+    An empty text is null in a Delta partition column, by the protocol of its log: so it is in the file, too.
+    """
     column: Column = frame[field.name]
+    if field.name in told_by_log and pa.types.is_string(field.type):
+        column = F.when(column != "", column).alias(field.name)
     kind = normalise_type(to_arrow_type(frame.schema[field.name].dataType))
     if kind == field.type or pa.types.is_nested(kind):
         return column

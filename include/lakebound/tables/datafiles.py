@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakebound.errors import TableMismatchError
@@ -75,7 +76,7 @@ class DataFileWriter:
         self._layout.check(rows.schema)
         rows = rows.cast(normalise_schema(rows.schema))
         self._layout.folder.mkdir(parents=True, exist_ok=True)
-        for key, part in split(rows, self._layout.fields):
+        for key, part in split(_as_told(rows, self._layout), self._layout.fields):
             self._file(key, part).write(part)
 
     def close(self) -> list[DataFile]:
@@ -115,6 +116,19 @@ class DataFileWriter:
     def _end_oldest(self) -> None:
         _, file = self._open.popitem(last=False)
         self._files.append(file.close())
+
+
+def _as_told(rows: pa.Table, layout: FileLayout) -> pa.Table:
+    """Return the rows as a Delta log tells their partition columns: a text that is empty is null there.
+
+    So readers of the files and readers of the log see the same.
+    """
+    for name in layout.told_by_log:
+        values = rows[name]
+        if pa.types.is_string(values.type) and pc.any(pc.equal(values, "")).as_py():
+            known = pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values)
+            rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), known)
+    return rows
 
 
 def write_data_files(rows: pa.Table, layout: FileLayout, tag: str) -> list[DataFile]:

@@ -65,7 +65,7 @@ def delta_partition_text(value: Raw, kind: pa.DataType) -> str:
     """Return a value that is not null as Delta's log writes it.
 
     Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#partition-value-serialization. An empty string is written
-    as it is; every reader takes it for null, as the protocol says.
+    as it is: of a file that Lakebound did not write, for it takes it for null, as the protocol says.
 
     Args:
         value: As it is stored.
@@ -81,6 +81,7 @@ def delta_partition_text(value: Raw, kind: pa.DataType) -> str:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, float):
+        value += 0.0  # of the two zeros, which are one partition, the positive one
         return str(value) if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
     try:
         if pa.types.is_date(kind):
