@@ -13,11 +13,14 @@ COMPILED := airflow sqlalchemy pydantic aiohttp fastapi libcst rich jinja2 opent
 	pyiceberg deltalake great_expectations scipy altair marshmallow polars
 # How many random kills the chaos tests make: few in `make test`, many in `make chaos`.
 CHAOS_KILLS ?= 20
+# Where the end states of `make test-pauses` are kept until Spark has read them.
+PAUSES ?= /tmp/lakebound-pauses
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-power-cuts test-spark test-integration test-streams test-airflow \
+.PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
+	test-spark test-integration test-streams test-airflow \
 	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts lint format lock lock-jars clean
 
@@ -78,6 +81,14 @@ test-unit: install ## Tests without a JVM and without Airflow's database
 test-local: install ## Tests with real tables and real processes, without a JVM
 	@echo "== tests with real tables and processes"
 	@pytest -q -m local -n 2 tests/local
+
+test-pauses: class-archive ## Writers, maintenance and rewinds suspended at every file operation: all interleavings, Spark reads each end state
+	@echo "== every pause; a sample of it is in test-local and test-spark"
+	@rm -rf $(PAUSES) && mkdir -p $(PAUSES)
+	@LAKEBOUND_PAUSES=full LAKEBOUND_PAUSES_KEPT=$(PAUSES) pytest -q -s -n 2 --timeout 7200 tests/local/test_pauses*.py
+	@cat $(PAUSES)/counts.txt
+	@LAKEBOUND_PAUSES=full LAKEBOUND_PAUSES_KEPT=$(PAUSES) pytest -q -s tests/spark/test_pauses.py
+	@rm -rf $(PAUSES)
 
 test-enumeration: install ## The doctor against every crash prefix and corruption, without a JVM
 	@echo "== every crash prefix and corruption"
