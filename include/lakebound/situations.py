@@ -93,7 +93,7 @@ def topic_missing(topics: Sequence[str], bootstrap_servers: str, pipeline: str, 
             f"gone, and a topic that is made again under this name is another one"
         )
         return Situation("topic-missing", text, "decide with the runbook topic-missing", "topic-missing")
-    return Situation("topic-missing", text, f"create it: lakebound create-topic {pipeline}", "topic-missing")
+    return Situation("topic-missing", text, f"create it: lakebound create-topic --pipeline {pipeline}", "topic-missing")
 
 
 def waiting(progress: Progress) -> Situation:

@@ -141,9 +141,8 @@ def test_a_missing_topic_is_waited_for(
     application = starter.start(pipeline)
     application.wait_for(lambda: _is_waiting(application), 60, "the wait for the topic")
     assert application.progress is not None
-    sentence = (
-        f"waiting: topic {missing} is not on the broker at {broker.bootstrap_servers}; create it: lakebound create-topic events"
-    )
+    missed = f"waiting: topic {missing} is not on the broker at {broker.bootstrap_servers}"
+    sentence = f"{missed}; create it: lakebound create-topic --pipeline events"
     (status,) = [found for found in pipeline_statuses(pipeline.settings) if found.pipeline == "events"]
     assert (status.app, status.situation) == ("waiting", "waiting")
     assert f"{sentence} (runbook topic-missing)" in status.notes

@@ -169,7 +169,7 @@ def wrong(words: list[str]) -> Iterator[str]:
         "lakebound recover P --action undo_everything",
         "lakebound recover P --apply",
         "lakebound recover",
-        "lakebound tables P",
+        "lakebound schema P",
         "make coffee",
     ],
 )
