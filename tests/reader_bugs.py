@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.reader_predicates import Predicate, Semantics, expected
+from tests.reader_predicates import Predicate
 from tests.reader_tables import Generated, Stage
 from tests.reader_values import KINDS
 
@@ -71,12 +71,6 @@ class Bug:
     touches: Callable[[Question], bool]
 
 
-def _finds_nan(question: Question) -> bool:
-    rows = question.stage.rows
-    found = set(expected(question.predicate, rows, Semantics()))
-    return any(row["id"] in found for row, value in zip(rows, question.values, strict=True) if value != value)
-
-
 def _is_by_decimal(question: Question) -> bool:
     columns = question.table.spec.partition_by
     kinds = {leaf.path[0]: leaf.kind for leaf in question.stage.leaves}
@@ -84,14 +78,13 @@ def _is_by_decimal(question: Question) -> bool:
 
 
 _LARGEST_FLOAT32 = 3.4028234663852886e38
-_DATASET, _SQL, _PYICEBERG = "deltalake dataset", "deltalake SQL", "pyiceberg"
+_DATASET, _PYICEBERG = "deltalake dataset", "pyiceberg"
 
 BUGS = (
     Bug("nan-bound", (_DATASET,), lambda asked: asked.is_float and asked.has_nan),
     Bug("nan-literal", (_DATASET,), lambda asked: asked.predicate.has_nan),
     Bug("null-count-of-added-column", (_DATASET,), lambda asked: asked.predicate.op.endswith("null") and asked.is_added),
     Bug("negative-decimal-partition", (_DATASET,), _is_by_decimal),
-    Bug("nan-row-group", (_SQL,), _finds_nan),
     Bug(
         "zeros-in-list",
         (_DATASET, _PYICEBERG),

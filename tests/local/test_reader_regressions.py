@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
-from tests.delta_oracle import live_statistics
+from tests.delta_oracle import live_delta_files, live_statistics
 from tests.local_tables import Lander, genesis, lander, rows
 from tests.maintained import compaction
 
@@ -129,3 +130,26 @@ def test_polars_reads_the_columns_that_a_delta_table_is_partitioned_by(is_compac
     assert frame.sort("id").collect()["value"].to_list() == values
     assert sorted(frame.filter(pl.col("value") == "a").collect()["id"].to_list()) == [0, 4]
     assert sorted(frame.filter(pl.col("value").is_null()).collect()["id"].to_list()) == [1, 5]
+
+
+# Parquet's own bounds leave NaN out, and Spark and DataFusion pass over row groups by them.
+
+
+@pytest.mark.parametrize("is_compacted", [False, True], ids=["appended", "compacted"])
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.struct([pa.field("x", pa.float64())])], ids=str)
+def test_a_file_with_floating_point_numbers_has_no_bounds_of_them_in_its_footer(
+    kind: pa.DataType, is_compacted: bool, at: Places
+) -> None:
+    values = [1.0, math.nan]
+    is_struct = pa.types.is_struct(kind)
+    landed(DELTA, at, kind, [{"x": value} for value in values] if is_struct else values)
+    if is_compacted:
+        DeltaEngine(at).compact(DELTA, compaction(DELTA))
+    column = "value['x']" if is_struct else "value"
+    answer = QueryBuilder().register("t", DeltaTable(str(at.delta_path(DELTA))))
+    assert ids(pa.table(answer.execute(f"SELECT id FROM t WHERE {column} > 5").read_all())) == [1]
+    for file in live_delta_files(at.delta_path(DELTA)):
+        group = pq.read_metadata(file.path).row_group(0)
+        chunks = [group.column(number) for number in range(group.num_columns)]
+        bounded = {chunk.path_in_schema for chunk in chunks if chunk.is_stats_set and chunk.statistics.has_min_max}
+        assert "id" in bounded and not any(name.startswith("value") for name in bounded)

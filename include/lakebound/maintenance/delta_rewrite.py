@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, Schema
+from deltalake import ColumnProperties, DeltaTable, Schema, WriterProperties
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from lakebound.durable import sync_new
@@ -29,7 +29,7 @@ from lakebound.errors import CommitRefusedError
 from lakebound.ledger import Entry, encode
 from lakebound.maintenance.engines import StepLostError
 from lakebound.maintenance.steps import Compact
-from lakebound.tables.column_facts import file_facts
+from lakebound.tables.column_facts import file_facts, float_columns
 from lakebound.tables.datafiles import HELPER_COLUMN
 from lakebound.tables.delta_actions import Action, CommitInfo, add, commit_text, remove
 from lakebound.tables.delta_draft import NO_HOOKS, link, scratch_folder
@@ -42,6 +42,8 @@ from lakebound.tables.statistics import columns_described, delta_statistics
 _COMMIT_ATTEMPTS = 60
 _LONGEST_WAIT_SECONDS = 0.5
 _PARTITION = "partition."
+_ZSTD_LEVEL = 4
+"""deltalake's default."""
 _GROUP = f"{HELPER_COLUMN}_group"
 """The scratch table's only partition column. As folders' names the values of the table's own may be too long."""
 
@@ -122,6 +124,7 @@ def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Com
         )
         optimize = DeltaTable(str(folder)).optimize
         options: dict[str, Any] = {
+            "writer_properties": _writing(pa.schema(handle.schema().to_arrow())),
             "target_size": step.target_file_bytes,
             "max_concurrent_tasks": 1,
             "post_commithook_properties": NO_HOOKS,
@@ -216,6 +219,21 @@ def _scratch_schema(handle: DeltaTable, files: Iterable[Path]) -> pa.Schema:
     for path in files if partition_by else ():
         held &= {*pq.read_schema(path).names}
     return pa.schema([*(one for one in schema if one.name not in partition_by or one.name in held), (_GROUP, pa.string())])
+
+
+def _writing(schema: pa.Schema) -> WriterProperties:
+    """Return how files are written: without bounds of floating-point numbers, as an append writes them.
+
+    deltalake does not find a field of a struct by its name: where one is a floating-point number, fields have no bounds at all.
+    """
+    with_bounds, without = ColumnProperties(statistics_enabled="PAGE"), ColumnProperties(statistics_enabled="NONE")
+    floats = float_columns(schema)
+    return WriterProperties(
+        compression="ZSTD",
+        compression_level=_ZSTD_LEVEL,
+        default_column_properties=without if any(name not in schema.names for name in floats) else with_bounds,
+        column_properties={field.name: without if field.name in floats else with_bounds for field in schema},
+    )
 
 
 def _linked(name: str, file: LiveFile, scratch: _Scratch) -> AddAction:

@@ -131,6 +131,33 @@ def parquet_leaves(schema: pa.Schema) -> Iterator[tuple[Leaf, pa.DataType]]:
         yield from _leaves((field.name,), field.type)
 
 
+def columns_with_statistics(schema: pa.Schema) -> list[str]:
+    """Return the columns, as Parquet names them, whose row groups may have bounds: all but floating-point numbers.
+
+    By Parquet's rules bounds leave NaN out. Spark and DataFusion take it for the largest number, and yet pass over row groups
+    by such bounds: rows that match are lost.
+    """
+    return [".".join(path) for path, kind in _parquet_paths((), pa.struct(list(schema))) if not pa.types.is_floating(kind)]
+
+
+def float_columns(schema: pa.Schema) -> list[str]:
+    """Return the others."""
+    return [".".join(path) for path, kind in _parquet_paths((), pa.struct(list(schema))) if pa.types.is_floating(kind)]
+
+
+def _parquet_paths(path: Leaf, kind: pa.DataType) -> Iterator[tuple[Leaf, pa.DataType]]:
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _parquet_paths((*path, field.name), field.type)
+    elif pa.types.is_map(kind):
+        yield from _parquet_paths((*path, "key_value", "key"), kind.key_type)
+        yield from _parquet_paths((*path, "key_value", "value"), kind.item_type)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _parquet_paths((*path, "list", "element"), kind.value_type)
+    else:
+        yield path, kind
+
+
 def _leaves(path: Leaf, kind: pa.DataType) -> Iterator[tuple[Leaf, pa.DataType]]:
     if pa.types.is_struct(kind):
         for field in kind:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lakebound.errors import TableMismatchError
 from lakebound.tables import DataFile
-from lakebound.tables.column_facts import FactsByColumn, facts_of, file_facts, float_facts
+from lakebound.tables.column_facts import FactsByColumn, columns_with_statistics, facts_of, file_facts, float_facts
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.partition_values import PartitionKey, delta_partition, split
 from lakebound.tables.schemas import normalise_schema
@@ -104,7 +104,14 @@ class DataFileWriter:
             self._end_oldest()
         partition = self._partition(part)
         path = self._layout.folder / f"{self._name}-{len(self._files) + len(self._open):05d}.parquet"
-        writer = pq.ParquetWriter(path, part.schema, compression=COMPRESSION, use_dictionary=False, store_schema=False)
+        writer = pq.ParquetWriter(
+            path,
+            part.schema,
+            compression=COMPRESSION,
+            use_dictionary=False,
+            store_schema=False,
+            write_statistics=columns_with_statistics(part.schema),
+        )
         self._open[key] = _OpenFile(path, partition, writer)
         return self._open[key]
 

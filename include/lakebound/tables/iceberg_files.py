@@ -31,7 +31,7 @@ from lakebound import spec as written
 from lakebound.errors import TableMismatchError
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_COLUMN, DataFile
-from lakebound.tables.column_facts import Leaf, parquet_leaves
+from lakebound.tables.column_facts import FactsByColumn, Leaf, parquet_leaves
 from lakebound.tables.iceberg_bounds import bounds, partition_value
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import partition_names
@@ -81,7 +81,7 @@ def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> 
 
 def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
     try:
-        counts = _counts(file.metadata, plan)
+        counts = _counts(file.metadata, file.facts, plan)
         lower, upper = _bounds(file, plan)
         partition = _partition(file, plan)
     except (ValueError, KeyError) as exc:
@@ -110,7 +110,7 @@ def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
     )
 
 
-def _counts(footer: pq.FileMetaData, plan: _Plan) -> _Counts:
+def _counts(footer: pq.FileMetaData, facts: FactsByColumn, plan: _Plan) -> _Counts:
     found = _Counts({}, {}, {})
     for index, (leaf, _) in enumerate(parquet_leaves(footer.schema.to_arrow_schema())):
         if leaf not in plan.ids:
@@ -124,6 +124,8 @@ def _counts(footer: pq.FileMetaData, plan: _Plan) -> _Counts:
         told = [chunk.statistics for chunk in chunks]
         if all(one is not None and one.has_null_count for one in told):
             found.nulls[number] = sum(one.null_count for one in told)
+        elif leaf in facts and (nulls := facts[leaf].nulls) is not None:
+            found.nulls[number] = nulls
     return found
 
 
