@@ -115,10 +115,14 @@ def running(
     return started(validation_command(orders, settings), settings, settings.home / f"{run_id}.err")
 
 
-def report_of(process: subprocess.Popen[str], settings: Settings, run_id: str) -> ValidationReport:
+def output_of(process: subprocess.Popen[str], settings: Settings, run_id: str) -> str:
     code, output = ended(process)
     assert code == 0, output + (settings.home / f"{run_id}.err").read_text()[-6000:]
-    return ValidationReport.model_validate_json(last_line(output))
+    return output
+
+
+def report_of(process: subprocess.Popen[str], settings: Settings, run_id: str) -> ValidationReport:
+    return ValidationReport.model_validate_json(last_line(output_of(process, settings, run_id)))
 
 
 def make_tables(spec: PipelineSpec, at: Places) -> BadOrders:
@@ -145,9 +149,9 @@ def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec,
     land_orders(spec, at, orders, 0, COMMITS)
     _one_is_killed_beside_another(spec, settings, control)
     with running(spec, settings, "whole") as process:
-        report = report_of(process, settings, "whole")
+        said = output_of(process, settings, "whole")
+    report = ValidationReport.model_validate_json(last_line(said))
     assert not report.problems, report.problems
-    said = (settings.home / "whole.err").read_text()
     for table in spec.tables:
         assert f"validate: {table.id}: reading {COMMITS * ROWS:,} rows in" in said
         assert re.search(rf"validate: {table.id}: {COMMITS * ROWS:,} rows are read, .* \(\d+\.\d s\)", said)
