@@ -159,6 +159,17 @@ def test_a_batch_that_is_all_bad_goes_to_quarantine_whole(landing: Landing) -> N
     landing.assert_landed()
 
 
+def test_a_record_that_does_not_fit_says_which_field_in_either_lane(landing: Landing) -> None:
+    topics = landing.topics
+    value = as_json({**GOOD, "amount": "dear", "tags": ["t", "u"]})
+    topics.producer.send(topics.plain, value)
+    topics.producer.flush()
+    landing.assert_landed()
+    rows = landing.pipeline.read(landing.pipeline.spec.quarantine_table).to_pylist()
+    told = {(row["reason"], row["error"]) for row in rows if row["value"] == value}
+    assert told == {("does_not_fit", "amount: 'dear' is not a DOUBLE")}
+
+
 def test_every_row_of_an_explode_carries_its_ordinal(landing: Landing) -> None:
     topics = landing.topics
     topics.send(topics.plain, 20, tags=[f"tag-{number}" for number in range(40)])

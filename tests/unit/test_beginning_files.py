@@ -95,10 +95,13 @@ BODY: dict[str, Any] = {
     ],
     "tables": {
         "delta:lake.orders": {
-            "columns": [["id", "string"], ["n", "int32"]],
+            "columns": [["id", "string"], ["n", "int32"], ["_kafka", "struct"]],
             "partition_by": ["n"],
             "changes": ["is created"],
-            "rows": [{"id": "x" * 100, "n": None}, {"id": "b", "n": 2}],
+            "rows": [
+                {"id": "x" * 100, "n": None, "_kafka": {"partition": 0, "offset": 5}},
+                {"id": "b", "n": 2, "_kafka": {"partition": 0, "offset": 6}},
+            ],
         }
     },
 }
@@ -116,6 +119,7 @@ def test_a_trial_is_told_in_words(settings: Settings, monkeypatch: pytest.Monkey
         "orders, partition 0, offset 7: n: 'x' is",
         "delta:lake.orders, partitioned by n",
         f"{'x' * 40}...",
+        "partition 0, offset 6",
         "nothing was written",
     ):
         assert words in told

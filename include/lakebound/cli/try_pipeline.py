@@ -70,11 +70,14 @@ def _print_table(name: str, table: dict[str, Any]) -> None:
     for change in table["changes"]:
         typer.echo(f"  {change}")
     headers = ["column", "type", *(f"row {index + 1}" for index in range(len(table["rows"])))]
-    print_rows(headers, [[column, kind, *(_cell(row[column]) for row in table["rows"])] for column, kind in table["columns"]])
+    rows = [[column, kind, *(_cell(column, row[column]) for row in table["rows"])] for column, kind in table["columns"]]
+    print_rows(headers, rows)
 
 
-def _cell(value: Any) -> str:
+def _cell(column: str, value: Any) -> str:
     if value is None:
         return ""
+    if column == "_kafka":
+        return f"partition {value['partition']}, offset {value['offset']}"
     text = value if isinstance(value, str) else json_text.dumps(value, ensure_ascii=False)
     return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
