@@ -51,8 +51,8 @@ _FAR_MS = 10**15
 def _land_next(world: PausedWorld, app: Lander, name: str) -> None:
     """Land the next batch after what the ledger holds; where somebody else has landed it, the one after that."""
     for _ in range(_TIMES_TRIMMED):
-        held = app.view.coverage["orders"].partitions[0]
-        start = held[-1][1]
+        held = app.view.coverage.get("orders")
+        start = held.partitions[0][-1][1] if held else 0
         entry = draft(start, start + _BATCH, app.epoch)
         try:
             _commit(world, app, entry, name, (start, start + _BATCH))

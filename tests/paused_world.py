@@ -17,7 +17,7 @@ from tests.local_tables import Lander, lander, offsets
 from tests.paused_oracle import Report
 from tests.rewinding import World, make_world, now_ms
 
-Shape = Literal["plain", "forked", "leased"]
+Shape = Literal["plain", "young", "forked", "leased"]
 BASE = range(30)
 END = 90
 """Beyond what any run of actors lands."""
@@ -29,7 +29,8 @@ class PausedWorld:
 
     Attributes:
         folder: Where it is; ``saved`` beside it is the state from which every run starts.
-        shape: ``plain``: three batches; ``forked``: rewound once, and landed again; ``leased``: an application holds the lease.
+        shape: ``plain``: three batches; ``young``: opened, and nothing landed; ``forked``: rewound once, and landed again;
+            ``leased``: an application holds the lease.
         before_ms: A moment at which the first batch alone had landed.
         snapshots: Ids of all Iceberg snapshots at the start.
         gates: How many operations each actor does alone, as far as that was counted.
@@ -125,10 +126,12 @@ def make_paused_world(folder: Path, kind: str, shape: Shape = "plain") -> Paused
     live = folder / "live"
     live.mkdir(parents=True)
     world = make_world(live, tables=[{"format": kind, "name": "shop.orders"}])
-    world.land(0, 10)
     before_ms = now_ms()
-    world.land(10, 20)
-    world.land(20, 30)
+    if shape != "young":
+        world.land(0, 10)
+        before_ms = now_ms()
+        world.land(10, 20)
+        world.land(20, 30)
     if shape == "forked":
         world.apply(before_ms)
         world.relands(30)
@@ -139,6 +142,6 @@ def make_paused_world(folder: Path, kind: str, shape: Shape = "plain") -> Paused
     table = open_table(world.spec.tables[0], world.at)
     versions = [one for one in table.versions() if one.entry is not None and one.entry.coverage == offsets(0, 10)]
     known = tuple(int(one.version) for one in table.versions()) if kind == "iceberg" else ()
-    made = PausedWorld(folder, shape, world, before_ms, versions[0].version, known)
+    made = PausedWorld(folder, shape, world, before_ms, versions[0].version if versions else "", known)
     made.save()
     return made

@@ -22,7 +22,9 @@ from pathlib import Path
 
 from lakebound.durable import make_folder
 from lakebound.errors import CommitRefusedError
+from lakebound.tables.delta_checkpoints import list_log
 from lakebound.tables.delta_log import commit_file
+from lakebound.tables.delta_past import files_of_commit, is_there
 
 _COMMIT = re.compile(r"\d{20}\.json")
 
@@ -79,8 +81,8 @@ def put(folder: Path, tip: Tip, text: str, table: str) -> Tip:
         table: Its name, for the message.
 
     Raises:
-        CommitRefusedError: The version is taken, or the log is no longer the one that was read. Where it became another one
-            this very moment, the commit may have been made all the same: the ledger says it.
+        CommitRefusedError: The version is taken, a file that it names is not there, or the log is no longer the one that was
+            read. Where it became another one this very moment, the commit may have been made all the same: the ledger says it.
     """
     path = commit_file(folder, tip.version + 1)
     if tip.version < 0:
@@ -88,6 +90,7 @@ def put(folder: Path, tip: Tip, text: str, table: str) -> Tip:
     content = text.encode()
     with _opened(path.parent, table) as log:
         _check_follows(log, path.parent, tip, table)
+        _check_files(folder, text, table)
         if tip.version < 0:
             _check_new(log, (), table)
         draft = f"_commit_{uuid.uuid4()}.json.tmp"
@@ -99,7 +102,13 @@ def put(folder: Path, tip: Tip, text: str, table: str) -> Tip:
         finally:
             _unlink(log, draft)
         os.fsync(log)
-        _check_follows(log, path.parent, tip, table)
+        try:
+            _check_follows(log, path.parent, tip, table)
+            _check_there(log, path.name, table)
+        except CommitRefusedError:
+            if _is_at(log, path.parent):
+                _take_back(log, path, tip, content)
+            raise
         if tip.version < 0:
             _check_new(log, (0, 1), table)
     return Tip(tip.version + 1, _digest(content), is_durable=True)
@@ -142,6 +151,44 @@ def _check_follows(log: int, folder: Path, tip: Tip, table: str) -> None:
             # Somebody else's commit, perhaps not on the disk yet: a later one must not outlast it.
             os.fsync(file.fileno())
             os.fsync(log)
+
+
+def _check_files(folder: Path, text: str, table: str) -> None:
+    """Check that the files that a commit names are in the table's folder, which may have been replaced since they were written.
+
+    Raises:
+        CommitRefusedError: One is not.
+    """
+    gone = [name for name in files_of_commit(text) if not is_there(folder, name)]
+    if gone:
+        raise CommitRefusedError(table, f"{len(gone)} of its files are not in {folder}, such as {gone[0]}")
+
+
+def _check_there(log: int, name: str, table: str) -> None:
+    """Check that a commit that was just made is there still: who puts a backup back deletes what is newer.
+
+    Raises:
+        CommitRefusedError: It is not.
+    """
+    try:
+        os.stat(name, dir_fd=log)
+    except FileNotFoundError as exc:
+        raise CommitRefusedError(table, f"its commit {name} was deleted at once; somebody put the table's log back") from exc
+
+
+def _take_back(log: int, path: Path, tip: Tip, content: bytes) -> None:
+    """Delete a commit that does not follow what it was made for: a log with a gap cannot be read by anybody.
+
+    It stays where a checkpoint leads to it, as its predecessor was then cleaned up after it, and where a commit follows it.
+    """
+    if has_version(path.parent.parent, tip.version + 2) or not path.exists():
+        return
+    is_led_to = any(file.part is not None and file.version >= tip.version for file in list_log(path.parent))
+    is_gap = not has_version(path.parent.parent, tip.version)
+    if (is_gap and is_led_to) or path.read_bytes() != content:
+        return
+    _unlink(log, path.name)
+    os.fsync(log)
 
 
 def _check_new(log: int, expected: Sequence[int], table: str) -> None:
