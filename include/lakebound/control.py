@@ -15,6 +15,9 @@ from urllib.parse import quote
 
 from lakebound.durable import make_folder, sync_folder
 
+_lasting: set[Path] = set()
+"""Folders whose names this process knows to be on the disk."""
+
 
 @dataclass(frozen=True)
 class ControlFolder:
@@ -111,8 +114,8 @@ def write_json(path: Path, body: Any, *, durable: bool = False) -> None:
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
     """Replace the file in one step, as ``write_json`` does."""
-    if durable and not path.parent.exists():
-        make_folder(path.parent)
+    if durable:
+        _make_lasting(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -127,6 +130,13 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def _make_lasting(folder: Path) -> None:
+    """Have a folder's own name on the disk, too: it may be there since a moment ago, made for a lock or a log."""
+    if folder not in _lasting or not folder.exists():
+        make_folder(folder)
+        _lasting.add(folder)
 
 
 def read_json(path: Path) -> Any | None:

@@ -25,7 +25,7 @@ from lakebound.kafka import KafkaFacts, client_config
 from lakebound.ledger import high_water_marks
 from lakebound.load import load_pipeline
 from lakebound.produce import Feed, Produced, produce
-from lakebound.progress import read_progress
+from lakebound.progress import readable_progress
 from lakebound.proof import Proof
 from lakebound.prove import prove
 from lakebound.run_spec import Places, places_of
@@ -137,7 +137,7 @@ def _start_streams(settings: Settings, specs: list[PipelineSpec], say: Say) -> N
 
 
 def _is_running(control: ControlFolder) -> bool:
-    progress = read_progress(control)
+    progress = readable_progress(control)
     return progress is not None and progress.state == "running"
 
 
@@ -160,7 +160,7 @@ def _warm_up(settings: Settings, specs: list[PipelineSpec], journal: Path, say: 
 
 
 def _has_committed(control: ControlFolder) -> bool:
-    progress = read_progress(control)
+    progress = readable_progress(control)
     tables = {} if progress is None else progress.tables
     return bool(tables) and all(table.commits >= WARM_UP_COMMITS for table in tables.values())
 

@@ -84,9 +84,21 @@ def write_progress(control: ControlFolder, progress: Progress) -> None:
 
 
 def read_progress(control: ControlFolder) -> Progress | None:
-    """Return the latest progress, or None where there is none."""
+    """Return the latest progress, or None where there is none.
+
+    Raises:
+        ValueError: It cannot be read: a power cut may tear it, as it is written every second and not synced.
+    """
     body: Any = read_json(control.progress)
     return None if body is None else Progress.model_validate(body)
+
+
+def readable_progress(control: ControlFolder) -> Progress | None:
+    """Return the latest progress, or None where there is none that can be read: the next application writes it anew."""
+    try:
+        return read_progress(control)
+    except ValueError:
+        return None
 
 
 def write_outcome(control: ControlFolder, outcome: Outcome) -> None:

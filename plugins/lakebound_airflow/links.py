@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink
 
-from lakebound.progress import read_progress
+from lakebound.progress import readable_progress
 from lakebound.settings import load_settings
 from lakebound.submission import read_submission
 from lakebound_airflow.pipelines import control_of
@@ -25,7 +25,7 @@ class SparkUiLink(BaseOperatorLink):
         """Return the address, or an empty text where none is known."""
         control = control_of(str(getattr(operator, "pipeline", "")), load_settings())
         submission: Any = read_submission(control)
-        progress: Any = read_progress(control)
+        progress: Any = readable_progress(control)
         if submission is None:
             return ""
         if progress is not None and progress.app_id == submission.app_id and progress.spark_ui:

@@ -12,7 +12,7 @@ from lakebound.desired import read_desired
 from lakebound.errors import LakeboundError
 from lakebound.kafka import KafkaFacts
 from lakebound.lease import readable_lease
-from lakebound.progress import read_outcome, read_progress
+from lakebound.progress import read_outcome, readable_progress
 from lakebound.run_spec import source_hash
 from lakebound.settings import Settings, load_settings
 from lakebound.spec import PipelineSpec, ThresholdsSpec
@@ -76,7 +76,7 @@ class StreamWatch:
         desired = read_desired(self.control)
         thresholds = self._spec.thresholds if self._spec else ThresholdsSpec()
         freshness = desired.freshness or (self._spec.freshness if self._spec else "0ms")
-        verdict = stall(thresholds, freshness, submission, read_progress(self.control), self.kafka, now)
+        verdict = stall(thresholds, freshness, submission, readable_progress(self.control), self.kafka, now)
         if verdict is None:
             return None
         return {"event": "stalled", "app_id": self.app_id, "kind": verdict.kind, "reason": verdict.reason}
@@ -96,7 +96,7 @@ class StreamWatch:
             self._say(f"no look at Kafka from outside: {exc}")
             self.kafka = KafkaView()
             return
-        self.kafka = look_at_kafka(self.kafka, read_progress(self.control), latest, time.time())
+        self.kafka = look_at_kafka(self.kafka, readable_progress(self.control), latest, time.time())
 
     def _say_if_outdated(self, submission: Submission, spec: PipelineSpec) -> None:
         if is_outdated(submission.source_hash, source_hash(spec, self.settings.apps)):

@@ -14,7 +14,7 @@ from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec, by_channel
 from lakebound.alerts.store import AlertState, AlertStore
 from lakebound.control import ControlFolder, read_json
 from lakebound.control_plane import pipelines_with_state
-from lakebound.findings import Finding, Findings, Severity, write_findings
+from lakebound.findings import Finding, Findings, Severity, read_source, write_findings
 from lakebound.load import LoadedPipelines, load_pipelines
 from lakebound.settings import Settings
 
@@ -97,17 +97,16 @@ def note_health_late(settings: Settings, minutes: float) -> None:
 def look_whether_health_is_late(settings: Settings) -> None:
     """Take the word back once the doctor has looked again."""
     folder = watch_folder(settings)
-    body = read_json(folder.findings / f"{WATCH}.json")
-    if body is None:
+    before, newest = read_source(folder, WATCH), _newest_look(settings)
+    if before is None:
         return
-    before, newest = Findings.model_validate(body), _newest_look(settings)
     write_findings(folder, WATCH, [finding for finding in before.findings if finding.since >= newest])
 
 
 def _newest_look(settings: Settings) -> float:
     """Return when the doctor last looked at any pipeline, in epoch seconds."""
-    looks = [read_json(control.findings / "doctor.json") for control in pipelines_with_state(settings)]
-    return max((float(look["at"]) for look in looks if look is not None), default=0.0)
+    looks = [read_source(control, "doctor") for control in pipelines_with_state(settings)]
+    return max((look.at for look in looks if look is not None), default=0.0)
 
 
 def message_of_test(pipeline: str, now: float) -> Message:

@@ -93,7 +93,7 @@ def record_health(control: ControlFolder, readings: Iterable[HealthReading], *, 
             kept[reading.table] += 1
             if kept[reading.table] <= kept_per_table:
                 lines.append(reading.model_dump_json())
-        write_text(control.health_history, "".join(f"{line}\n" for line in reversed(lines)))
+        write_text(control.health_history, "".join(f"{line}\n" for line in reversed(lines)), durable=True)
 
 
 def trend(readings: Sequence[HealthReading], current: HealthReading, window_seconds: float = DAY_SECONDS) -> Trend | None:

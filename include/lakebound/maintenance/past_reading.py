@@ -64,7 +64,7 @@ def record_run(control: ControlFolder, report: RunReport, *, max_bytes: int = MA
         lines = [*_lines(control), _shortened(report).model_dump_json()]
         if sum(map(len, lines)) > max_bytes:
             lines = _newer_half(lines, max_bytes // 2)
-        write_text(control.maintenance_history, "".join(f"{line}\n" for line in lines))
+        write_text(control.maintenance_history, "".join(f"{line}\n" for line in lines), durable=True)
 
 
 def past_run(table: str, runs: Iterable[RunReport]) -> PastRun:

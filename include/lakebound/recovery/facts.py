@@ -19,7 +19,7 @@ from lakebound.first_line import first_line
 from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.lease import Lease, readable_lease
 from lakebound.ledger import Offsets, check_owner, high_water_marks
-from lakebound.progress import Progress, read_progress
+from lakebound.progress import Progress, readable_progress
 from lakebound.recovery.landing_rate import slowest_rate
 from lakebound.recovery.rebuild import Former, Rebuilt, rebuild, rebuild_behind
 from lakebound.run_spec import Places, places_of
@@ -187,7 +187,7 @@ def collect_control(spec: PipelineSpec, home: Path, kafka: Kafka) -> Control:
         TornControlFileError: What is wanted, or what was submitted, cannot be read.
     """
     control = ControlFolder(home, spec.pipeline)
-    now, lease, progress = time.time(), readable_lease(control), _readable_progress(control)
+    now, lease, progress = time.time(), readable_lease(control), readable_progress(control)
     try:
         app, desired = living_submission(control), read_desired(control)
     except ValueError as exc:
@@ -203,14 +203,6 @@ def collect_control(spec: PipelineSpec, home: Path, kafka: Kafka) -> Control:
         last_seen_ends={} if progress is None else progress.latest_offsets,
         now=now,
     )
-
-
-def _readable_progress(control: ControlFolder) -> Progress | None:
-    """Return the latest progress, or None where it cannot be read: the next application writes it anew."""
-    try:
-        return read_progress(control)
-    except ValueError:
-        return None
 
 
 def _topic(broker: KafkaFacts, topic: str) -> TopicFacts | None:

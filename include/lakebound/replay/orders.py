@@ -67,7 +67,7 @@ def result_file(control: ControlFolder, app_id: str) -> Path:
 
 def write_result(control: ControlFolder, result: ReplayResult) -> None:
     """Replace the replay's record."""
-    write_json(result_file(control, result.app_id), result.model_dump(mode="json"), durable=result.ended_at is not None)
+    write_json(result_file(control, result.app_id), result.model_dump(mode="json"), durable=True)
 
 
 def read_result(control: ControlFolder, app_id: str) -> ReplayResult | None:

@@ -8,7 +8,7 @@ from functools import reduce
 from lakebound.control import ControlFolder
 from lakebound.kafka import KafkaFacts, TopicFacts
 from lakebound.ledger import Offsets, TopicOffsets, add, check_owner, check_topic_ids, common, count
-from lakebound.progress import read_progress
+from lakebound.progress import readable_progress
 from lakebound.proof import TableProof
 from lakebound.proof.result import Ranges
 from lakebound.prove import prove
@@ -97,7 +97,7 @@ def _unfounded(spec: PipelineSpec, settings: Settings, table_id: str, lacking: O
 
 
 def _outdated(spec: PipelineSpec, settings: Settings) -> list[str]:
-    progress = read_progress(ControlFolder(settings.home, spec.pipeline))
+    progress = readable_progress(ControlFolder(settings.home, spec.pipeline))
     if progress is None or not progress.source_hash or progress.source_hash == source_hash(spec, settings.apps):
         return []
     return [f"{progress.app_id} landed with another version of the pipeline or its transform; the replay uses the present one"]

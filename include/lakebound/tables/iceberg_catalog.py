@@ -149,11 +149,10 @@ class LedgerCatalog(SqlCatalog):
 
     def _write_metadata(self, metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:  # type: ignore[override]
         """Write the metadata file of any other commit, so that its time is no earlier than any in its logs."""
-        times = [entry.timestamp_ms for entry in metadata.snapshot_log] + [
-            entry.timestamp_ms for entry in metadata.metadata_log
-        ]
-        newest_ms = max(times, default=0)
-        metadata = metadata.model_copy(update={"last_updated_ms": max(metadata.last_updated_ms, newest_ms)})
+        snapshots_ms = [entry.timestamp_ms for entry in metadata.snapshot_log]
+        files_ms = [entry.timestamp_ms for entry in metadata.metadata_log]
+        newest_ms = max([metadata.last_updated_ms, *snapshots_ms, *files_ms])
+        metadata = metadata.model_copy(update={"last_updated_ms": newest_ms})
         super()._write_metadata(metadata, io, metadata_path)
         sync_locations([metadata_path], metadata.location)
 

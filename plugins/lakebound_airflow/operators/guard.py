@@ -16,7 +16,7 @@ from lakebound.control import ControlFolder
 from lakebound.crash_loop import read_crash_loop, write_crash_loop
 from lakebound.desired import read_desired
 from lakebound.errors import LakeboundError
-from lakebound.progress import read_outcome, read_progress
+from lakebound.progress import read_outcome, readable_progress
 from lakebound.settings import load_settings
 from lakebound.situations import Situation, crash_looping, start_paused
 from lakebound.submission import Owner, Submission, read_submission
@@ -103,4 +103,4 @@ class CrashLoopGuard(BaseOperator):
             return bool(verdict.get("landed"))
         if submission is None:
             return False
-        return has_landed(submission, read_outcome(control, submission.app_id), read_progress(control))
+        return has_landed(submission, read_outcome(control, submission.app_id), readable_progress(control))

@@ -19,7 +19,7 @@ from lakebound.crash_loop import read_crash_loop
 from lakebound.desired import change_desired, read_desired
 from lakebound.doctor.runbooks import runbook_of
 from lakebound.errors import LakeboundError
-from lakebound.progress import Outcome, read_outcome, read_progress
+from lakebound.progress import Outcome, read_outcome, readable_progress
 from lakebound.run_spec import make_run_spec
 from lakebound.settings import Settings, load_settings
 from lakebound.situations import start_paused
@@ -162,7 +162,7 @@ class StreamOperator(BaseOperator):
 
     def _ended(self, context: Context, settings: Settings, control: ControlFolder, submission: Submission) -> Any:
         outcome = read_outcome(control, submission.app_id)
-        progress, desired = read_progress(control), read_desired(control)
+        progress, desired = readable_progress(control), read_desired(control)
         decision = decide_end(submission, outcome, progress, desired)
         push_verdict(context, decision.end, decision.landed)
         if decision.end is End.RESTART:
@@ -195,7 +195,7 @@ class StreamOperator(BaseOperator):
     def _stalled(self, context: Context, control: ControlFolder, submission: Submission, reason: str) -> NoReturn:
         if submission.owner is not None:
             write_submission(control, submission.model_copy(update={"custody": Custody.CONDEMNED}))
-        push_verdict(context, End.FAILED, has_landed(submission, None, read_progress(control)))
+        push_verdict(context, End.FAILED, has_landed(submission, None, readable_progress(control)))
         alert(context, control, "stalled", reason, submission.app_id)
         raise StreamStalledError(reason)
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from lakebound.control import ControlFolder
 from lakebound.control_plane import app_is_alive
 from lakebound.desired import DesiredState, read_desired
-from lakebound.progress import read_outcome, read_progress
+from lakebound.progress import read_outcome, readable_progress
 from lakebound.submission import read_submission
 from lakebound.wishes import Awaited, Sight, wish_state
 from lakebound_airflow.stream_watch import Event
@@ -73,6 +73,6 @@ def look(control: ControlFolder) -> Sight:
         desired=read_desired(control),
         submission=submission,
         alive=app_is_alive(control),
-        progress=read_progress(control),
+        progress=readable_progress(control),
         outcome=None if submission is None else read_outcome(control, submission.app_id),
     )
