@@ -25,8 +25,9 @@ from lakebound.spec import TableSpec
 from lakebound.tables import iceberg_catalog
 
 WHOLE = os.environ.get("LAKEBOUND_POWER_CUTS") == "all"
-MOST = 400 if WHOLE else 10
+MOST = 200 if WHOLE else 10
 """States of one moment; where there are more, as many are chosen by seed."""
+pytestmark = pytest.mark.timeout(7200 if WHOLE else 600)
 SEED = int(os.environ.get("LAKEBOUND_POWER_CUTS_SEED", "1"))
 
 
