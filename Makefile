@@ -114,6 +114,9 @@ test-airflow: class-archive ## Tests with a real Airflow
 	@echo "== tests with a real Airflow"
 	@pytest -m airflow tests/airflow tests/integration --durations=5
 
+test-values: class-archive ## Every value of every type, by each partitioning, in all three lanes (10 minutes)
+	@LAKEBOUND_VALUES=full pytest -m spark -n 0 -s tests/spark/test_every_value.py --durations=5
+
 chaos: class-archive ## Crash points, zombies and 20 random kills (CHAOS_KILLS=20); with MINUTES=30 the soak
 	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) LAKEBOUND_SOAK_MINUTES=$(MINUTES) \
 	  pytest -m chaos --durations=5 $(if $(MINUTES),-s tests/chaos/test_soak.py,-n 2 --deselect tests/chaos/test_soak.py)

@@ -5,6 +5,7 @@
   such as "12:30", gets the day on which it is decoded: another one when the record is read again.
 - DATE: a text of one to three digits, or of five and more, is taken for days since 1970, and what follows a day is passed over,
   be it a time or not.
+- STRING: half a character, an escape such as "\\ud800" without its other half, becomes a question mark.
 - MAP: a key that comes twice is there twice, and readers differ in which of its values they take.
 
 A number in a DECIMAL is rounded to the column's scale, half up, and one in a FLOAT or DOUBLE to the nearest: these land.
@@ -34,9 +35,19 @@ from pyspark.sql.types import (
 from lakebound_spark.landable import Test, some_field
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
+_ESCAPED_HALF = r"\\u[dD][89a-fA-F]"
+"""Found fast, and in few records."""
+_UNESCAPED = r"(?<!\\)(?:\\\\){0,9}"
+_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF = rf"{_UNESCAPED}(?:{_HIGH}(?!{_LOW})|(?<!{_UNESCAPED}{_HIGH}){_LOW})"
 _BLANKS = r"[\s\p{Cntrl}]*"
 """What Spark passes over before and after a date or time."""
 _DAY = rf"^{_BLANKS}[0-9]{{4}}(-[0-9]{{1,2}}(-[0-9]{{1,2}}([ T][0-9].*)?)?)?{_BLANKS}$"
+
+
+def half_character(text: Column) -> Column:
+    """Return the condition that an escape in a JSON text is half a character, which UTF-8 cannot write."""
+    return text.rlike(_ESCAPED_HALF) & text.rlike(_HALF)
 
 
 def decoded_type(kind: DataType) -> DataType:

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 
 from lakebound.spec import BytesValueSpec, JsonValueSpec, PipelineSpec
 from lakebound.tables import KAFKA_COLUMN
-from lakebound_spark.changed_values import as_named, changes, decoded_type
+from lakebound_spark.changed_values import as_named, changes, decoded_type, half_character
 from lakebound_spark.landable import FIRST_MS, LAST_MS, outside_years, some_field
 from lakebound_spark.row_writer import KEY_FIELDS
 
@@ -153,6 +153,7 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
         F.when(F.col(VALUE).isNull(), F.lit(_null_problem(spec)))
         .when(F.length(F.col(VALUE)) == 0, F.lit("empty_value\tthe value has no bytes"))
         .when(~F.is_valid_utf8(text), F.lit("not_utf8\tthe value is not UTF-8"))
+        .when(half_character(text), F.lit("not_utf8\tan escape in the value is half a character"))
         .when(~text.rlike(_OBJECT), F.lit("not_an_object\tthe value is not a JSON object"))
         .when(~one_value, F.lit("malformed_json\tnot one well-formed JSON value"))
         .when(

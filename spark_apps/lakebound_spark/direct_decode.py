@@ -54,6 +54,10 @@ _TIME = r"^(19|20)\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z?$"
 """Of the many texts that Spark takes for a timestamp, the usual one. Without a zone it is the session's: UTC."""
 _LONG = 1000
 """Jackson, with which Spark reads JSON, bounds the length of numbers and the depth of nesting so (StreamReadConstraints)."""
+_ESCAPES = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
+"""Of JSON; a half of a character alone is a group."""
 _LONG_NUMBER = re.compile(rb"[0-9.eE+-]{900}")
 
 
@@ -126,6 +130,8 @@ def _check_text(values: Sequence[bytes]) -> None:
         raise DirectReadRefusedError(f"a record is not UTF-8: {exc}") from exc
     if any(len(value) > _LONG and _strains_jackson(value) for value in values):
         raise DirectReadRefusedError("a record has a very long number, or is deeply nested")
+    if any(b"\\u" in value and any(found[1] for found in _ESCAPES.finditer(value)) for value in values):
+        raise DirectReadRefusedError("an escape in a record is half a character")
 
 
 def _strains_jackson(value: bytes) -> bool:

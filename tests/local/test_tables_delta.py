@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table
+from tests.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, rows
 
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import KAFKA_TYPE, open_table
+from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta_log import last_checkpoint, statistics_columns, with_kafka_statistics
 
 
@@ -144,3 +146,14 @@ def test_properties_of_the_user_reach_the_table(at: Places) -> None:
     open_table(table_spec, at).create(SCHEMA, genesis())
     found = DeltaTable(str(at.delta_path(table_spec))).metadata().configuration
     assert found["delta.logRetentionDuration"] == "interval 3 days" and found["team"] == "shop"
+
+
+def test_a_partition_by_negative_decimals_keeps_nobody_from_the_records_places(at: Places) -> None:
+    table_spec = TableSpec(format="delta", name="shop.orders", partition_by=("price",))
+    table = open_table(table_spec, at)
+    table.create(SCHEMA.append(pa.field("price", pa.decimal128(5, 2))), genesis())
+    app = lander(table_spec, at)
+    prices = pa.array([Decimal("-0.50"), Decimal("-1.25"), None], pa.decimal128(5, 2))
+    priced = rows(0, 3).append_column("price", prices)
+    app.land(0, 3, write_data_files(priced, table.layout(), "prices"))
+    assert landed_offsets(open_table(table_spec, at)) == [0, 1, 2]

@@ -246,7 +246,12 @@ class DeltaLakeTable:
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened."""
         columns = {field.name: ds.field(KAFKA_COLUMN, field.name).cast(field.type) for field in KAFKA_TYPE}
-        return _current(self._path).to_pyarrow_dataset().to_table(columns=columns)
+        handle = _current(self._path)
+        # Partition columns as text: deltalake 1.6.6 writes -0.5 of a DECIMAL as "0.-5", which is no decimal to PyArrow.
+        told = handle.metadata().partition_columns
+        fields = [pa.field(one.name, pa.string()) if one.name in told else one for one in pa.schema(handle.schema().to_arrow())]
+        schema = pa.schema(fields)
+        return handle.to_pyarrow_dataset(schema=schema).to_table(columns=columns)
 
     def reconstruct(self) -> ReconstructedCoverage | None:
         """Work out coverage from the files' statistics, else from the rows."""
