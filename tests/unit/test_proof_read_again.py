@@ -68,6 +68,14 @@ def test_a_missing_row_of_what_was_read_again_is_missing() -> None:
     assert proof_of(world.prove()).missing.count == 1
 
 
+def test_what_is_counted_as_bad_is_looked_for_among_what_did_not_land() -> None:
+    """Kafka has the records no more; the quarantine has as many rows as are counted, one of them of a record that landed."""
+    world = World(batches=[["landed"] * 2, ["landed", "quarantined", "landed"]], earliest=5)
+    assert proof_of(world.prove()).missing.count == 0
+    world.bad = [(0, 2, 0)]
+    assert proof_of(world.prove()).missing.count == 1
+
+
 def test_without_an_entry_nothing_explains_it() -> None:
     world = read_again()
     facts = world.target(entries=(born("open", world.entries[-1].entry.coverage),))
