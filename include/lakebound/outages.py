@@ -40,6 +40,9 @@ _NUMBERED = re.compile(r"(?:os error|errno) (\d+)", re.IGNORECASE)
 _CATALOG = ("database is locked", "database table is locked", "database or disk is full", "disk i/o error", "database is busy")
 """What SQLite says of errors that pass (https://www.sqlite.org/rescode.html: BUSY, LOCKED, FULL, IOERR)."""
 
+_ABOUT_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError)
+"""Of what a program does with its values: none passes, and what it says may quote a record."""
+
 
 def passes(error: BaseException | None) -> bool:
     """Return whether an error, or one that caused it, is known to pass by itself: a full disk, a locked catalog, an outage."""
@@ -53,6 +56,8 @@ def _passes(error: BaseException) -> bool:
         return True
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in _PASSING
+    if isinstance(error, _ABOUT_VALUES):
+        return False
     text = str(error).lower()
     return any(int(number) in _PASSING for number in _NUMBERED.findall(text)) or any(said in text for said in _CATALOG)
 
