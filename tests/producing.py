@@ -53,6 +53,7 @@ class JournalingProducer:
         fate: Fate | None = None,
         key: bytes | None = None,
         partition: int | None = None,
+        timestamp: int | None = None,
     ) -> None:
         """Send one record that must give these rows; one without rows must end in quarantine unless ``fate`` says else."""
         fate = fate or ("table" if rows else "quarantine")
@@ -66,6 +67,7 @@ class JournalingProducer:
             self._acknowledged.append(Acknowledged(place, sha256, fate, hashes))
 
         where = {} if partition is None else {"partition": partition}
+        where |= {} if timestamp is None else {"timestamp": timestamp}
         while True:
             try:
                 self._producer.produce(topic, value=value, key=key, on_delivery=delivered, **where)

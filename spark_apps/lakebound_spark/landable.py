@@ -196,13 +196,17 @@ def _is_landable(values: pa.ChunkedArray) -> bool:
     if types.is_struct(kind):
         return all(_is_landable(inside) for inside in values.flatten())
     if types.is_map(kind):
-        chunks = values.chunks
-        keys = pa.chunked_array([chunk.keys for chunk in chunks], kind.key_type)
-        items = pa.chunked_array([chunk.items for chunk in chunks], kind.item_type)
+        keys = pa.chunked_array([_in_lists(chunk, chunk.keys) for chunk in values.chunks], kind.key_type)
+        items = pa.chunked_array([_in_lists(chunk, chunk.items) for chunk in values.chunks], kind.item_type)
         return _is_landable(keys) and _is_landable(items)
     if types.is_list(kind) or types.is_large_list(kind):
         return _is_landable(pc.list_flatten(values))
     return True
+
+
+def _in_lists(maps: pa.MapArray, inside: pa.Array) -> pa.Array:
+    """Return those of the keys or values that belong to a map: of a part of a column Arrow gives those of all of it."""
+    return pa.ListArray.from_arrays(maps.offsets, inside).flatten()
 
 
 def _is_utf8(values: pa.ChunkedArray) -> bool:

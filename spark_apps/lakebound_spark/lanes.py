@@ -49,6 +49,12 @@ class ResultTooLargeError(Exception):
 class UnlandableRowsError(Exception):
     """Some of the batch's rows cannot land; no file was kept. Their records are to be found, and put into quarantine."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            "rows of the batch cannot land; where their records were put aside already, a function of the transform is not "
+            "deterministic: it gave other rows when it was called again"
+        )
+
 
 def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, how: How) -> Written:
     """Collect the rows as Arrow and write them as Parquet files of each table.
