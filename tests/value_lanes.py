@@ -195,7 +195,8 @@ class LaneWorld:
 
     def _open(self, one: TableSpec, schema: pa.Schema, writer: Writer) -> Target:
         table = open_table(one, self.at)
-        table.create(schema, Entry(kind="genesis", pipeline=self.spec.pipeline, epoch=1, commit=new_commit_id()))
+        if not table.exists():
+            table.create(schema, Entry(kind="genesis", pipeline=self.spec.pipeline, epoch=1, commit=new_commit_id()))
         return Target(table, table.read_ledger())
 
 

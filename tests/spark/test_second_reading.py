@@ -1,0 +1,70 @@
+"""Records that were good, and are bad when they are read again for another table, go to quarantine: they are nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.value_lanes import LaneWorld, Sent
+
+from lakebound.spec import PipelineSpec
+from lakebound_spark.lane_choice import Way
+
+pytestmark = pytest.mark.spark
+
+VALUES = [b'{"n":1}', b"{}", b'{"n":null}', b'{"n":"x"}', b'{"n":2}', b"{}"]
+DELTA, ICEBERG, ADDED = "delta:shop.values", "iceberg:shop.values", "delta:shop.more"
+FITS_NEVER, FITS_LATER_NOT = {3}, {1, 2, 5}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_applications_write(session: SparkSession) -> Iterator[None]:
+    """Spark's settings of a landing application, as far as values depend on them."""
+    name = "spark.sql.parquet.outputTimestampType"
+    session.conf.set(name, "TIMESTAMP_MICROS")
+    yield
+    session.conf.unset(name)
+
+
+def world(session: SparkSession, folder: Path, way: Way, schema: str, *tables: str) -> LaneWorld:
+    body = {
+        "pipeline": "orders",
+        "topics": ["orders"],
+        "connection": {"bootstrap_servers": "127.0.0.1:1"},
+        "value": {"format": "json", "schema": schema},
+        "freshness": "1s",
+        "tables": [dict(zip(("format", "name"), one.split(":"), strict=True)) for one in tables],
+        "quarantine": {"format": "delta", "name": "quarantine.values"},
+    }
+    return LaneWorld(session, folder, PipelineSpec.model_validate(body), way)
+
+
+@pytest.mark.parametrize("way", ["collected", "cluster"])
+def test_a_table_is_added_and_the_schema_is_stricter_by_then(session: SparkSession, tmp_path: Path, way: Way) -> None:
+    sent = Sent(0, VALUES, [1_700_000_000_000] * len(VALUES))
+    first = world(session, tmp_path, way, "n INT", DELTA)
+    first.land(sent)
+    assert first.read().bad.keys() == FITS_NEVER
+    first.close()
+
+    second = world(session, tmp_path, way, "n INT NOT NULL", DELTA, ICEBERG)
+    second.land(sent)
+    landed = second.read()
+    second.close()
+    everything = set(range(len(VALUES)))
+    assert landed.tables[DELTA].keys() == everything - FITS_NEVER, "it was landed before, and stays"
+    assert landed.tables[ICEBERG].keys() == everything - FITS_NEVER - FITS_LATER_NOT
+    assert landed.bad.keys() == FITS_NEVER | FITS_LATER_NOT
+    assert all(len(rows) == 1 for rows in landed.bad.values())
+    assert second.counts.quarantined == len(FITS_NEVER | FITS_LATER_NOT)
+
+    # Once more, for another table: what is in quarantine is not put there twice.
+    third = world(session, tmp_path, way, "n INT NOT NULL", DELTA, ICEBERG, ADDED)
+    third.land(sent)
+    again = third.read()
+    third.close()
+    assert again.bad == landed.bad
+    assert again.tables[ADDED].keys() == landed.tables[ICEBERG].keys()
+    assert third.counts.quarantined == len(landed.bad)
