@@ -110,6 +110,9 @@ test-spark: class-archive ## Of these those with a local Spark
 test-integration: class-archive ## Of these those with a real broker
 	@pytest -m integration tests/integration -n 2 --dist loadfile --durations=5
 
+test-edits: class-archive ## Every edit of a pipeline's YAML on tables of each kind: check, start, and what each reader sees then (5 minutes)
+	@LAKEBOUND_CHAOS=full pytest -q tests/spark/test_edits.py -n 0
+
 test-airflow: class-archive ## Tests with a real Airflow
 	@echo "== tests with a real Airflow"
 	@pytest -m airflow tests/airflow tests/integration --durations=5

@@ -126,6 +126,15 @@ class ForeignTableError(LakeboundError):
         super().__init__(f"table {table} is written by pipeline {owner!r}; pipeline {pipeline!r} needs a table of its own")
 
 
+class TableUnreadableError(LakeboundError):
+    """A table is there, and its metadata cannot be read."""
+
+    def __init__(self, table: str, reason: str, last_readable: int | None = None) -> None:
+        self.last_readable = last_readable
+        known = f"; version {last_readable} is the last one that can be read" if last_readable is not None else ""
+        super().__init__(f"table {table} cannot be read: {reason}{known}. Decide with the runbook table-unreadable")
+
+
 class CommitRefusedError(LakeboundError):
     """A commit did not take place because the table moved on under the handle (a fence, or a conflict)."""
 

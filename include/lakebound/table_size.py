@@ -33,9 +33,10 @@ def may_exist(spec: TableSpec, places: Places) -> bool:
 
 def _delta_size(spec: TableSpec, places: Places) -> TableSize:
     import pyarrow as pa
-    from deltalake import DeltaTable
 
-    files = pa.table(DeltaTable(str(places.delta_path(spec))).get_add_actions(flatten=True))
+    from lakebound.tables.delta_open import open_delta
+
+    files = pa.table(open_delta(places.delta_path(spec), spec.id).get_add_actions(flatten=True))
     rows, sizes = files["num_records"].to_pylist(), files["size_bytes"].to_pylist()
     return TableSize(sum(count or 0 for count in rows), len(sizes), sum(sizes))
 

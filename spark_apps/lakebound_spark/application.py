@@ -28,6 +28,7 @@ from lakebound.errors import (
     SparkDiedError,
     TableMismatchError,
     TableRestoredError,
+    TableUnreadableError,
     TopicRecreatedError,
     TransformRefusedError,
 )
@@ -78,6 +79,7 @@ REFUSALS = (
     CommitFailedError,
     TableMismatchError,
     TableRestoredError,
+    TableUnreadableError,
     TransformRefusedError,
     MissingSecretError,
 )

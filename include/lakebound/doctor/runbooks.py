@@ -51,6 +51,7 @@ _OF_ERRORS = {
     "RetentionPassedError": "retention-passed",
     "SchemaChangedError": "schema-changed",
     "TableRestoredError": "table-restored",
+    "TableUnreadableError": "table-unreadable",
     "TopicRecreatedError": "topic-recreated",
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -49,6 +48,7 @@ from lakebound.tables.delta_log import (
     statistics_columns,
     with_kafka_statistics,
 )
+from lakebound.tables.delta_open import open_delta
 from lakebound.tables.delta_past import files_of_commit, is_there, kept_until_ms, look_back
 from lakebound.tables.delta_put import NO_TABLE, Tip, has_version, put, read_tip
 from lakebound.tables.delta_schema import add_columns, set_properties
@@ -246,7 +246,7 @@ class DeltaLakeTable:
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened."""
         columns = {field.name: ds.field(KAFKA_COLUMN, field.name).cast(field.type) for field in KAFKA_TYPE}
-        handle = _current(self._path)
+        handle = open_delta(self._path, self._spec.id)
         # Partition columns as text: deltalake 1.6.6 writes -0.5 of a DECIMAL as "0.-5", which is no decimal to PyArrow.
         told = handle.metadata().partition_columns
         fields = [pa.field(one.name, pa.string()) if one.name in told else one for one in pa.schema(handle.schema().to_arrow())]
@@ -255,7 +255,7 @@ class DeltaLakeTable:
 
     def reconstruct(self) -> ReconstructedCoverage | None:
         """Work out coverage from the files' statistics, else from the rows."""
-        files = _active_files(_current(self._path))
+        files = _active_files(open_delta(self._path, self._spec.id))
         if not files.num_rows:
             return None
         return from_ranges([file_range(row) for row in files.to_pylist()]) or from_rows(self.scan_kafka())
@@ -272,7 +272,7 @@ class DeltaLakeTable:
 
     def _table(self) -> DeltaTable:
         if self._handle is None:
-            self._handle = DeltaTable(str(self._path))
+            self._handle = open_delta(self._path, self._spec.id)
         return self._handle
 
     def _newest(self) -> int:
@@ -360,11 +360,6 @@ def _is_plain(handle: DeltaTable) -> bool:
     """Whether the table asks nothing of its writers but what every Delta log is made of."""
     protocol = handle.protocol()
     return bool(protocol.min_reader_version <= _PLAIN_READER and protocol.min_writer_version <= _PLAIN_WRITER)
-
-
-def _current(path: Path) -> DeltaTable:
-    """Return a handle of its own, so that reading never moves the one that commits."""
-    return DeltaTable(str(path))
 
 
 def _active_files(handle: DeltaTable) -> pa.Table:
