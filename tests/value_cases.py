@@ -139,7 +139,13 @@ def texts(dice: random.Random) -> Iterator[Case]:
     yield from (Case(text, BAD) for text in (*halves, b'"\xff"', b'"\xed\xa0\x80"', b'"\xc0\x80"'))
     whole_ones = {rb'"\\ud800"': "\\ud800", rb'"\ud83d\ude00"': "\U0001f600", rb'"\\\uD83D\uDE00"': "\\\U0001f600", b"7": "7"}
     yield from (Case(text, lands(value)) for text, value in whole_ones.items())
-    yield from (Case(b'"\x01"'), Case(b"[1, 2]"))
+    yield from (
+        Case(b'"\x01"'),
+        Case(b"[1, 2]"),
+        Case(b"1e400", BAD),
+        Case(b"-1.5E+999", BAD),
+        Case(rb'"\"Infinity\""', lands('"Infinity"')),
+    )
 
 
 def binaries(dice: random.Random) -> Iterator[Case]:
@@ -261,6 +267,7 @@ null 5 [] "x" {"a":1 {"a":1}} {"a":1}{} {,} {"a":tru} {"zz":01} {"zz":"\ud800"} 
 """.split()
 _RECORDS = b"""
 {} {"zz":1} {"zz":1e400} {'zz':1} {"":1} {"zz":1,"zz":2} {zz:1} /**/{} {"zz":{"a":[1,2.5e3,null,true]}}
+{"_corrupt_record":"x"} {"_corrupt_record":{"p":1}} {"P":1,"V0":1} {"_kafka":{"offset":7}} {"_problem":"x","_parsed":1}
 """.split()
 RECORDS: tuple[tuple[bytes | None, Any], ...] = (
     *((record, BAD) for record in (*_NO_RECORDS, None, b"", b" ", b"\xff", b'\xef\xbb\xbf{"a":1}x', b'{"a":"\xff"}')),

@@ -5,7 +5,8 @@
   such as "12:30", gets the day on which it is decoded: another one when the record is read again.
 - DATE: a text of one to three digits, or of five and more, is taken for days since 1970, and what follows a day is passed over,
   be it a time or not.
-- STRING: half a character, an escape such as "\\ud800" without its other half, becomes a question mark.
+- STRING: half a character, an escape such as "\\ud800" without its other half, becomes a question mark; a number beyond
+  DOUBLE becomes the text "Infinity", with its quotes. (One with a fraction lands as Java writes that DOUBLE.)
 - MAP: a key that comes twice is there twice, and readers differ in which of its values they take.
 
 A number in a DECIMAL is rounded to the column's scale, half up, and one in a FLOAT or DOUBLE to the nearest: these land.
@@ -40,6 +41,8 @@ _ESCAPED_HALF = r"\\u[dD][89a-fA-F]"
 _UNESCAPED = r"(?<!\\)(?:\\\\){0,9}"
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _HALF = rf"{_UNESCAPED}(?:{_HIGH}(?!{_LOW})|(?<!{_UNESCAPED}{_HIGH}){_LOW})"
+_BEYOND_DOUBLE = r"[eE]\+?[0-9]{3}|[0-9]{309}[0-9]*[.eE]"
+"""In all texts with a number of more than a DOUBLE holds, and in few others."""
 _BLANKS = r"[\s\p{Cntrl}]*"
 """What Spark passes over before and after a date or time."""
 _DAY = rf"^{_BLANKS}[0-9]{{4}}(-[0-9]{{1,2}}(-[0-9]{{1,2}}([ T][0-9].*)?)?)?{_BLANKS}$"
@@ -81,6 +84,9 @@ def changes(body: Column, schema: StructType, text: Column) -> Iterator[tuple[Co
         found = some_field(body, schema, test)
         if found is not None:
             yield found, told
+    infinite = some_field(body, schema, _infinity_in_quotes)
+    if infinite is not None:
+        yield text.rlike(_BEYOND_DOUBLE) & infinite, "a number is too large to be a text"
     for kind, suspected, tests in _TIMES:
         yield from _strange_times(schema, text, kind, suspected, tests)
 
@@ -99,6 +105,11 @@ def _without_nullability(kind: DataType) -> DataType:
 def _outside_byte(value: Column, kind: DataType) -> Column | None:
     """A ``Test`` of values in their decoded type: a TINYINT is none."""
     return (value < -128) | (value > 127) if isinstance(kind, ByteType) else None
+
+
+def _infinity_in_quotes(value: Column, kind: DataType) -> Column | None:
+    """A ``Test``: a text is what Spark makes of a number beyond DOUBLE."""
+    return value.isin('"Infinity"', '"-Infinity"') if isinstance(kind, StringType) else None
 
 
 def _key_twice(value: Column, kind: DataType) -> Column | None:

@@ -132,6 +132,8 @@ def _check_text(values: Sequence[bytes]) -> None:
         raise DirectReadRefusedError("a record has a very long number, or is deeply nested")
     if any(b"\\u" in value and any(found[1] for found in _ESCAPES.finditer(value)) for value in values):
         raise DirectReadRefusedError("an escape in a record is half a character")
+    if any(b'Infinity\\"' in value for value in values):
+        raise DirectReadRefusedError("a record holds the text that Spark makes of a number beyond DOUBLE")
 
 
 def _strains_jackson(value: bytes) -> bool:

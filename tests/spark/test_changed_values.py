@@ -79,6 +79,14 @@ CASES: dict[str, dict[str, str]] = {
     },
     "MAP<STRING, INT>": {'{"a":1,"b":1}': "{a -> 1, b -> 1}", '{"a":1,"a":2}': "a map has a key twice"},
     "ARRAY<MAP<STRING, INT>>": {'[{"a":1},{"a":1}]': "[{a -> 1}, {a -> 1}]", '[{"a":1,"a":1}]': "a map has a key twice"},
+    "STRING": {
+        "1e400": "a number is too large to be a text",
+        "-1e400": "a number is too large to be a text",
+        '"Infinity"': "Infinity",
+        r'"\"Infinity\""': '"Infinity"',
+        "7": "7",
+        "123456789012345678901234567890": "123456789012345678901234567890",
+    },
     "DECIMAL(5,2)": {
         "1.005": "1.01",
         "-999.994": "-999.99",
