@@ -37,7 +37,7 @@ from pyiceberg.table.update import (
 )
 
 from lakebound.tables.iceberg_catalog import later_than, slim
-from lakebound.tables.iceberg_local import sync_locations
+from lakebound.tables.iceberg_local import sync_contents, sync_locations
 from lakebound.tables.iceberg_merging import (
     LARGEST_MERGED,
     MERGED_AT_ONCE,
@@ -74,8 +74,9 @@ def append(
     appending = _Append(table, parent or table.current_snapshot(), known)
     try:
         snapshot = appending.snapshot(files, properties)
-        # Before any metadata names them; that file itself is synced by the catalog.
-        sync_locations((*(file.file_path for file in files), *appending.written), table.location())
+        # Before any metadata names them. The catalog syncs that file, and the folder in which the manifests lie beside it.
+        sync_locations((file.file_path for file in files), table.location())
+        sync_contents(appending.written)
         response = table.catalog.commit_table(table, *_updates(table.metadata, snapshot))
     except CommitFailedException:
         appending.delete_written()

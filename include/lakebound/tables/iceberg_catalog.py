@@ -35,7 +35,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 from lakebound.durable import make_folder
 from lakebound.run_spec import READ_ONLY
 from lakebound.tables.iceberg_json import parse_body
-from lakebound.tables.iceberg_local import sync_locations
+from lakebound.tables.iceberg_local import sync_metadata
 
 CATALOG_NAME = "ice"
 """Name under which PyIceberg and Spark both know the catalog; it stands in the catalog's rows."""
@@ -144,7 +144,7 @@ class LedgerCatalog(SqlCatalog):
             file.write(b',"snapshot-log":')
             known.log.write(file, log)
             file.write(b"}")
-        sync_locations([location], metadata.location)
+        sync_metadata(location)
         return location
 
     def _write_metadata(self, metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:  # type: ignore[override]
@@ -154,7 +154,7 @@ class LedgerCatalog(SqlCatalog):
         newest_ms = max([metadata.last_updated_ms, *snapshots_ms, *files_ms])
         metadata = metadata.model_copy(update={"last_updated_ms": newest_ms})
         super()._write_metadata(metadata, io, metadata_path)
-        sync_locations([metadata_path], metadata.location)
+        sync_metadata(metadata_path)
 
     def _swap(self, current: Table, location: str) -> None:
         *namespace, name = current.name()
