@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Literal
 
 from lakebound.lease import acquire
+from lakebound.maintenance.delta_engine import DeltaEngine
 from lakebound.run_spec import Places
 from lakebound.spec import TableSpec
 from lakebound.tables import iceberg_catalog, open_table
 from tests.local_tables import Lander, lander, offsets
+from tests.maintained import compaction, rewrite_iceberg
 from tests.paused_oracle import Report
 from tests.rewinding import World, make_world, now_ms
 
-Shape = Literal["plain", "young", "forked", "leased"]
+Shape = Literal["plain", "young", "forked", "compacted", "leased"]
 BASE = range(30)
 END = 90
 """Beyond what any run of actors lands."""
@@ -30,7 +32,7 @@ class PausedWorld:
     Attributes:
         folder: Where it is; ``saved`` beside it is the state from which every run starts.
         shape: ``plain``: three batches; ``young``: opened, and nothing landed; ``forked``: rewound once, and landed again;
-            ``leased``: an application holds the lease.
+            ``compacted``: the batches are one file since, and one more landed; ``leased``: an application holds the lease.
         before_ms: A moment at which the first batch alone had landed.
         snapshots: Ids of all Iceberg snapshots at the start.
         gates: How many operations each actor does alone, as far as that was counted.
@@ -121,6 +123,14 @@ class PausedWorld:
             at = end
 
 
+def compact_at_once(spec: TableSpec, at: Places) -> None:
+    """Rewrite all files as one."""
+    if spec.format == "delta":
+        DeltaEngine(at).compact(spec, compaction(spec))
+    else:
+        rewrite_iceberg(spec, at)
+
+
 def make_paused_world(folder: Path, kind: str, shape: Shape = "plain") -> PausedWorld:
     """Make a world of a format and a shape in a folder, of which nothing exists."""
     live = folder / "live"
@@ -137,6 +147,9 @@ def make_paused_world(folder: Path, kind: str, shape: Shape = "plain") -> Paused
         world.relands(30)
         before_ms = now_ms()
         world.land(30, 40)
+    if shape == "compacted":
+        compact_at_once(world.spec.tables[0], world.at)
+        world.land(30, 40)  # the newest entry, so that all before it may expire
     if shape == "leased":
         acquire(world.control, "app", 3600)
     table = open_table(world.spec.tables[0], world.at)

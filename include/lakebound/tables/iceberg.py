@@ -18,7 +18,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import Identifier
 
 from lakebound.durable import make_folder, sync_new
-from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError
+from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, VersionGoneError
 from lakebound.ledger import ENTRY_KEY, Entry, encode
 from lakebound.run_spec import Places
 from lakebound.schema_change import SchemaPlan
@@ -217,6 +217,8 @@ class IcebergTable:
             snapshot = append(handle, [], {ENTRY_KEY: encode(entry)}, parent=parent)
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        except FileNotFoundError as exc:
+            raise VersionGoneError(self._spec.id, version, f"it expired this moment, its files are gone ({exc})") from exc
         finally:
             self._handle = None
         return str(snapshot.snapshot_id)
