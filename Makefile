@@ -107,6 +107,11 @@ test-streams: class-archive ## Tests with a local Spark, with a real broker, and
 test-spark: class-archive ## Of these those with a local Spark
 	@pytest -m spark tests/spark -n 2 --dist loadfile --durations=5
 
+test-readers: class-archive ## Every reader, every predicate, every generated table (about an hour); LAKEBOUND_READERS_SEED=2 makes others
+	@echo "== every reader sees the same rows"
+	@LAKEBOUND_READERS=full pytest -q -m "local or spark" tests/local/test_reader_rows.py tests/local/test_reader_bugs.py \
+	  tests/spark/test_reader_rows.py -n 2 --dist loadfile --no-loadscope-reorder --durations=5
+
 test-integration: class-archive ## Of these those with a real broker
 	@pytest -m integration tests/integration -n 2 --dist loadfile --durations=5
 

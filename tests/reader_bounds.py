@@ -29,7 +29,7 @@ def delta_wrongs(folder: Path, leaves: Sequence[Leaf], partition_by: Sequence[st
     """Return how many statements a table's log makes of the leaves of all files that it ever had, and which are wrong."""
     checked, wrong = 0, list[str]()
     for file in added_delta_files(folder):
-        rows = pq.read_table(file.path).to_pylist()
+        rows = _rows(file.path)
         stats = file.statistics
         if stats["numRecords"] != len(rows):
             wrong.append(f"{file.path.name}: numRecords {stats['numRecords']}")
@@ -60,7 +60,7 @@ def iceberg_wrongs(table: IcebergTable, leaves: Sequence[Leaf]) -> tuple[int, li
                 if file.file_path in seen:
                     continue
                 seen.add(file.file_path)
-                rows = pq.read_table(file.file_path.removeprefix("file://")).to_pylist()
+                rows = _rows(Path(file.file_path.removeprefix("file://")))
                 if file.record_count != len(rows):
                     wrong.append(f"{file.file_path}: record_count {file.record_count}")
                 for leaf in _held(leaves, rows):
@@ -69,6 +69,13 @@ def iceberg_wrongs(table: IcebergTable, leaves: Sequence[Leaf]) -> tuple[int, li
                     checked += statements
                     wrong += [f"{file.file_path} {leaf.path}: {problem}" for problem in problems]
     return checked, wrong
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    """Return a file's rows; what its path says is no column."""
+    with pq.ParquetFile(path) as file:
+        rows: list[dict[str, Any]] = file.read().to_pylist()
+    return rows
 
 
 def _held(leaves: Sequence[Leaf], rows: Sequence[dict[str, Any]]) -> Iterator[Leaf]:

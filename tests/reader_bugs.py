@@ -96,9 +96,16 @@ BUGS = (
         (_PYICEBERG,),
         lambda asked: asked.was_float32 and any(abs(one) > _LARGEST_FLOAT32 for one in asked.predicate.literals),
     ),
+    Bug(
+        "nan-beside-numbers",
+        ("spark", "polars"),
+        lambda asked: (
+            asked.is_float and asked.has_nan and asked.table.is_by_spark and asked.stage.name in ("compacted", "evolved")
+        ),
+    ),
     Bug("dot-in-added-column", (_PYICEBERG,), lambda asked: asked.is_added and "." in asked.predicate.leaf.path[0]),
 )
-"""Seen in deltalake 1.6.6 (its dataset is PyArrow's, 26.0.1), and in PyIceberg 0.12.0."""
+"""Seen in deltalake 1.6.6 (its dataset is PyArrow's, 26.0.1), PyIceberg 0.12.0 and Iceberg 1.12.0 in Spark."""
 
 
 def known_bug(reader: str, question: Question) -> Bug | None:

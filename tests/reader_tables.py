@@ -86,6 +86,8 @@ class Generated:
     spec: TableSpec
     at: Places
     stages: Sequence[Stage]
+    is_by_spark: bool = False
+    """Whether somebody else than Lakebound's writer compacted it."""
 
 
 def arrow_type(told: Any) -> pa.DataType:
@@ -127,7 +129,9 @@ def generate(shape: Shape, table_format: Format, at: Places, seed: int, compact:
     stages.append(Stage("evolved", _version(spec, at), [*made, *more], _leaves(evolved)))
     _rewind(spec, at, REWOUND_TO * BATCH)
     stages.append(Stage("rewound", _version(spec, at), made[: REWOUND_TO * BATCH], _leaves(shape.columns)))
-    return Generated(spec, at, [replace(stage, rows=[_held(row, spec) for row in stage.rows]) for stage in stages])
+    return Generated(
+        spec, at, [replace(stage, rows=[_held(row, spec) for row in stage.rows]) for stage in stages], compact is not None
+    )
 
 
 def _held(row: Row, spec: TableSpec) -> Row:

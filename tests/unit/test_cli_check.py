@@ -97,3 +97,28 @@ def test_schema_is_printed_or_written(settings: Settings, tmp_path: Path) -> Non
     assert lakebound("schema").stdout == pipeline_schema()
     lakebound("schema", "--write", str(tmp_path / "schema.json"))
     assert (tmp_path / "schema.json").read_text() == pipeline_schema()
+
+
+@pytest.mark.parametrize(
+    ("delta", "iceberg", "warned"),
+    [
+        (["city"], ["city"], True),
+        (["city"], [], True),
+        (["id"], ["city"], False),
+        ([], ["city"], False),
+        (["city"], None, False),
+    ],
+)
+def test_check_warns_of_a_string_that_partitions_delta_beside_iceberg(
+    settings: Settings, delta: list[str], iceberg: list[str] | None, warned: bool
+) -> None:
+    """Delta reads an empty string back as null there."""
+    tables = [{"format": "delta", "name": "shop.a", "partition_by": delta}]
+    tables += [] if iceberg is None else [{"format": "iceberg", "name": "shop.a", "partition_by": iceberg}]
+    value = {"format": "json", "schema": "id BIGINT, city STRING"}
+    body = {**ORDERS, "value": value, "tables": tables}
+    (settings.pipelines / "orders.yaml").write_text(yaml.safe_dump(body))
+    warnings = answer("check", "--static")["warnings"]
+    assert [line.startswith("delta:shop.a: it is partitioned by 'city': Delta reads an empty") for line in warnings] == [
+        True
+    ] * warned

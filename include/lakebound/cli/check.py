@@ -132,11 +132,13 @@ def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> l
 
 
 def _warnings(spec: PipelineSpec) -> list[str]:
-    """Return what is dangerous about the tables' properties."""
+    """Return what is dangerous about the tables' properties and partitionings."""
     from lakebound.maintenance.property_warnings import property_warnings
+    from lakebound.partition_warnings import partition_warnings
 
     tables = (*spec.tables, spec.quarantine_table)
-    return [line for table in tables for line in property_warnings(table.id, table.properties, spec.maintenance)]
+    properties = [line for table in tables for line in property_warnings(table.id, table.properties, spec.maintenance)]
+    return [*properties, *partition_warnings(spec)]
 
 
 def _expectation_problems(spec: PipelineSpec, settings: Settings, *, static: bool) -> list[str]:
