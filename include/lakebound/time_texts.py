@@ -14,9 +14,6 @@ _CLOCK = re.compile(r"^(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.\d*)?)?\s*(\D.*)?$",
 _CLOCK_ALONE = re.compile(r"^T?\d{1,2}:\d{1,2}(:\d{1,2}(\.\d*)?)?\s*([A-Za-z+-].*)?$")
 _OFFSET = r"[+-]\d{1,2}(:?\d{1,2}){0,2}"
 _ZONE = re.compile(rf"^(Z|{_OFFSET}|(UTC|GMT|UT)({_OFFSET})?|[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*)$")
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""The days since 1970 of the years 1 to 9999."""
-_DAYS = re.compile(r"^[+-]?\d{1,10}$")
 
 
 def wrong_time(text: str, *, zoned: bool = True) -> str | None:
@@ -48,16 +45,16 @@ def wrong_time(text: str, *, zoned: bool = True) -> str | None:
 
 
 def wrong_date(text: str) -> str | None:
-    """Return what is wrong with a text as a date, "" where it is just none; None where Spark may take it.
+    """Return what is wrong with a text as a date, "" where it is just none; None where it may land.
 
-    What follows the day is passed over; a number is one of days since 1970.
+    Spark passes over what follows the day, and takes other numbers for days since 1970. Here a time may follow, and a number is
+    a year.
     """
     match = _DATE.match(text.strip())
     if match is not None:
-        return _wrong_day(match)
-    if _CLOCK_ALONE.match(text.strip()):
-        return "is a time without a day"
-    return None if _DAYS.match(text) and _FIRST_DAY <= int(text) <= _LAST_DAY else ""
+        wrong = _wrong_day(match)
+        return wrong if wrong is not None or match[4] is None or match[4][:1].isdigit() else ""
+    return "is a time without a day" if _CLOCK_ALONE.match(text.strip()) else ""
 
 
 def _wrong_day(match: re.Match[str]) -> str | None:

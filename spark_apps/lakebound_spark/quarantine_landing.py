@@ -66,14 +66,14 @@ class BadRecords:
 class QuarantineLander:
     """Lands bad records in the quarantine of one pipeline."""
 
-    def __init__(self, target: Target, writer: Writer, read_places: ReadPlaces, schema: StructType | None) -> None:
+    def __init__(self, target: Target, writer: Writer, read_places: ReadPlaces, schema: StructType | None = None) -> None:
         """Land nothing yet.
 
         Args:
             target: The quarantine table.
             writer: What its commits have in common.
             read_places: Reads the places of its rows.
-            schema: Of the pipeline's records, by which bad ones are explained; None where they are bytes.
+            schema: Of the pipeline's records, by which bad ones are explained; None where they are bytes, or are not explained.
         """
         self._target = target
         self._writer = writer
