@@ -39,7 +39,6 @@ class Plan:
     Attributes:
         pipeline: Its name.
         problems: What keeps it from starting.
-        warnings: What a reader of its tables should know.
         tables: The columns of each table, by the table's id.
         columns: The names of these columns.
         conditions: What is wrong with conditions in SQL of the pipeline's expectations, and where in their file each stands.
@@ -48,7 +47,6 @@ class Plan:
 
     pipeline: str
     problems: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
     columns: dict[str, list[str]] = field(default_factory=dict)
     conditions: list[tuple[Keys, str]] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, StringType
+from pyspark.sql.types import BooleanType
 
 from lakebound.errors import LakeboundError, TableMismatchError
 from lakebound.first_line import first_line
@@ -28,7 +28,6 @@ class PlannedCheck:
 
     Attributes:
         problems: What keeps the pipeline from starting, a line each.
-        warnings: What a reader of its tables should know, a line each.
         tables: The columns of each table, by the table's id.
         columns: The names of these columns.
         changes: What the next start does with each table.
@@ -36,7 +35,6 @@ class PlannedCheck:
     """
 
     problems: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
     columns: dict[str, list[str]] = field(default_factory=dict)
     changes: dict[str, list[str]] = field(default_factory=dict)
@@ -65,7 +63,6 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
     for one in spec.tables:
         _check_table(found, run, one, output)
     _compare(found, run, spec.quarantine_table, QUARANTINE_SCHEMA, ())
-    found.warnings += _empty_partitions(spec, output)
     return found
 
 
@@ -92,19 +89,6 @@ def _compare(found: PlannedCheck, run: RunSpec, one: TableSpec, schema: pa.Schem
     found.problems += [_line(run.spec, f"{one.id}: {difference}") for difference in plan.differences]
     if not plan.differences and one.id != run.spec.quarantine_table.id:
         found.changes[one.id] = plan.told()
-
-
-def _empty_partitions(spec: PipelineSpec, output: DataFrame) -> Iterator[str]:
-    """Yield a warning where a string partitions tables of both formats: Delta reads an empty one back as null."""
-    texts = {name for name in output.columns if isinstance(output.schema[name].dataType, StringType)}
-    formats = {one.format for one in spec.tables if any(part.column in texts for part in one.partition_fields())}
-    for one in spec.tables if formats == {"delta", "iceberg"} else ():
-        for part in one.partition_fields():
-            if one.format == "delta" and part.column in texts:
-                yield (
-                    f"{one.id}: an empty {part.column} is null in this table, and empty in the Iceberg table: a Delta table "
-                    f"keeps no empty partition value (docs/readers.md)"
-                )
 
 
 def _wrong(rows: DataFrame, condition: str) -> str | None:

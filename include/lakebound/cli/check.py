@@ -177,7 +177,7 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
         found = [f"pipeline {spec.pipeline!r}: {problem}" for problem in topics]
         found += plan.problems or _planned_problems(spec, plan, settings)
         new = [problem for problem in found if problem not in known]
-        report.add(spec.pipeline, new, [*plan.warnings, *awaited])
+        report.add(spec.pipeline, new, awaited)
         report.tables[spec.pipeline] = plan.tables
         report.changes[spec.pipeline] = plan.changes
         if not quiet:
