@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from lakebound.partition_warnings import partition_warnings
 from lakebound.run_spec import RunSpec
 from lakebound.sampling import Sample
 from lakebound.spec import PipelineSpec, TableSpec
@@ -91,7 +92,9 @@ def try_records(session: SparkSession, run: RunSpec, sample: Sample, rows: int) 
         rows: So many are shown of each table.
     """
     planned = check(session, run, ())
-    found = Trial(planned.problems, planned.warnings, [(*place, *span) for place, span in sample.ranges.items()])
+    found = Trial(
+        planned.problems, list(partition_warnings(run.spec)), [(*place, *span) for place, span in sample.ranges.items()]
+    )
     if not planned.tables:
         return found
     spec = run.spec

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.command_line import ORDERS, answer, lakebound, settings
 
-from lakebound import plan_check
+from lakebound import plan_check, topic_check
 from lakebound.plan_check import CheckFailedError, Plan, check_plans
 from lakebound.settings import Settings
 from lakebound.spec import PipelineSpec
@@ -66,7 +66,13 @@ def test_check_static_looks_for_the_transform(settings: Settings, source: str | 
 def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     plans = {"orders": Plan("orders", tables={"delta:lake.orders": "id: int64\n  child 0: x"})}
     monkeypatch.setattr(plan_check, "check_plans", lambda specs, _: (plans[spec.pipeline] for spec in specs))
-    assert lakebound("check").stdout == "orders: right\n  delta:lake.orders: id: int64\n"
+    topics: dict[str, tuple[list[str], list[str]]] = {"said": ([], ["topic orders is not on the broker"])}
+    monkeypatch.setattr(topic_check, "look_at_topics", lambda spec, _: topics["said"])
+    warned = "  warning: topic orders is not on the broker\n"
+    assert lakebound("check").stdout == f"orders: right\n{warned}  delta:lake.orders: id: int64\n"
+    topics["said"] = (["topic 'orders' was recreated"], [])
+    assert answer("check", code=1)["problems"] == ["pipeline 'orders': topic 'orders' was recreated"]
+    topics["said"] = ([], [])
     plans["orders"] = Plan("orders", problems=["pipeline 'orders': transform: it aggregates"])
     assert answer("check", code=1)["problems"] == ["pipeline 'orders': transform: it aggregates"]
 

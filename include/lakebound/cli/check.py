@@ -165,23 +165,27 @@ def _planned_problems(spec: PipelineSpec, plan: Plan, settings: Settings) -> lis
 
 def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
     """Let Spark plan the pipelines, and say of each what it says."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from lakebound.plan_check import check_plans
     from lakebound.run_spec import places_of
     from lakebound.topic_check import look_at_topics
 
     specs = list(report.specs.values())
     say(f"check: Spark plans {_counted(len(specs))} (some seconds to start; --static leaves it out)")
-    for spec, plan in zip(specs, check_plans(specs, settings), strict=True):
-        known = set(report.problems)
-        topics, awaited = look_at_topics(spec, places_of(settings).read_only())
-        found = [f"pipeline {spec.pipeline!r}: {problem}" for problem in topics]
-        found += plan.problems or _planned_problems(spec, plan, settings)
-        new = [problem for problem in found if problem not in known]
-        report.add(spec.pipeline, new, awaited)
-        report.tables[spec.pipeline] = plan.tables
-        report.changes[spec.pipeline] = plan.changes
-        if not quiet:
-            _print_problems(new)
+    with ThreadPoolExecutor(8) as pool:
+        looks = [pool.submit(look_at_topics, spec, places_of(settings).read_only()) for spec in specs]
+        for spec, plan, look in zip(specs, check_plans(specs, settings), looks, strict=True):
+            known = set(report.problems)
+            topics, awaited = look.result()
+            found = [f"pipeline {spec.pipeline!r}: {problem}" for problem in topics]
+            found += plan.problems or _planned_problems(spec, plan, settings)
+            new = [problem for problem in found if problem not in known]
+            report.add(spec.pipeline, new, awaited)
+            report.tables[spec.pipeline] = plan.tables
+            report.changes[spec.pipeline] = plan.changes
+            if not quiet:
+                _print_problems(new)
 
 
 def _counted(pipelines: int) -> str:
