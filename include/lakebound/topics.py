@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from lakebound.errors import BrokerUnavailableError, LakeboundError
 from lakebound.kafka import DEFAULT_TIMEOUT_SECONDS, KafkaFacts, client_config
+from lakebound.kafka_clients import make_admin
 from lakebound.spec import ConnectionSpec
 
 _LED_SECONDS = 30.0
@@ -57,7 +57,7 @@ def create_topics(
         BrokerUnavailableError: Kafka did not answer in time.
     """
     servers = connection.bootstrap_servers
-    client = AdminClient({**client_config(connection), "log_level": "0"})
+    client = make_admin(client_config(connection))
     wanted = [NewTopic(name, num_partitions=partitions or -1, replication_factor=replication or -1) for name in topics]
     asked = client.create_topics(wanted, operation_timeout=DEFAULT_TIMEOUT_SECONDS, request_timeout=DEFAULT_TIMEOUT_SECONDS)
     new: set[str] = set()

@@ -66,7 +66,7 @@ class Consumer:
 )
 def test_an_error_refuses_the_range(failure: Failure, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Consumer, "answer", failure, raising=False)
-    monkeypatch.setattr(direct_read, "Consumer", Consumer)
+    monkeypatch.setattr(direct_read, "make_consumer", Consumer)
     closed = Consumer.closed
     reader = DirectReader(ConnectionSpec(bootstrap_servers="nowhere:9092"), "orders")
     with pytest.raises(DirectReadRefusedError, match=failure.error().name()):
