@@ -124,7 +124,8 @@ def problems(state: State, reports: Sequence[Report], base: range, *, was_cleane
     if epochs != sorted(epochs):
         yield f"an earlier epoch committed after a later one: {epochs}"
     resets = [commit.order for commit in state.history if commit.kind == "reset"]
-    if not resets and set(base) - set(state.rows):
+    is_put_back = bool(resets) or any(report.is_reset for report in reports)
+    if not is_put_back and set(base) - set(state.rows):
         yield f"rows that stood there are gone: {sorted(set(base) - set(state.rows))[:5]}"
     for report in reports:
         yield from _of_report(state, report, resets, was_cleaned=was_cleaned)
