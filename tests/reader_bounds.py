@@ -60,7 +60,7 @@ def iceberg_wrongs(table: IcebergTable, leaves: Sequence[Leaf]) -> tuple[int, li
                 if file.file_path in seen:
                     continue
                 seen.add(file.file_path)
-                rows = _rows(Path(file.file_path.removeprefix("file://")))
+                rows = _rows(Path("/" + file.file_path.removeprefix("file:").lstrip("/")))
                 if file.record_count != len(rows):
                     wrong.append(f"{file.file_path}: record_count {file.record_count}")
                 for leaf in _held(leaves, rows):

@@ -17,9 +17,9 @@ from tests.reader_tables import Format, Generated, Shape, generate
 
 from lakebound.run_spec import Places
 
-CASES = [(table_format, shape) for table_format in ("delta", "iceberg") for shape in shapes(table_format, 6)]  # type: ignore[arg-type]
+CASES = [(table_format, shape) for table_format in ("delta", "iceberg") for shape in shapes(table_format, 5)]  # type: ignore[arg-type]
 IDS = [f"{table_format}-{shape.name}" for table_format, shape in CASES]
-PREDICATES = 14
+PREDICATES = 12
 
 
 def statements(table: Generated) -> tuple[int, list[str]]:

@@ -37,7 +37,7 @@ CASES = [(table_format, shape) for table_format in ("delta", "iceberg") for shap
 IDS = [f"{table_format}-{shape.name}" for table_format, shape in CASES]
 FAST = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.adaptive.enabled": "false"}
 """The rows are few, and each predicate is another plan."""
-PREDICATES = 10
+PREDICATES = 8
 AT_ONCE = 60
 """Predicates in one query: the plan of several hundred costs more than it saves."""
 
