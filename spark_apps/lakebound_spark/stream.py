@@ -112,10 +112,17 @@ class LandingStream:
     def _end(self, query: StreamingQuery) -> None:
         """Let the batch in flight end, land what is pending, then stop Spark's query."""
         with self._batch_lock:
-            if self._stop.request is not None and self._stop.request.verdict != "superseded" and self._error is None:
+            if self._may_commit(query):
                 self._lander.flush()
                 self._report_tables()
         query.stop()
+
+    def _may_commit(self, query: StreamingQuery) -> bool:
+        """Whether the query ends well: it was asked to end, or nothing is left to read, and nobody else has taken over."""
+        request = self._stop.request
+        if request is None and (query.isActive or query.exception() is not None):
+            return False
+        return self._error is None and (request is None or request.verdict != "superseded")
 
     def _raise_end(self, query: StreamingQuery) -> None:
         if self._error is not None:

@@ -15,7 +15,7 @@ from tests.maintained import content, rewrite_iceberg, small_commits
 
 from lakebound.commit_turn import AskForTurn
 from lakebound.control import ControlFolder
-from lakebound.errors import CommitRefusedError
+from lakebound.errors import CommitRefusedError, VersionGoneError
 from lakebound.maintenance.engines import Done, TableGoneError
 from lakebound.maintenance.iceberg_expiry import CollectionForbiddenError, expirable, expire
 from lakebound.maintenance.iceberg_reach import needed
@@ -136,7 +136,7 @@ def test_a_rewind_to_what_expires_meanwhile_is_refused(moment: str, at: Places, 
 
     monkeypatch.setattr(owner, name, expired_first)
     reset = genesis(2).model_copy(update={"kind": "reset"})
-    with pytest.raises((CommitRefusedError, FileNotFoundError)):
+    with pytest.raises((CommitRefusedError, VersionGoneError)):
         open_table(SPEC, at).restore(str(old), reset)
     assert getattr(owner, name) is real and old not in snapshot_ids(at)
     assert content(SPEC, at) == before

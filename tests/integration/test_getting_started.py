@@ -1,0 +1,43 @@
+"""docs/getting-started.md does what it says: its commands are taken from the page and run one after the other."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lakebound.embedded.broker import Broker
+
+pytestmark = pytest.mark.integration
+
+REPOSITORY = Path(__file__).parents[2]
+BLOCK = re.compile(r"(?:<!-- ([^>]*) -->\n)?```bash\n(.*?)```", re.DOTALL)
+
+
+def test_the_page_can_be_followed(broker: Broker, tmp_path: Path) -> None:
+    for name in ("include", "spark_apps"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LAKEBOUND_")}
+    if "LAKEBOUND_JARS" in os.environ:
+        environment["LAKEBOUND_JARS"] = os.environ["LAKEBOUND_JARS"]
+    environment |= {"LAKEBOUND_KAFKA": broker.bootstrap_servers, "COLUMNS": "200"}
+    said = ""
+    for note, commands in BLOCK.findall((REPOSITORY / "docs" / "getting-started.md").read_text()):
+        if note.startswith("not run"):
+            continue
+        command = ["bash", "-euo", "pipefail", "-c", commands]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400)
+        assert done.returncode == (1 if note == "exits with 1" else 0), f"{commands}\n{done.stdout}\n{done.stderr}"
+        said += f"$ {commands}{done.stdout}\n"
+    assert "payments: right" in said
+    assert "100 records: 100 give 100 rows, 0 are filtered, 0 are bad" in said
+    assert re.search(r"CHF\W+500\W", said) and re.search(r"EUR\W+500\W", said)
+    assert "write partition_by: [paid_at_date]" in said
+    assert "currency" in said.partition("$ cat > send_bad.py")[2].partition("$ sed")[0], "the reason names the field"
+    mended = said.rpartition("--replay")[2]
+    assert "12.50" in mended and "1 rows" not in mended.partition("12.50")[0], mended
+    assert said.count("missing 0") >= 2, said
