@@ -14,7 +14,7 @@ COMPILED := airflow sqlalchemy pydantic aiohttp fastapi libcst rich jinja2 opent
 # How many random kills the chaos tests make: few in `make test`, many in `make chaos`.
 CHAOS_KILLS ?= 20
 # Where the end states of `make test-pauses` are kept until Spark has read them.
-PAUSES ?= /tmp/lakebound-pauses
+PAUSES ?= $(CURDIR)/.lakebound/pauses
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
