@@ -97,7 +97,7 @@ def edits(*, partitioned: bool) -> Iterator[Edit]:
     yield Edit("nothing changed", lambda found: None, _both("applied"))
     yield from _edits_of_partitioning(partitioned)
     yield from _edits_of_columns(partitioned)
-    yield from _edits_of_tables()
+    yield from _edits_of_tables(partitioned)
 
 
 def _edits_of_partitioning(partitioned: bool) -> Iterator[Edit]:
@@ -151,7 +151,7 @@ def _edits_of_columns(partitioned: bool) -> Iterator[Edit]:
     )
 
 
-def _edits_of_tables() -> Iterator[Edit]:
+def _edits_of_tables(partitioned: bool) -> Iterator[Edit]:
     yield Edit("the table renamed", _table(name="shop.renamed"), _both("applied"))
     yield Edit("the format swapped", _swap_format, _both("applied"))
     yield Edit(
@@ -162,7 +162,8 @@ def _edits_of_tables() -> Iterator[Edit]:
     yield Edit("the pipeline renamed", _top(pipeline="returns"), _both("refused"))
     yield Edit("a property set", _property, _both("applied"))
     yield Edit("a property that changes the protocol", _protocol, _both("refused"))
-    yield Edit("records without a schema", _top(value={"format": "bytes"}), {"delta": "applied", "iceberg": "applied"})
+    without_schema: Fate = "refused" if partitioned else "applied"
+    yield Edit("records without a schema", _top(value={"format": "bytes"}), _both(without_schema))
     yield Edit("a topic added", _top(topics=["orders", "returns"]), _both("applied"))
     yield Edit("a topic removed", _top(topics=["returns"]), _both("applied"))
 
