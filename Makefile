@@ -22,7 +22,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .PHONY: help install jars class-archive demo up down status test test-unit test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-streams test-airflow \
 	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
-	bench-outage-alerts lint format lock lock-jars clean
+	bench-outage-alerts bench-syncing lint format lock lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -142,6 +142,9 @@ bench-at-rest: class-archive ## Measure what a pipeline costs at one record per 
 
 bench-freshness: class-archive ## Measure freshness as an outside reader sees it (about 13 minutes)
 	@python bench/freshness.py
+
+bench-syncing: class-archive ## Measure what it costs that commits outlast a power cut (about 12 minutes)
+	@python bench/syncing.py
 
 bench-health: install ## Measure how long the health of a table of 10,000 files takes to read (about 5 minutes)
 	@python bench/health.py
