@@ -58,8 +58,8 @@ def _page(lines: list[str], seconds: float) -> str:
     return f"""# What syncing costs
 
 Made by `make bench-syncing` on {date.today()}: {LOAD.rate} records per second into a Delta and an Iceberg table at once,
-{seconds:.0f} s for each line, with commits that wait for the disk and, for comparison only, without. Milliseconds until a record
-is visible; cores used by the application, for both tables.
+{seconds:.0f} s for each line, with commits that wait for the disk and, for comparison only, without. Milliseconds until a
+record is visible; cores used by the application, for both tables.
 
 | freshness | table | syncs | p50 ms | p99 ms | cores |
 |---|---|---|---|---|---|

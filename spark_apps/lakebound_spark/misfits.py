@@ -30,6 +30,7 @@ from pyspark.sql.types import (
     LongType,
     MapType,
     ShortType,
+    StringType,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -235,6 +236,12 @@ def _shown(value: Any) -> str:
     return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
+def _text(value: Any, kind: DataType) -> str | None:
+    """Spark writes a number into a text as a DOUBLE, and makes the word Infinity of a larger one."""
+    too_large = isinstance(value, Decimal) and abs(value) >= _LARGEST[DoubleType]
+    return "is a number too large to be kept as a text" if too_large else None
+
+
 _TESTS: dict[type[DataType], Callable[[Any, DataType], str | None]] = {
     **dict.fromkeys(_BITS, _integer),
     **dict.fromkeys(_LARGEST, _floating),
@@ -242,6 +249,7 @@ _TESTS: dict[type[DataType], Callable[[Any, DataType], str | None]] = {
     BooleanType: _boolean,
     DateType: _date,
     DecimalType: _decimal,
+    StringType: _text,
     TimestampNTZType: _time,
     TimestampType: _time,
 }

@@ -149,7 +149,8 @@ def test_a_missing_topic_is_waited_for(
     assert not pipeline.settings.warehouse.exists(), "nothing is created before all topics are there"
 
     new = NewTopic(missing, num_partitions=2, replication_factor=1)
-    for created in AdminClient({"bootstrap.servers": broker.bootstrap_servers}).create_topics([new]).values():
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    for created in admin.create_topics([new]).values():
         created.result(timeout=30)
     send_events(producer, there, range(10))
     send_events(producer, missing, range(10, 20))
