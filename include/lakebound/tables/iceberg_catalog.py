@@ -77,10 +77,12 @@ class _Known:
 
 
 class LedgerCatalog(SqlCatalog):
-    """A SqlCatalog that remembers, per table, the newest metadata that it has read or written."""
+    """A SqlCatalog that remembers, per table, the newest metadata that it has read or written. Threads may share it."""
 
     def __init__(self, name: str, **properties: str) -> None:
         self._known: dict[Identifier, _Known] = {}
+        # What is remembered of a table is appended to in place, so one thread at a time uses it.
+        self._locks: dict[Identifier, threading.RLock] = {}
         super().__init__(name, **properties)
 
     def metadata_at(self, identifier: Identifier, location: str, io: FileIO) -> TableMetadata:
@@ -99,6 +101,10 @@ class LedgerCatalog(SqlCatalog):
         _check_parent(updates, current)
         base = slim(current.metadata)
         appended = update_table_metadata(base, updates, metadata_location=current.metadata_location)
+        with self._lock_of(current.name()):
+            return self._append(current, base, appended)
+
+    def _append(self, current: Table, base: TableMetadata, appended: TableMetadata) -> CommitTableResponse:
         known = self._at(current.name(), current.metadata_location, current.io)
         added = appended.snapshots[len(base.snapshots) :]
         metadata = appended.model_copy(
@@ -128,10 +134,14 @@ class LedgerCatalog(SqlCatalog):
         )
 
     def _at(self, identifier: Identifier, location: str, io: FileIO) -> _Known:
-        known = self._known.get(identifier)
-        if known is None or known.location != location:
-            known = self._known[identifier] = _read(location, io, known)
-        return known
+        with self._lock_of(identifier):
+            known = self._known.get(identifier)
+            if known is None or known.location != location:
+                known = self._known[identifier] = _read(location, io, known)
+            return known
+
+    def _lock_of(self, identifier: Identifier) -> threading.RLock:
+        return self._locks.setdefault(identifier, threading.RLock())
 
     def _write(self, known: _Known, metadata: TableMetadata, snapshots: list[str], log: list[str], io: FileIO) -> str:
         """Write the metadata file of an append, and return where; the lists are the JSON of what it adds."""
