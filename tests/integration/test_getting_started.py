@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def test_the_page_can_be_followed(broker: Broker, tmp_path: Path) -> None:
     if "LAKEBOUND_JARS" in os.environ:
         environment["LAKEBOUND_JARS"] = os.environ["LAKEBOUND_JARS"]
     environment |= {"LAKEBOUND_KAFKA": broker.bootstrap_servers, "COLUMNS": "200"}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     said = ""
     for note, commands in BLOCK.findall((REPOSITORY / "docs" / "getting-started.md").read_text()):
         if note.startswith("not run"):
