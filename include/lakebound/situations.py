@@ -96,6 +96,12 @@ def topic_missing(topics: Sequence[str], bootstrap_servers: str, pipeline: str, 
     return Situation("topic-missing", text, f"create it: lakebound create-topic --pipeline {pipeline}", "topic-missing")
 
 
+def awaits_topic(progress: Progress, now: float) -> bool:
+    """Whether the application waits for a topic, and not for long: a person is about to create it."""
+    waited = now - (progress.waiting_since or progress.updated_at)
+    return progress.waiting_error == "MissingTopicError" and waited < WAITS_LONG_SECONDS
+
+
 def waiting(progress: Progress) -> Situation:
     """The application waits for something outside of it, and goes on by itself."""
     # Progress that an older version wrote names no error: it waited for Kafka only.

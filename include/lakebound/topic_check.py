@@ -51,7 +51,8 @@ def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[
             return [], [f"the topics were not looked at: {exc}"]
     warnings = []
     if missing:
-        landed = [topic for topic in missing if topic in landed_topics(spec, places)]
+        known = landed_topics(spec, places)
+        landed = [topic for topic in missing if topic in known]
         text = situations.topic_missing(missing, spec.connection.bootstrap_servers, spec.pipeline, landed)
         warnings = [f"{text} (a start waits for it)"]
     try:

@@ -264,6 +264,7 @@ class Application:
             BrokerUnavailableError: The outage lasts longer than ``limits.outage_seconds``.
         """
         deadline = time.monotonic() + self._run.spec.limits.outage_seconds
+        landed: frozenset[str] | None = None
         while not self._stop.is_set():
             try:
                 facts = self._facts.topics(self._run.spec.topics)
@@ -273,7 +274,8 @@ class Application:
                 self._wait_out(exc, str(exc))
             except MissingTopicError as exc:
                 deadline = time.monotonic() + self._run.spec.limits.outage_seconds
-                self._wait_out(exc, str(self._topic_missing(exc)))
+                landed = landed_topics(self._run.spec, self._run.places) if landed is None else landed
+                self._wait_out(exc, str(self._topic_missing(exc, landed)))
             else:
                 self._board.wait_no_more("starting")
                 return facts
@@ -285,10 +287,9 @@ class Application:
         self._board.wait_for(error, sentence)
         self._stop.wait(1.0)
 
-    def _topic_missing(self, error: MissingTopicError) -> Situation:
-        spec = self._run.spec
-        landed = [error.topic] if error.topic in landed_topics(spec, self._run.places) else []
-        return topic_missing([error.topic], spec.connection.bootstrap_servers, spec.pipeline, landed)
+    def _topic_missing(self, error: MissingTopicError, landed: frozenset[str]) -> Situation:
+        spec, gone = self._run.spec, [error.topic]
+        return topic_missing(gone, spec.connection.bootstrap_servers, spec.pipeline, [one for one in gone if one in landed])
 
     def _bound(self, facts: dict[str, TopicFacts]) -> dict[str, dict[int, int]] | None:
         until = self._run.until

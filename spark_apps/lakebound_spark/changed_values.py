@@ -15,7 +15,7 @@ A number in a DECIMAL is rounded to the column's scale, half up, and one in a FL
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -55,20 +55,12 @@ def half_character(text: Column) -> Column:
 
 def decoded_type(kind: DataType) -> DataType:
     """Return the type that a value is decoded as: its own, with INT in place of TINYINT."""
-    if isinstance(kind, ByteType):
-        return IntegerType()
-    if isinstance(kind, StructType):
-        return StructType([StructField(field.name, decoded_type(field.dataType)) for field in kind.fields])
-    if isinstance(kind, ArrayType):
-        return ArrayType(decoded_type(kind.elementType))
-    if isinstance(kind, MapType):
-        return MapType(decoded_type(kind.keyType), decoded_type(kind.valueType))
-    return kind
+    return _nullable(kind, lambda leaf: IntegerType() if isinstance(leaf, ByteType) else leaf)
 
 
 def as_named(value: Column, kind: DataType) -> Column:
     """Return a value that was decoded as ``decoded_type`` in the type that the schema names."""
-    named = _without_nullability(kind)
+    named = _nullable(kind, lambda leaf: leaf)
     return value if decoded_type(kind) == named else value.try_cast(named)
 
 
@@ -91,15 +83,15 @@ def changes(body: Column, schema: StructType, text: Column) -> Iterator[tuple[Co
         yield from _strange_times(schema, text, kind, suspected, tests)
 
 
-def _without_nullability(kind: DataType) -> DataType:
-    """Return the type with every part nullable, as ``decoded_type`` makes them."""
+def _nullable(kind: DataType, leaf: Callable[[DataType], DataType]) -> DataType:
+    """Return the type with every part nullable; ``leaf`` says what becomes of a type that has none inside."""
     if isinstance(kind, StructType):
-        return StructType([StructField(field.name, _without_nullability(field.dataType)) for field in kind.fields])
+        return StructType([StructField(field.name, _nullable(field.dataType, leaf)) for field in kind.fields])
     if isinstance(kind, ArrayType):
-        return ArrayType(_without_nullability(kind.elementType))
+        return ArrayType(_nullable(kind.elementType, leaf))
     if isinstance(kind, MapType):
-        return MapType(_without_nullability(kind.keyType), _without_nullability(kind.valueType))
-    return kind
+        return MapType(_nullable(kind.keyType, leaf), _nullable(kind.valueType, leaf))
+    return leaf(kind)
 
 
 def _outside_byte(value: Column, kind: DataType) -> Column | None:

@@ -66,17 +66,11 @@ def waiting(pipeline: str, progress: Progress | None, now: float) -> tuple[Findi
     """Return the outage that the application says it waits out, if it does, and the attempts that fail in a row."""
     if progress is None or now - progress.updated_at > _SILENT_SECONDS:
         return ()
-    if progress.state == "waiting" and not _is_awaited(progress, now):
+    if progress.state == "waiting" and not situations.awaits_topic(progress, now):
         return (_of_situation("waiting", situations.waiting(progress), progress, now, Severity.CRITICAL),)
     if progress.failures and progress.state != "waiting":
         return (_of_situation("failing", situations.failing(progress), progress, now, Severity.WARNING),)
     return ()
-
-
-def _is_awaited(progress: Progress, now: float) -> bool:
-    """Whether it waits for a topic, and not for long: a person is about to create it."""
-    waited = now - (progress.waiting_since or progress.updated_at)
-    return progress.waiting_error == "MissingTopicError" and waited < situations.WAITS_LONG_SECONDS
 
 
 def _of_situation(cause: str, found: situations.Situation, progress: Progress, now: float, severity: Severity) -> Finding:

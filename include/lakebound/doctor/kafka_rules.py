@@ -35,8 +35,11 @@ def kafka_refused(facts: PipelineFacts) -> Iterator[Finding]:
 
 def topic_missing(facts: PipelineFacts) -> Iterator[Finding]:
     """A topic of the pipeline is not on the broker: deleted, or never made. For a while the application waits for it."""
+    progress = facts.own_progress
+    if progress is not None and situations.awaits_topic(progress, facts.now):
+        return
     for topic, known in facts.kafka.topics.items():
-        if known is not None or _is_awaited(facts):
+        if known is not None:
             continue
         landed = {
             table.table: high_water_marks(table.coverage).get(topic) for table in facts.targets if topic in table.coverage
@@ -46,14 +49,6 @@ def topic_missing(facts: PipelineFacts) -> Iterator[Finding]:
         # Nobody has started it yet: who creates topics before the first start has done nothing wrong.
         build = needs_person if facts.has_run else starting
         yield build("topic-missing", str(found), "topic-missing", landed=landed)
-
-
-def _is_awaited(facts: PipelineFacts) -> bool:
-    """Whether an application has not waited long for a topic."""
-    progress = facts.own_progress
-    if progress is None or progress.waiting_error != "MissingTopicError":
-        return False
-    return facts.now - (progress.waiting_since or facts.now) < situations.WAITS_LONG_SECONDS
 
 
 def topic_recreated(facts: PipelineFacts) -> Iterator[Finding]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 from lakebound.behind import rows_beyond, txn_epoch
 from lakebound.doctor.facts import LedgerFacts, TableState
@@ -34,8 +33,6 @@ def read_ledgers(spec: PipelineSpec, places: Places) -> tuple[LedgerFacts, ...]:
 def _read(spec: TableSpec, places: Places, pipeline: str, role: str) -> LedgerFacts:
     facts = LedgerFacts(spec.id, "quarantine" if role == "quarantine" else "target", "absent")
     try:
-        if spec.format == "iceberg" and not _catalog_is_there(places):
-            return facts
         table = open_table(spec, places)
         if not table.exists():
             return facts
@@ -66,11 +63,3 @@ def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Place
             newest_record_ms=times[1] if times else None,
         )
     return replace(facts, beyond_ledger=rows_beyond(table, view), txn_epoch=txn_epoch(table.spec, places))
-
-
-def _catalog_is_there(places: Places) -> bool:
-    """Whether the embedded catalog exists: opening it would make it."""
-    uri = places.iceberg_catalog_uri
-    if not uri.startswith("sqlite:///file:"):
-        return True
-    return Path(uri.removeprefix("sqlite:///file:").partition("?")[0]).exists()

@@ -137,38 +137,40 @@ def columns_with_statistics(schema: pa.Schema) -> list[str]:
     By Parquet's rules bounds leave NaN out. Spark and DataFusion take it for the largest number, and yet pass over row groups
     by such bounds: rows that match are lost.
     """
-    return [".".join(path) for path, kind in _parquet_paths((), pa.struct(list(schema))) if not pa.types.is_floating(kind)]
+    return [".".join(path) for path, kind in _parquet_paths(schema) if not pa.types.is_floating(kind)]
 
 
 def float_columns(schema: pa.Schema) -> list[str]:
     """Return the others."""
-    return [".".join(path) for path, kind in _parquet_paths((), pa.struct(list(schema))) if pa.types.is_floating(kind)]
+    return [".".join(path) for path, kind in _parquet_paths(schema) if pa.types.is_floating(kind)]
 
 
-def _parquet_paths(path: Leaf, kind: pa.DataType) -> Iterator[tuple[Leaf, pa.DataType]]:
+def _parquet_paths(schema: pa.Schema) -> Iterator[tuple[Leaf, pa.DataType]]:
+    """Yield path and type of each column, the path with the groups that Parquet puts around elements."""
+    for field in schema:
+        yield from _leaves((field.name,), field.type, in_list=("list",), in_map=("key_value",))
+
+
+def _leaves(path: Leaf, kind: pa.DataType, *, in_list: Leaf = (), in_map: Leaf = ()) -> Iterator[tuple[Leaf, pa.DataType]]:
+    """Yield the columns below a path.
+
+    Args:
+        path: Of a column.
+        kind: Its type.
+        in_list: What stands between a list and its ``element``.
+        in_map: What stands between a map and its ``key`` or ``value``.
+    """
+    below: list[tuple[Leaf, pa.DataType]] = []
     if pa.types.is_struct(kind):
-        for field in kind:
-            yield from _parquet_paths((*path, field.name), field.type)
+        below = [((field.name,), field.type) for field in kind]
     elif pa.types.is_map(kind):
-        yield from _parquet_paths((*path, "key_value", "key"), kind.key_type)
-        yield from _parquet_paths((*path, "key_value", "value"), kind.item_type)
+        below = [((*in_map, "key"), kind.key_type), ((*in_map, "value"), kind.item_type)]
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _parquet_paths((*path, "list", "element"), kind.value_type)
+        below = [((*in_list, "element"), kind.value_type)]
     else:
         yield path, kind
-
-
-def _leaves(path: Leaf, kind: pa.DataType) -> Iterator[tuple[Leaf, pa.DataType]]:
-    if pa.types.is_struct(kind):
-        for field in kind:
-            yield from _leaves((*path, field.name), field.type)
-    elif pa.types.is_map(kind):
-        yield from _leaves((*path, "key"), kind.key_type)
-        yield from _leaves((*path, "value"), kind.item_type)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _leaves((*path, "element"), kind.value_type)
-    else:
-        yield path, kind
+    for names, inside in below:
+        yield from _leaves((*path, *names), inside, in_list=in_list, in_map=in_map)
 
 
 def _floats(path: Leaf, values: pa.ChunkedArray) -> Iterator[tuple[Leaf, pa.ChunkedArray]]:
@@ -228,3 +230,11 @@ def _read_leaf(path: Path, index: int, leaf: Leaf) -> pa.ChunkedArray:
 def signed_zero(value: float, sign: float) -> float:
     """Return a bound, a zero with this sign: as a lower bound -0.0 holds for both zeros, as an upper one 0.0."""
     return math.copysign(0.0, sign) if value == 0.0 else value
+
+
+def text_of(value: bytes) -> str | None:
+    """Return a raw string as text; None where it is not UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None

@@ -29,7 +29,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from lakebound.tables.column_facts import ColumnFacts, Raw, signed_zero
+from lakebound.tables.column_facts import ColumnFacts, Raw, signed_zero, text_of
 
 _LARGEST_CHARACTER = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
@@ -93,7 +93,7 @@ def _encoded(kind: PrimitiveType, value: Raw) -> bytes | None:
     Source: https://iceberg.apache.org/spec/#binary-single-value-serialization.
     """
     if isinstance(value, bytes):
-        return value if isinstance(kind, BinaryType) or _text(value) is not None else None
+        return value if isinstance(kind, BinaryType) or text_of(value) is not None else None
     if isinstance(kind, DecimalType) and isinstance(value, Decimal):
         unscaled = int(value.scaleb(kind.scale, context=_EXACT))
         return unscaled.to_bytes(((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8, "big", signed=True)
@@ -125,7 +125,7 @@ def _packed(kind: PrimitiveType, value: Any) -> bytes:
 def _cut(kind: PrimitiveType, value: Raw, length: int) -> bytes | None:
     if not isinstance(value, bytes) or isinstance(kind, BinaryType):
         return value[:length] if isinstance(value, bytes) else None
-    text = _text(value)
+    text = text_of(value)
     return None if text is None else text[:length].encode()
 
 
@@ -135,7 +135,7 @@ def _cut_upwards(kind: PrimitiveType, value: Raw, length: int) -> bytes | None:
         return None
     if isinstance(kind, BinaryType):
         return value if len(value) <= length else _next_bytes(value[:length])
-    text = _text(value)
+    text = text_of(value)
     if text is None or len(text) <= length:
         return value if text is not None else None
     return _next_text(text[:length])
@@ -152,10 +152,3 @@ def _next_text(text: str) -> bytes | None:
         return None
     following = ord(kept[-1]) + 1
     return (kept[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)).encode()
-
-
-def _text(value: bytes) -> str | None:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return None

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebound.tables.column_facts import ColumnFacts, FactsByColumn, Leaf, Raw, signed_zero
+from lakebound.tables.column_facts import ColumnFacts, FactsByColumn, Leaf, Raw, signed_zero, text_of
 
 MAX_STRING = 32
 _LARGEST_CHARACTER = "\U0010ffff"
@@ -72,7 +72,7 @@ def _kind(schema: pa.Schema, path: Leaf) -> pa.DataType:
 
 def _lower(value: Raw, kind: pa.DataType) -> str | None:
     if isinstance(value, bytes):
-        text = _text(value)
+        text = text_of(value)
         return None if text is None else _json(text[:MAX_STRING])
     if pa.types.is_timestamp(kind):
         return _timestamp(int(value) - int(value) % _MICROSECONDS, kind)
@@ -81,7 +81,7 @@ def _lower(value: Raw, kind: pa.DataType) -> str | None:
 
 def _upper(value: Raw, kind: pa.DataType) -> str | None:
     if isinstance(value, bytes):
-        text = _text(value)
+        text = text_of(value)
         return None if text is None else _json(_cut_upwards(text))
     if pa.types.is_timestamp(kind):
         # Spark and deltalake take the last millisecond that can be written for all of it.
@@ -121,13 +121,6 @@ def _timestamp(microseconds: int, kind: pa.TimestampType) -> str | None:
     except OverflowError:
         return None
     return _json(f"{text}Z" if kind.tz else text)
-
-
-def _text(value: bytes) -> str | None:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _json(value: object) -> str:
