@@ -193,6 +193,21 @@ def test_processes_that_start_together_make_one_catalog(tmp_path: Path) -> None:
         process.join(timeout=60)
 
 
+def test_a_catalog_that_another_process_is_making_is_waited_for(at: Places) -> None:
+    """SQLite gives up at once, whatever its timeout, when the journal's mode is changed while another connection writes."""
+    path = Path(at.iceberg_catalog_uri.removeprefix("sqlite:///"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(open_catalog, at.iceberg_catalog_uri, at.iceberg_warehouse)
+        with pytest.raises(TimeoutError):
+            opened.result(timeout=0.5)
+        other.execute("ROLLBACK")
+        assert opened.result(timeout=60).list_namespaces() == []
+    other.close()
+
+
 def test_tables_of_one_catalog_are_committed_by_several_threads(at: Places) -> None:
     specs = [TableSpec(format="iceberg", name=f"shop.t{n}") for n in range(3)]
     apps = []

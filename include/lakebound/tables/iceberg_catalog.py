@@ -30,7 +30,7 @@ from pyiceberg.typedef import Identifier
 from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random
 
 from lakebound.durable import make_folder
 from lakebound.run_spec import READ_ONLY
@@ -277,13 +277,28 @@ def _open_catalog(uri: str, warehouse: Path, process: int) -> LedgerCatalog:
         path = Path(uri.removeprefix(_SQLITE).partition("?")[0])
         if not path.exists():
             make_folder(path.parent)  # SQLite syncs the names in it, and not its own
-        connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_SECONDS)
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        finally:
-            connection.close()
+        _log_ahead(path)
         uri += ("&" if "?" in uri else "?") + f"timeout={_BUSY_TIMEOUT_SECONDS}"
     return _connect(uri, warehouse)
+
+
+@retry(
+    retry=retry_if_exception_type(sqlite3.OperationalError),
+    stop=stop_after_delay(_BUSY_TIMEOUT_SECONDS),
+    wait=wait_random(0.01, 0.1),
+    reraise=True,
+)
+def _log_ahead(path: Path) -> None:
+    """Put a SQLite file into WAL mode, once no other process writes to it.
+
+    SQLite does not wait its busy timeout here, but gives up at once: to wait with a read lock for a write lock may deadlock
+    (https://www.sqlite.org/c3ref/busy_handler.html).
+    """
+    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_SECONDS)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+    finally:
+        connection.close()
 
 
 @retry(retry=retry_if_exception_type(OperationalError), stop=stop_after_attempt(5), wait=wait_random(0.1, 0.5), reraise=True)
