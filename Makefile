@@ -66,10 +66,10 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 jars: install ## Fetch the JVM jars and check their SHA-256 sums; right ones are left alone
-	@python -m lakebound.embedded.jars
+	@python -m lakebound.local.jars
 
 class-archive: jars ## Make, once, what lets applications start faster (about a minute)
-	@python -m lakebound.embedded.training_run
+	@python -m lakebound.local.training_run
 
 ##@ Test
 test: lint test-unit test-local test-enumeration test-streams test-airflow ## Everything: real Spark, broker and Airflow included
@@ -85,7 +85,7 @@ test-local: install ## Tests with real tables and real processes, without a JVM
 test-pauses: class-archive ## Writers, maintenance and rewinds suspended at every file operation: all interleavings, Spark reads each end state
 	@echo "== every pause; a sample of it is in test-local and test-spark"
 	@rm -rf $(PAUSES) && mkdir -p $(PAUSES)
-	@LAKEBOUND_PAUSES=full LAKEBOUND_PAUSES_KEPT=$(PAUSES) pytest -q -s -n 2 --timeout 7200 tests/local/test_pauses*.py
+	@LAKEBOUND_PAUSES=full LAKEBOUND_PAUSES_KEPT=$(PAUSES) pytest -q -s -n 2 --timeout 7200 tests/local/pauses
 	@cat $(PAUSES)/counts.txt
 	@LAKEBOUND_PAUSES=full LAKEBOUND_PAUSES_KEPT=$(PAUSES) pytest -q -s tests/spark/test_pauses.py
 	@rm -rf $(PAUSES)
@@ -96,7 +96,7 @@ test-enumeration: install ## The doctor against every crash prefix and corruptio
 
 test-power-cuts: install ## What a power cut at any moment may leave of every kind of work, whole (in `make test` a sample of it)
 	@echo "== every state that a power cut may leave"
-	@LAKEBOUND_POWER_CUTS=all pytest -q -rP -n 2 tests/local/test_power_cuts.py tests/local/test_power_cuts_ext4.py
+	@LAKEBOUND_POWER_CUTS=all pytest -q -rP -n 2 tests/local/power/test_power_cuts.py tests/local/power/test_power_cuts_ext4.py
 
 # One run of all three: their files follow each other without a pause between, the longest first. A third worker gains
 # nothing: the cores are busy.
@@ -109,7 +109,7 @@ test-spark: class-archive ## Of these those with a local Spark
 
 test-readers: class-archive ## Every reader, every predicate, every generated table (about an hour); LAKEBOUND_READERS_SEED=2 makes others
 	@echo "== every reader sees the same rows"
-	@LAKEBOUND_READERS=full pytest -q -m "local or spark" tests/local/test_reader_rows.py tests/local/test_reader_bugs.py \
+	@LAKEBOUND_READERS=full pytest -q -m "local or spark" tests/local/readers/test_reader_rows.py tests/local/readers/test_reader_bugs.py \
 	  tests/spark/test_reader_rows.py -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
 test-integration: class-archive ## Of these those with a real broker
@@ -162,11 +162,12 @@ bench-outage-alerts: class-archive ## Count the messages of a broker's outage of
 	@python bench/outage_alerts.py
 
 ##@ Work on it
-lint: install ## Ruff and mypy
-	@echo "== ruff, mypy"
+lint: install ## Ruff, mypy, and the floors of the code
+	@echo "== ruff, mypy, import-linter"
 	@ruff check .
 	@ruff format --check .
 	@mypy
+	@lint-imports --no-logo
 
 format: install ## Let ruff rewrite what it can
 	@ruff check --fix .
@@ -176,7 +177,7 @@ lock: ## Resolve the Python lock anew
 	uv pip compile --universal --generate-hashes --extra dev pyproject.toml -o requirements.lock
 
 lock-jars: install ## Resolve ivy.xml anew and record the sums
-	python -m lakebound.embedded.jars --record
+	python -m lakebound.local.jars --record
 
 clean: ## Remove the environment and the tools' caches; tables and jars stay
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -14,13 +14,13 @@ import running
 from peers.install import install
 from visible import DeltaTable, HadoopTable, Place, SqlTable
 
-from lakebound.desired import Desired
-from lakebound.embedded.ports import free_port
-from lakebound.embedded.stack import create_topics
-from lakebound.run_spec import make_run_spec
+from lakebound.control.desired import Desired
+from lakebound.control.ports import free_port
+from lakebound.landing.run_spec import make_run_spec
+from lakebound.landing.spark_command import spark_environment, spark_submit_command
+from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec
-from lakebound.submit import spark_environment, spark_submit_command
+from lakebound.spec.pipeline import PipelineSpec
 
 SCHEMA = "event_id STRING, device STRING, value DOUBLE, kind STRING, pad STRING"
 _OPENED = ("lang", "lang.reflect", "util", "util.concurrent", "util.concurrent.atomic", "util.concurrent.locks")

@@ -19,9 +19,9 @@ from compare import Load
 from running import cpu_seconds_of, cpu_seconds_of_children, ending, own_broker, pipeline, producing
 from visible import Place, Watch
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
-from lakebound.embedded.stack import create_topics
+from lakebound.control.processes import wait_until
+from lakebound.local.broker import Broker
+from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
 
 TOPIC = "at-rest"

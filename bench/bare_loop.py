@@ -14,16 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame
 
-from lakebound.kafka import KafkaFacts
-from lakebound.ledger import Entry, new_commit_id
-from lakebound.run_spec import RunSpec
-from lakebound.tables import open_table
-from lakebound.tables.iceberg_catalog import open_catalog
-from lakebound_spark.decode import good_columns, make_decoder
-from lakebound_spark.schema import table_schema
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.run_spec import RunSpec
+from lakebound.ledger.entry import Entry, new_commit_id
+from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.table import open_table
+from lakebound_spark.batch.decode import good_columns, make_decoder
+from lakebound_spark.batch.schema import table_schema
+from lakebound_spark.batch.transform import load_transform, planned_output
 from lakebound_spark.session import make_session
-from lakebound_spark.source import read_stream
-from lakebound_spark.transform import load_transform, planned_output
+from lakebound_spark.stream.source import read_stream
 
 
 def main() -> None:

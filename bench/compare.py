@@ -22,9 +22,9 @@ from kept_runs import COMPARISON, DOCS, keep, kept
 from running import cpu_seconds_of, ending, family_of, own_broker, producing
 from visible import Watch
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
-from lakebound.embedded.stack import create_topics
+from lakebound.control.processes import wait_until
+from lakebound.local.broker import Broker
+from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
 
 FIRST_ROWS_SECONDS = 180.0

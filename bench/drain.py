@@ -22,9 +22,9 @@ from kept_runs import DOCS, DRAIN, keep, kept
 from running import cpu_seconds_of, ending, own_broker
 from visible import Place, Watch
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
-from lakebound.embedded.stack import create_topics
+from lakebound.control.processes import wait_until
+from lakebound.local.broker import Broker
+from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
 
 ARMS = ("lakebound:iceberg:0ms", "flink:1000ms", "lakebound:both:0ms", "connect:1000ms", "flink:10000ms")

@@ -19,15 +19,15 @@ from pathlib import Path
 
 from running import cpu_seconds_of, family_of, own_broker, pipeline, producing, running_application
 
-from lakebound.desired import Desired
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
-from lakebound.embedded.stack import create_topics
-from lakebound.freshness import Freshness, FreshnessObserver
-from lakebound.run_spec import RunSpec, make_run_spec
+from lakebound.control.desired import Desired
+from lakebound.control.processes import wait_until
+from lakebound.inspection.visible_freshness import Freshness, FreshnessObserver
+from lakebound.landing.run_spec import RunSpec, make_run_spec
+from lakebound.landing.spark_command import APPLICATION, spark_submit_command
+from lakebound.local.broker import Broker
+from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
-from lakebound.submit import APPLICATION, spark_submit_command
-from lakebound.tables import open_table
+from lakebound.tables.table import open_table
 
 ARMS = ("bare loop", "lakebound")
 PARTITIONS = 4

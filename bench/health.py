@@ -26,11 +26,11 @@ from urllib.parse import urlparse
 
 import pyarrow as pa
 
-from lakebound.ledger import Entry, Offsets, TopicOffsets, new_commit_id
-from lakebound.run_spec import Places
-from lakebound.spec import TableSpec
-from lakebound.tables import KAFKA_TYPE, DataFile, Table, open_table
+from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
+from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.places import Places
+from lakebound.tables.table import KAFKA_TYPE, DataFile, Table, open_table
 
 DAYS = 10
 ROWS_PER_FILE = 20
@@ -132,7 +132,7 @@ def spread(spec: TableSpec, at: Places) -> None:
     """Rewrite an Iceberg table's metadata as if each file had come with a snapshot and a manifest of its own."""
     from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest, write_manifest_list
 
-    from lakebound.tables.iceberg_catalog import open_catalog
+    from lakebound.tables.iceberg.catalog import open_catalog
 
     table = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table((spec.namespace, spec.short_name))
     current = table.current_snapshot()
@@ -168,9 +168,9 @@ def spread(spec: TableSpec, at: Places) -> None:
 
 def read_here(case: Case, folder: Path) -> None:
     """Read in this process, and print the figures as JSON."""
-    from lakebound.maintenance.reading import read_table_facts
-    from lakebound.maintenance.score import assess
-    from lakebound.spec_maintenance import MaintenanceSpec
+    from lakebound.operations.maintenance.reading import read_table_facts
+    from lakebound.operations.maintenance.score import assess
+    from lakebound.spec.maintenance import MaintenanceSpec
 
     # The library of the format is loaded first: `lakebound health` pays it once, however many tables it reads.
     read_table_facts(TableSpec.model_validate({"format": case.format, "name": "bench.nothing"}), places(folder), 0)

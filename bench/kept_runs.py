@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lakebound.control import write_text
+from lakebound.control.folder import write_text
 
 Run = dict[str, Any]
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -13,7 +13,7 @@ from maintenance_arms import maintain
 from windows import Run, arguments_of, measure, what_was_run, windows_table, write_page
 
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec
 
 MAINTENANCE = {
     "cooldown_seconds": 0,

@@ -20,8 +20,8 @@ from pathlib import Path
 from curve import Curve, draw
 from maintenance_arms import Arm, Stream, maintain, read_seconds, run_arm
 
-from lakebound.run_spec import places_of
 from lakebound.settings import load_settings
+from lakebound.tables.places import places_of
 
 EARLY, LATE = (500, 1500), (4000, 5000)
 """The commits that are compared: the first hundreds warm the process up."""

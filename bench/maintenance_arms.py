@@ -18,17 +18,17 @@ from deltalake import DeltaTable
 from pyiceberg.expressions import AlwaysTrue
 from running import cpu_seconds_of_children
 
-from lakebound.commit import commit_entry
-from lakebound.ledger import Entry, Offsets, TopicOffsets, new_commit_id
-from lakebound.maintenance.reading import read_table_facts
-from lakebound.maintenance.submission import maintenance_command, maintenance_orders
-from lakebound.run_spec import Places, places_of
+from lakebound.landing.spark_command import spark_environment
+from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
+from lakebound.operations.maintenance.reading import read_table_facts
+from lakebound.operations.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.submit import spark_environment
-from lakebound.tables import KAFKA_TYPE, LedgerView, Table, open_table
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.iceberg_catalog import open_catalog
+from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.places import Places, places_of
+from lakebound.tables.table import KAFKA_TYPE, LedgerView, Table, open_table
 
 TOPIC, TOPIC_ID = "bench", "bench-topic-id"
 LOOKS_EVERY = 250

@@ -20,12 +20,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from lakebound.control import ControlFolder
-from lakebound.embedded import stack
-from lakebound.embedded.ports import free_port
-from lakebound.embedded.processes import wait_until
-from lakebound.produce import Feed, produce
-from lakebound.progress import read_progress
+from lakebound.control.folder import ControlFolder
+from lakebound.control.ports import free_port
+from lakebound.control.processes import wait_until
+from lakebound.control.progress import read_progress
+from lakebound.local import stack
+from lakebound.local.produce import Feed, produce
 from lakebound.settings import Settings, load_settings
 
 PIPELINE = "sensor_readings"

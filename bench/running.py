@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import psutil
 
-from lakebound.embedded.broker import Broker
+from lakebound.landing.spark_command import spark_environment
+from lakebound.local.broker import Broker
 from lakebound.settings import Settings, load_settings
-from lakebound.spec import PipelineSpec
-from lakebound.submit import spark_environment
+from lakebound.spec.pipeline import PipelineSpec
 
 SCHEMA = "event_id STRING NOT NULL, device STRING, value DOUBLE, kind STRING, pad STRING"
 

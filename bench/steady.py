@@ -28,13 +28,13 @@ from maintenance_arms import maintain
 from running import cpu_seconds_of, ending, own_broker, pipeline, producing
 from visible import Place, Watch, produced_at
 
-from lakebound.control import ControlFolder
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
-from lakebound.embedded.stack import create_topics
-from lakebound.progress import read_progress
+from lakebound.control.folder import ControlFolder
+from lakebound.control.processes import wait_until
+from lakebound.control.progress import read_progress
+from lakebound.local.broker import Broker
+from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec
 
 SLICES = 10
 COMMITS = 100

@@ -13,10 +13,10 @@ from typing import Any
 from maintenance_arms import run_batch
 from windows import Run, arguments_of, measure, what_was_run, windows_table, write_page
 
+from lakebound.inspection.validation.expectations import ExpectationFile
+from lakebound.inspection.validation.submission import validation_command, validation_orders
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec
-from lakebound.validation.expectations import ExpectationFile
-from lakebound.validation.submission import validation_command, validation_orders
+from lakebound.spec.pipeline import PipelineSpec
 
 DELTA = ["delta:bench.events"]
 EXPECTATIONS: list[dict[str, Any]] = [

@@ -22,15 +22,16 @@ from freshness import PARTITIONS, Plan, has_rows
 from maintenance_arms import read
 from running import cpu_seconds_of, own_broker, pipeline, producing, running_application
 
-from lakebound.desired import Desired
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
-from lakebound.embedded.stack import create_topics
-from lakebound.freshness import Freshness, FreshnessObserver
-from lakebound.run_spec import Places, RunSpec, make_run_spec
+from lakebound.control.desired import Desired
+from lakebound.control.processes import wait_until
+from lakebound.inspection.visible_freshness import Freshness, FreshnessObserver
+from lakebound.landing.run_spec import RunSpec, make_run_spec
+from lakebound.landing.spark_command import spark_submit_command
+from lakebound.local.broker import Broker
+from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.submit import spark_submit_command
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.places import Places
 
 TOPIC = "bench-windows"
 LANDED_DEADLINE_SECONDS = 120.0

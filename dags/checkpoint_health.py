@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, AsyncCallback, CronTriggerTimetable, DeadlineAlert, DeadlineReference
 
-from lakebound_airflow.alerts import health_is_late
 from lakebound_airflow.defaults import TASK_DEFAULTS
+from lakebound_airflow.notifications.alerts import health_is_late
 from lakebound_airflow.operators.health import HEALTH_INTERVAL, HealthOperator
 from lakebound_airflow.pipelines import valid_specs
 

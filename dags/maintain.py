@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, AssetOrTimeSchedule, DeltaTriggerTimetable
 
-from lakebound.spec_maintenance import MAINTENANCE_POOL
+from lakebound.spec.maintenance import MAINTENANCE_POOL
 from lakebound_airflow.assets import maintenance_asset
 from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
 from lakebound_airflow.operators.maintain import MaintainOperator, PlanMaintenanceOperator

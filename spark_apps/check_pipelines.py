@@ -1,7 +1,7 @@
 """Entry point: check the plans of pipelines (schema, transform, tables) without reading Kafka; existing tables are looked at.
 
 It reads orders from its standard input, a line of JSON each: ``{"run_spec": {...}, "conditions": ["total > 0"]}``. For each it
-prints a line ``{"pipeline": "x", ...}`` with what ``lakebound_spark.planned_check`` found, as soon as it is found.
+prints a line ``{"pipeline": "x", ...}`` with what ``lakebound_spark.check.plan`` found, as soon as it is found.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from lakebound.run_spec import RunSpec
-from lakebound_spark.planned_check import check
+from lakebound.landing.run_spec import RunSpec
+from lakebound_spark.check.plan import check
 
 
 def main() -> int:

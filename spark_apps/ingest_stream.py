@@ -9,10 +9,10 @@ import argparse
 import logging
 import sys
 
-from lakebound.run_spec import RunSpec
+from lakebound.landing.run_spec import RunSpec
 from lakebound_spark.jvm import obey_signals
 from lakebound_spark.session import SessionStart
-from lakebound_spark.stop_signal import StopSignal
+from lakebound_spark.stream.stop_signal import StopSignal
 
 EXIT_CODES = {"stopped": 0, "completed": 0, "failed": 1, "refused": 3, "superseded": 4}
 
@@ -20,7 +20,7 @@ EXIT_CODES = {"stopped": 0, "completed": 0, "failed": 1, "refused": 3, "supersed
 def main() -> int:
     """Run the application that ``--run-spec`` describes and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run-spec", required=True, help="lakebound.run_spec.RunSpec as JSON")
+    parser.add_argument("--run-spec", required=True, help="lakebound.landing.run_spec.RunSpec as JSON")
     run = RunSpec.model_validate_json(parser.parse_args().run_spec)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -28,7 +28,7 @@ def main() -> int:
     obey_signals(stop.on_signal)
     session = SessionStart(f"lakebound-{run.spec.pipeline}")
     # Arrow and the tables' libraries are loaded while the session starts: a second and a half of either.
-    from lakebound_spark.application import Application
+    from lakebound_spark.stream.application import Application
 
     outcome = Application(run, session, stop).run()
     print(f"{outcome.verdict}: {outcome.reason}", flush=True)

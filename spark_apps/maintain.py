@@ -12,15 +12,18 @@ import os
 import sys
 
 from lakebound.errors import LakeboundError
-from lakebound.maintenance.run import MaintenanceRunsError
-from lakebound.maintenance.submission import ANOTHER_RUN, PROGRESS, MaintenanceOrders
-from lakebound_spark.maintain import Maintenance
+from lakebound.landing.batch_command import ANOTHER_RUN
+from lakebound.operations.maintenance.run import MaintenanceRunsError
+from lakebound.operations.maintenance.submission import PROGRESS, MaintenanceOrders
+from lakebound_spark.maintain.application import Maintenance
 
 
 def main() -> int:
     """Run the maintenance that ``--run-spec`` describes and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run-spec", required=True, help="lakebound.maintenance.submission.MaintenanceOrders as JSON")
+    parser.add_argument(
+        "--run-spec", required=True, help="lakebound.operations.maintenance.submission.MaintenanceOrders as JSON"
+    )
     orders = MaintenanceOrders.model_validate_json(parser.parse_args().run_spec)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)

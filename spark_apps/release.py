@@ -9,8 +9,8 @@ import argparse
 import logging
 import sys
 
-from lakebound.quarantine.orders import ReleaseOrders
-from lakebound_spark.release import Release
+from lakebound.operations.release.orders import ReleaseOrders
+from lakebound_spark.guests.release import Release
 
 EXIT_CODES = {"completed": 0, "stopped": 1, "failed": 1, "refused": 3}
 
@@ -18,7 +18,7 @@ EXIT_CODES = {"completed": 0, "stopped": 1, "failed": 1, "refused": 3}
 def main() -> int:
     """Run the release that ``--run-spec`` describes and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run-spec", required=True, help="lakebound.quarantine.orders.ReleaseOrders as JSON")
+    parser.add_argument("--run-spec", required=True, help="lakebound.operations.release.orders.ReleaseOrders as JSON")
     orders = ReleaseOrders.model_validate_json(parser.parse_args().run_spec)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)

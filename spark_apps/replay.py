@@ -9,8 +9,8 @@ import argparse
 import logging
 import sys
 
-from lakebound.replay.orders import ReplayOrders
-from lakebound_spark.replay import Replay
+from lakebound.operations.replay.orders import ReplayOrders
+from lakebound_spark.guests.replay import Replay
 
 EXIT_CODES = {"completed": 0, "stopped": 1, "failed": 1, "refused": 3}
 
@@ -18,7 +18,7 @@ EXIT_CODES = {"completed": 0, "stopped": 1, "failed": 1, "refused": 3}
 def main() -> int:
     """Run the replay that ``--run-spec`` describes and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run-spec", required=True, help="lakebound.replay.orders.ReplayOrders as JSON")
+    parser.add_argument("--run-spec", required=True, help="lakebound.operations.replay.orders.ReplayOrders as JSON")
     orders = ReplayOrders.model_validate_json(parser.parse_args().run_spec)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)

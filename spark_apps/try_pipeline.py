@@ -1,7 +1,7 @@
 """Entry point: decode and transform some records of a pipeline's topics, and say what would become of them; writes nothing.
 
 It reads orders from its standard input, a line of JSON: ``{"run_spec": {...}, "records": 1000, "newest": true, "rows": 3}``.
-It prints a line ``{"pipeline": "x", ...}`` with what ``lakebound_spark.trial`` found.
+It prints a line ``{"pipeline": "x", ...}`` with what ``lakebound_spark.check.trial`` found.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import sys
 from pyspark.sql import SparkSession
 
 from lakebound.errors import LakeboundError
-from lakebound.run_spec import RunSpec
-from lakebound.sampling import read_sample
-from lakebound_spark.trial import Trial, try_records
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.sampling import read_sample
+from lakebound_spark.check.trial import Trial, try_records
 
 
 def main() -> int:

@@ -12,15 +12,16 @@ import os
 import sys
 
 from lakebound.errors import LakeboundError
-from lakebound.validation.history import ValidationRunsError
-from lakebound.validation.submission import ANOTHER_RUN, PROGRESS, ValidationOrders
-from lakebound_spark.validate import Validation
+from lakebound.inspection.validation.history import ValidationRunsError
+from lakebound.inspection.validation.submission import PROGRESS, ValidationOrders
+from lakebound.landing.batch_command import ANOTHER_RUN
+from lakebound_spark.validate.application import Validation
 
 
 def main() -> int:
     """Run the validation that ``--run-spec`` describes and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run-spec", required=True, help="lakebound.validation.submission.ValidationOrders as JSON")
+    parser.add_argument("--run-spec", required=True, help="lakebound.inspection.validation.submission.ValidationOrders as JSON")
     orders = ValidationOrders.model_validate_json(parser.parse_args().run_spec)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("py4j", "great_expectations"):

@@ -13,13 +13,13 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.broker_config import SaslUser
-from lakebound.embedded.stack import wait_led
-from lakebound.run_spec import Places
+from lakebound.local.broker import Broker
+from lakebound.local.broker_config import SaslUser
+from lakebound.local.stack import wait_led
 from lakebound.settings import load_settings
-from lakebound.spec import TableSpec
-from tests.local_tables import places
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.places import Places
+from tests.support.tables.local_tables import places
 
 MARKERS = ("local", "enumeration", "spark", "airflow", "integration", "chaos")
 
@@ -39,7 +39,7 @@ class BrokerMaker(Protocol):
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test."""
     for item in items:
-        if item.path.parent.name == "local":
+        if item.path.relative_to(Path(__file__).parent).parts[0] == "local":
             item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)

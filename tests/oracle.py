@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
-from tests.journal import Journal, Place, row_hash, value_hash
+from tests.support.kafka.journal import Journal, Place, row_hash, value_hash
 
 Rows = Mapping[Place, list[tuple[int, str]]]
 """Per place in Kafka the rows that came from it, as (ordinal, hash of the content)."""

@@ -1,0 +1,1 @@
+"""What Airflow runs: operators, triggers, hooks and the plugin. It imports ``lakebound``, and never Spark."""

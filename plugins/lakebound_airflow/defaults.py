@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from lakebound.spec import PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec
 
 START_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 TASK_DEFAULTS: dict[str, Any] = {"owner": "lakebound", "retries": 0}

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink
 
-from lakebound.progress import readable_progress
+from lakebound.control.progress import readable_progress
+from lakebound.control.submission import read_submission
 from lakebound.settings import load_settings
-from lakebound.submission import read_submission
 from lakebound_airflow.pipelines import control_of
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lakebound.control import ControlFolder
-from lakebound.load import load_pipeline, load_pipelines
+from lakebound.control.folder import ControlFolder
+from lakebound.inspection.validation.expectation_files import InvalidExpectationsError, load_expectations
+from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.settings import Settings, load_settings
-from lakebound.spec import PipelineSpec
-from lakebound.validation.expectation_files import InvalidExpectationsError, load_expectations
-from lakebound.validation.expectations import ExpectationFile
+from lakebound.spec.load import load_pipeline, load_pipelines
+from lakebound.spec.pipeline import PipelineSpec
 
 
 def valid_specs(settings: Settings | None = None) -> list[PipelineSpec]:

@@ -1,0 +1,1 @@
+"""What runs inside Spark: the streaming application, and the applications that work beside it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from lakebound.background import LOWEST, may_wait
+from lakebound.landing.background import LOWEST, may_wait
 
 
 def lower_priority() -> None:

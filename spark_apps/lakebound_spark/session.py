@@ -1,4 +1,4 @@
-"""The Spark session of an application; its settings come from spark-submit (``lakebound.submit``)."""
+"""The Spark session of an application; its settings come from spark-submit (``lakebound.landing.spark_command``)."""
 
 from __future__ import annotations
 

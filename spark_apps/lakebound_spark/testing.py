@@ -9,14 +9,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakebound.direct_read import Records
-from lakebound.sampling import Sample
+from lakebound.landing.direct_read import Records
+from lakebound.landing.sampling import Sample
+from lakebound.landing.spark_command import QUICK_START
 from lakebound.settings import load_settings
-from lakebound.spec import PipelineSpec
-from lakebound.submit import QUICK_START
-from lakebound_spark.landable import make_check
-from lakebound_spark.transform import load_transform, planned_output
-from lakebound_spark.trial import land_in_memory
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch.landable import make_check
+from lakebound_spark.batch.transform import load_transform, planned_output
+from lakebound_spark.check.trial import land_in_memory
 
 RECORD_TIME_MS = 1_767_225_600_000
 """Kafka's time of every record: 2026-01-01."""
@@ -51,7 +51,7 @@ def land(spec: PipelineSpec, records: Sequence[str | bytes | None]) -> Landed:
     """Return what a pipeline makes of records.
 
     Args:
-        spec: The pipeline, as ``lakebound.load.load_file`` reads it.
+        spec: The pipeline, as ``lakebound.spec.load.load_file`` reads it.
         records: Their values.
 
     Raises:

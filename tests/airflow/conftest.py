@@ -16,19 +16,19 @@ import pytest
 import yaml
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from lakebound.control import ControlFolder, write_json
-from lakebound.control_plane import living_submission, stop_streams
-from lakebound.embedded import processes
-from lakebound.embedded.airflow import Airflow
-from lakebound.embedded.airflow_client import AirflowClient
-from lakebound.embedded.ports import free_port
-from lakebound.embedded.processes import wait_until
+from lakebound.control import processes
+from lakebound.control.applications import living_submission, stop_streams
+from lakebound.control.folder import ControlFolder, write_json
+from lakebound.control.ports import free_port
+from lakebound.control.processes import wait_until
+from lakebound.control.progress import Progress, read_progress
+from lakebound.control.submission import Submission
 from lakebound.errors import AirflowAnswerError
-from lakebound.progress import Progress, read_progress
+from lakebound.local.airflow import Airflow
+from lakebound.local.airflow_client import AirflowClient
 from lakebound.settings import Settings, load_settings
-from lakebound.submission import Submission
-from tests.receivers import WebhookEndpoint
-from tests.streams import FAKE_APPS, ORDERS
+from tests.support.airflow.receivers import WebhookEndpoint
+from tests.support.streams.stand_ins import FAKE_APPS, ORDERS
 
 REPOSITORY = Path(__file__).parents[2]
 PASSWORD = "canary-4b1d0c7e"

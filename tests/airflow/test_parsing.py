@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.streams import ORDERS
+from tests.support.streams.stand_ins import ORDERS
 
 pytestmark = pytest.mark.airflow
 

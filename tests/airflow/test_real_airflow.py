@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lakebound.control_plane import app_is_alive, living_submission, wait_ended
-from lakebound.desired import read_desired
-from lakebound.embedded import processes
-from lakebound.embedded.processes import wait_until
-from lakebound.lease import read_lease
-from lakebound.progress import read_outcome
-from lakebound.submission import Submission
+from lakebound.control import processes
+from lakebound.control.applications import app_is_alive, living_submission, wait_ended
+from lakebound.control.desired import read_desired
+from lakebound.control.lease import read_lease
+from lakebound.control.processes import wait_until
+from lakebound.control.progress import read_outcome
+from lakebound.control.submission import Submission
 from tests.airflow.conftest import PASSWORD, PIPELINES, WEBHOOK_SECRET, Stack
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]

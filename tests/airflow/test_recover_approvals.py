@@ -14,14 +14,14 @@ import yaml
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
+from lakebound.control.incidents import read_incidents
+from lakebound.control.processes import wait_until
 from lakebound.errors import AirflowAnswerError
-from lakebound.incidents import read_incidents
-from lakebound.run_spec import places_of
+from lakebound.local.broker import Broker
+from lakebound.tables.places import places_of
 from tests.airflow.conftest import HASTY, Stack
 from tests.conftest import topic_maker
-from tests.landed import GOOD, Landed, send
+from tests.support.tables.landed import GOOD, Landed, send
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 

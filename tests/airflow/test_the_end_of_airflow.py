@@ -7,9 +7,9 @@ import os
 import psutil
 import pytest
 
-from lakebound.control_plane import app_is_alive
-from lakebound.embedded import processes
-from lakebound.embedded.processes import wait_until
+from lakebound.control import processes
+from lakebound.control.applications import app_is_alive
+from lakebound.control.processes import wait_until
 from tests.airflow.conftest import Stack
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]

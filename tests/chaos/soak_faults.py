@@ -16,13 +16,13 @@ from pathlib import Path
 import psutil
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from tests.applications import Applications, RunningApplication, go_on
-from tests.maintenance import compact_delta, expire_iceberg
-from tests.pipelines import LANES, Pipeline
+from tests.support.streams.applications import Applications, RunningApplication, go_on
+from tests.support.streams.pipelines import LANES, Pipeline
+from tests.support.tables.maintenance import compact_delta, expire_iceberg
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
-from lakebound.run_spec import places_of
+from lakebound.control.processes import wait_until
+from lakebound.local.broker import Broker
+from lakebound.tables.places import places_of
 
 CATALOG_LOCKED_SECONDS = 120.0
 BROKER_GONE_SECONDS = 60.0

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.applications import applications
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.long_form import LONG_FORM, only_in_long_form
-from tests.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import BAD_EVERY, JournalingProducer, Load
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import BAD_EVERY, JournalingProducer, Load
+from tests.support.streams.applications import applications
+from tests.support.streams.long_form import LONG_FORM, only_in_long_form
+from tests.support.streams.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
+from lakebound.local.broker import Broker
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 

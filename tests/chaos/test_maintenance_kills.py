@@ -14,21 +14,21 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.batch_applications import with_a_share
-from tests.local_tables import landed_offsets, lander, make_table
-from tests.long_form import LONG_FORM
-from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings
+from tests.support.streams.batch_applications import with_a_share
+from tests.support.streams.long_form import LONG_FORM
+from tests.support.tables.local_tables import landed_offsets, lander, make_table
+from tests.support.tables.maintained import content, live_files_of, maintained_pipeline, maintained_settings
 
-from lakebound.control import ControlFolder
-from lakebound.maintenance.orphan_files import remove_orphans
-from lakebound.maintenance.past_reading import read_runs
-from lakebound.maintenance.steps import RemoveOrphans
-from lakebound.maintenance.submission import maintenance_command, maintenance_orders
-from lakebound.run_spec import Places, places_of
+from lakebound.control.folder import ControlFolder
+from lakebound.landing.spark_command import spark_environment
+from lakebound.operations.maintenance.orphan_files import remove_orphans
+from lakebound.operations.maintenance.past_reading import read_runs
+from lakebound.operations.maintenance.steps import RemoveOrphans
+from lakebound.operations.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.submit import spark_environment
-from lakebound.tables import open_table
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.places import Places, places_of
+from lakebound.tables.table import open_table
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 

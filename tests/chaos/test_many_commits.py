@@ -16,18 +16,18 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.batch_applications import with_a_share
-from tests.foreign_hands import foreign_iceberg
-from tests.local_tables import SCHEMA, genesis, landed_offsets, lander
-from tests.long_form import LONG_FORM
-from tests.maintained import content, live_files_of, maintained_pipeline, maintained_settings
+from tests.support.streams.batch_applications import with_a_share
+from tests.support.streams.long_form import LONG_FORM
+from tests.support.tables.foreign_hands import foreign_iceberg
+from tests.support.tables.local_tables import SCHEMA, genesis, landed_offsets, lander
+from tests.support.tables.maintained import content, live_files_of, maintained_pipeline, maintained_settings
 
-from lakebound.maintenance.submission import maintenance_command, maintenance_orders
-from lakebound.run_spec import Places, places_of
+from lakebound.landing.spark_command import spark_environment
+from lakebound.operations.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.submit import spark_environment
-from lakebound.tables import open_table
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.places import Places, places_of
+from lakebound.tables.table import open_table
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 

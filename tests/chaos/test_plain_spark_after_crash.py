@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import TopicMaker
-from tests.long_form import only_in_long_form
-from tests.native_streams import NativeStream, native_spark, produce
+from tests.support.streams.long_form import only_in_long_form
+from tests.support.worlds.native_streams import NativeStream, native_spark, produce
 
-from lakebound.embedded.broker import Broker
+from lakebound.local.broker import Broker
 
 pytestmark = [pytest.mark.chaos, only_in_long_form]
 

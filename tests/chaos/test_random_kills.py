@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.applications import applications, go_on
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.pipelines import LANES, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, Load
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, Load
+from tests.support.streams.applications import applications, go_on
+from tests.support.streams.pipelines import LANES, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
+from lakebound.local.broker import Broker
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 

@@ -15,7 +15,6 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.applications import applications
 from tests.chaos.soak_faults import (
     BROKER_GONE_SECONDS,
     CATALOG_LOCKED_SECONDS,
@@ -24,9 +23,10 @@ from tests.chaos.soak_faults import (
     World,
 )
 from tests.conftest import BrokerMaker, topic_maker
-from tests.journal import Journal
-from tests.pipelines import REPOSITORY, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, Load
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, Load
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import REPOSITORY, assert_exactly_once, make_pipeline
 
 MINUTES = float(os.environ.get("LAKEBOUND_SOAK_MINUTES") or 0)
 RATE = 2000 if MINUTES else 500

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.applications import applications
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.long_form import LONG_FORM
-from tests.pipelines import LANES, Lane, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, send_events
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, send_events
+from tests.support.streams.applications import applications
+from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.pipelines import LANES, Lane, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
+from lakebound.control.processes import wait_until
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.chaos
 

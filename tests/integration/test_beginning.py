@@ -12,10 +12,10 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from tests.command_line import ORDERS, answer, lakebound, settings
 from tests.conftest import TopicMaker
+from tests.support.streams.command_line import ORDERS, answer, lakebound, settings
 
-from lakebound.embedded.broker import Broker
+from lakebound.local.broker import Broker
 from lakebound.settings import Settings
 
 __all__ = ["settings"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.applications import RunningApplication, applications
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, as_json, event
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, as_json, event
+from tests.support.streams.applications import RunningApplication, applications
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.direct_read import SLICE_BYTES
-from lakebound.embedded.broker import Broker
+from lakebound.landing.direct_read import SLICE_BYTES
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
 

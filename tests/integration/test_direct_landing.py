@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from tests.applications import RunningApplication, applications
 from tests.conftest import topic_maker
-from tests.journal import Journal
-from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, as_json, event, send_events
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
+from tests.support.streams.applications import RunningApplication, applications
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
-from lakebound.trace import read_spans
+from lakebound.landing.trace import read_spans
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
 

@@ -12,11 +12,11 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.conftest import TopicMaker
 
-from lakebound import direct_read
-from lakebound.direct_read import DirectReader, DirectReadRefusedError, Records
-from lakebound.embedded.broker import Broker
-from lakebound.ledger import Offsets, TopicOffsets
-from lakebound.spec import ConnectionSpec
+from lakebound.landing import direct_read
+from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, Records
+from lakebound.ledger.entry import Offsets, TopicOffsets
+from lakebound.local.broker import Broker
+from lakebound.spec.pipeline import ConnectionSpec
 
 pytestmark = pytest.mark.integration
 

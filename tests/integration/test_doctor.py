@@ -11,17 +11,18 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.applications import Applications, applications
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, send_events
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, send_events
+from tests.support.streams.applications import Applications, applications
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.doctor.diagnosis import Diagnosis, LostRange
-from lakebound.doctor.examine import examine_pipeline
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
-from lakebound.incidents import read_incidents
+from lakebound.control.incidents import read_incidents
+from lakebound.control.processes import wait_until
+from lakebound.inspection.doctor.diagnosis import Diagnosis
+from lakebound.inspection.doctor.examine import examine_pipeline
+from lakebound.ledger.lost import LostRange
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
 

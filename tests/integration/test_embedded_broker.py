@@ -11,11 +11,11 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.conftest import BrokerMaker, TopicMaker, topic_maker
 
-from lakebound.embedded import processes
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.broker_config import SaslUser
-from lakebound.embedded.processes import wait_until
+from lakebound.control import processes
+from lakebound.control.processes import wait_until
 from lakebound.errors import LakeboundError, ServiceError
+from lakebound.local.broker import Broker
+from lakebound.local.broker_config import SaslUser
 
 pytestmark = pytest.mark.integration
 

@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.conftest import BrokerMaker, TopicMaker, topic_maker
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
+from lakebound.control.processes import wait_until
 from lakebound.errors import NotAcknowledgedError
-from lakebound.produce import JOURNAL_HEADER, Feed, produce
-from lakebound.sample_records import BadKind
+from lakebound.local.broker import Broker
+from lakebound.local.produce import JOURNAL_HEADER, Feed, produce
+from lakebound.local.sample_records import BadKind
 
 pytestmark = pytest.mark.integration
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from lakebound.embedded import stack
-from lakebound.embedded.airflow import Airflow
-from lakebound.embedded.ports import free_port, is_open
-from lakebound.embedded.processes import members, wait_until
+from lakebound.control.ports import free_port, is_open
+from lakebound.control.processes import members, wait_until
+from lakebound.local import stack
+from lakebound.local.airflow import Airflow
 from lakebound.settings import Settings, load_settings
 
 pytestmark = pytest.mark.airflow

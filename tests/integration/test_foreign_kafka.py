@@ -11,12 +11,13 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import CommitProperties, Transaction, write_deltalake
 from tests.conftest import TopicMaker
-from tests.foreign_checkpoints import QUERY, commit, marks, metadata, offsets, with_checksums
-from tests.native_streams import produce
+from tests.support.worlds.foreign_checkpoints import QUERY, commit, marks, metadata, offsets, with_checksums
+from tests.support.worlds.native_streams import produce
 
-from lakebound.doctor.diagnosis import Diagnosis, LostRange
-from lakebound.doctor.foreign import examine_checkpoint
-from lakebound.embedded.broker import Broker
+from lakebound.inspection.doctor.diagnosis import Diagnosis
+from lakebound.inspection.doctor.foreign.doctor import examine_checkpoint
+from lakebound.ledger.lost import LostRange
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
 

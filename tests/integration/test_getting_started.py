@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebound.embedded.broker import Broker
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
 

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from tests.applications import RunningApplication, applications
 from tests.conftest import topic_maker
-from tests.journal import Journal
-from tests.landing_transforms import DROPPED, expected_tag_rows
 from tests.oracle import readable_places
-from tests.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, as_json, event
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, as_json, event
+from tests.support.streams.applications import RunningApplication, applications
+from tests.support.streams.landing_transforms import DROPPED, expected_tag_rows
+from tests.support.streams.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
+from lakebound.control.processes import wait_until
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
 
@@ -118,7 +118,7 @@ def landing_pipeline(folder: Path, topics: Topics, lane: Lane) -> Pipeline:
         topics.broker.bootstrap_servers,
         *topics.all,
         lane=lane,
-        transform="tests.landing_transforms.tag_rows",
+        transform="tests.support.streams.landing_transforms.tag_rows",
         tables=[
             {"format": "delta", "name": "shop.tags", "partition_by": ["tag"]},
             {"format": "iceberg", "name": "shop.tags", "partition_by": ["tag", "truncate(1000, id)"]},

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.applications import Applications, RunningApplication, applications
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.pipelines import assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, Load, send_events
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, Load, send_events
+from tests.support.streams.applications import Applications, RunningApplication, applications
+from tests.support.streams.pipelines import assert_exactly_once, make_pipeline
 
-from lakebound.class_archive import class_archive
-from lakebound.desired import Bound, read_desired
-from lakebound.embedded.broker import Broker
-from lakebound.status import pipeline_statuses
+from lakebound.control.desired import Bound, read_desired
+from lakebound.control.status import pipeline_statuses
+from lakebound.landing.class_archive import class_archive
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.applications import applications
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.maintained import rewrite_iceberg
-from tests.maintenance import compact_delta, expire_iceberg
-from tests.pipelines import assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, Load
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, Load
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import assert_exactly_once, make_pipeline
+from tests.support.tables.maintained import rewrite_iceberg
+from tests.support.tables.maintenance import compact_delta, expire_iceberg
 
-from lakebound.embedded.broker import Broker
-from lakebound.run_spec import places_of
+from lakebound.local.broker import Broker
+from lakebound.tables.places import places_of
 
 pytestmark = pytest.mark.integration
 

@@ -11,23 +11,23 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.applications import RunningApplication, applications
 from tests.conftest import BrokerMaker, TopicMaker, topic_maker
-from tests.journal import Journal
-from tests.landing_transforms import expected_tag_rows
-from tests.long_form import only_in_long_form
-from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, as_json, event, send_events
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
+from tests.support.streams.applications import RunningApplication, applications
+from tests.support.streams.landing_transforms import expected_tag_rows
+from tests.support.streams.long_form import only_in_long_form
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.broker_config import SaslUser
-from lakebound.spec import DriverLaneSpec
-from lakebound.submit import spark_conf
+from lakebound.landing.spark_command import spark_conf
+from lakebound.local.broker import Broker
+from lakebound.local.broker_config import SaslUser
+from lakebound.spec.pipeline import DriverLaneSpec
 
 pytestmark = pytest.mark.integration
 
 SECRET = "Xk4-unlikely-to-stand-anywhere-by-chance"
-TAG_ROWS = "tests.landing_transforms.tag_rows"
+TAG_ROWS = "tests.support.streams.landing_transforms.tag_rows"
 UI_PAGES = ("/environment/", "/SQL/", "/StreamingQuery/", "/jobs/", "/api/v1/applications")
 
 

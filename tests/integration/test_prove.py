@@ -13,22 +13,22 @@ import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import CommitProperties, DeltaTable
-from tests import local_tables
 from tests.conftest import TopicMaker
-from tests.foreign_hands import forget_entries
-from tests.landed import BAD, DELTA, DROPPED, EXPLODED, GOOD, ICEBERG, Landed, send
 from tests.oracle import readable_places
+from tests.support.tables import local_tables
+from tests.support.tables.foreign_hands import forget_entries
+from tests.support.tables.landed import BAD, DELTA, DROPPED, EXPLODED, GOOD, ICEBERG, Landed, send
 from typer.testing import CliRunner
 
 from lakebound.cli import app
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
+from lakebound.control.processes import wait_until
 from lakebound.errors import UnknownTableError
-from lakebound.ledger import Entry, encode, new_commit_id
-from lakebound.proof import Proof, TableProof
-from lakebound.spec import TableSpec
-from lakebound.tables import Table
-from lakebound.tables.delta import DeltaLakeTable
+from lakebound.inspection.proof import Proof, TableProof
+from lakebound.ledger.entry import Entry, encode, new_commit_id
+from lakebound.local.broker import Broker
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.table import DeltaLakeTable
+from lakebound.tables.table import Table
 
 pytestmark = pytest.mark.integration
 

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.applications import RunningApplication, applications
 from tests.conftest import topic_maker
-from tests.journal import Journal, value_hash
-from tests.landing_transforms import expected_tag_rows
 from tests.oracle import judge_quarantine, judge_table, quarantine_rows, table_rows
-from tests.pipelines import Pipeline, make_pipeline
-from tests.producing import JournalingProducer, as_json, event
+from tests.support.kafka.journal import Journal, value_hash
+from tests.support.kafka.producing import JournalingProducer, as_json, event
+from tests.support.streams.applications import RunningApplication, applications
+from tests.support.streams.landing_transforms import expected_tag_rows
+from tests.support.streams.pipelines import Pipeline, make_pipeline
 
-from lakebound.embedded.broker import Broker
-from lakebound.prove import prove
-from lakebound.run_spec import places_of
-from lakebound.submit import QUICK_START
+from lakebound.inspection.proof.collect import prove
+from lakebound.landing.spark_command import QUICK_START
+from lakebound.local.broker import Broker
+from lakebound.tables.places import places_of
 
 pytestmark = pytest.mark.integration
 
@@ -89,7 +89,7 @@ def scene(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         broker.bootstrap_servers,
         name,
         value={"format": "json", "schema": STRICT},
-        transform="tests.landing_transforms.tag_rows",
+        transform="tests.support.streams.landing_transforms.tag_rows",
         freshness="500ms",
     ).with_limits(max_records_per_batch=CHUNK)
     file = pipeline.settings.home / "events.yaml"

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.applications import applications
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.pipelines import Lane, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, as_json, event
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, as_json, event
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
 

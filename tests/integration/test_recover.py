@@ -19,22 +19,22 @@ import yaml
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.applications import Applications, applications
 from tests.conftest import topic_maker
-from tests.foreign_hands import take_back
-from tests.journal import Journal
 from tests.oracle import judge_table, table_rows
-from tests.pipelines import Pipeline, make_pipeline
-from tests.producing import JournalingProducer, send_events
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, send_events
+from tests.support.streams.applications import Applications, applications
+from tests.support.streams.pipelines import Pipeline, make_pipeline
+from tests.support.tables.foreign_hands import take_back
 from typer.testing import CliRunner
 
 from lakebound.cli import app
-from lakebound.embedded.broker import Broker
-from lakebound.embedded.processes import wait_until
-from lakebound.kafka import KafkaFacts
-from lakebound.prove import prove
-from lakebound.run_spec import places_of
-from lakebound.tables import open_table
+from lakebound.control.processes import wait_until
+from lakebound.inspection.proof.collect import prove
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.local.broker import Broker
+from lakebound.tables.places import places_of
+from lakebound.tables.table import open_table
 
 pytestmark = pytest.mark.integration
 

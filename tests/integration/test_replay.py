@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 import yaml
 from deltalake import DeltaTable
-from tests.applications import RunningApplication, applications
 from tests.conftest import topic_maker
-from tests.journal import Journal
-from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import BAD_EVERY, JournalingProducer, Load, as_json, event
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import BAD_EVERY, JournalingProducer, Load, as_json, event
+from tests.support.streams.applications import RunningApplication, applications
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
-from lakebound.prove import prove
-from lakebound.run_spec import places_of
-from lakebound.submit import QUICK_START
+from lakebound.inspection.proof.collect import prove
+from lakebound.landing.spark_command import QUICK_START
+from lakebound.local.broker import Broker
+from lakebound.tables.places import places_of
 
 pytestmark = pytest.mark.integration
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.applications import Applications, RunningApplication, applications
-from tests.command_line import answer, lakebound
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, as_json, event
-from tests.rewinding import now_ms
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, as_json, event
+from tests.support.streams.applications import Applications, RunningApplication, applications
+from tests.support.streams.command_line import answer, lakebound
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.tables.rewinding import now_ms
 
-from lakebound.desired import read_desired
-from lakebound.embedded.broker import Broker
-from lakebound.incidents import read_incidents
-from lakebound.moments import in_utc
+from lakebound.control.desired import read_desired
+from lakebound.control.incidents import read_incidents
+from lakebound.local.broker import Broker
+from lakebound.spec.times import in_utc
 
 pytestmark = pytest.mark.integration
 EVERY_BAD = 25

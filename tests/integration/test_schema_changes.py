@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.applications import applications
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import EVENT_SCHEMA, JournalingProducer, as_json, event
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import EVENT_SCHEMA, JournalingProducer, as_json, event
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
-from lakebound.findings import read_findings
-from lakebound.plan_check import check_plans
+from lakebound.cli.plan_check import check_plans
+from lakebound.control.findings import read_findings
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.applications import applications
 from tests.conftest import TopicMaker
-from tests.journal import Journal
-from tests.pipelines import Pipeline, assert_exactly_once, make_pipeline
-from tests.producing import JournalingProducer, send_events
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, send_events
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.embedded.broker import Broker
-from lakebound_airflow.stream_watch import Event, StreamWatch
+from lakebound.local.broker import Broker
+from lakebound_airflow.triggers.stream_watch import Event, StreamWatch
 
 pytestmark = pytest.mark.integration
 

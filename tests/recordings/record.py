@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lakebound.doctor.foreign_reading import read_files
-from lakebound.embedded.broker import Broker
+from lakebound.inspection.doctor.foreign.reading import read_files
+from lakebound.local.broker import Broker
 from lakebound.settings import load_settings
 from tests.conftest import topic_maker
-from tests.native_streams import NativeSpark, NativeStream, native_spark, produce
+from tests.support.worlds.native_streams import NativeSpark, NativeStream, native_spark, produce
 
 HERE = Path(__file__).parent
 CREATE, MOVED_FROM, MOVED_TO, DELETE, CLOSE_WRITE = 0x100, 0x40, 0x80, 0x200, 0x8

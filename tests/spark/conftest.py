@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.local_tables import places
-from tests.spark_conf import session_conf, start_session
+from tests.support.streams.spark_conf import session_conf, start_session
+from tests.support.tables.local_tables import places
 
-from lakebound.run_spec import Places
+from lakebound.tables.places import Places
 
 
 @pytest.fixture(scope="session")

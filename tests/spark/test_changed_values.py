@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.streams import ORDERS
+from tests.support.streams.stand_ins import ORDERS
 
-from lakebound.direct_read import DirectReadRefusedError, Records
-from lakebound.spec import PipelineSpec
-from lakebound_spark.decode import PROBLEM, make_decoder, value_schema
-from lakebound_spark.direct_decode import make_value_decoder
-from lakebound_spark.transform import KAFKA_SCHEMA
+from lakebound.landing.direct_read import DirectReadRefusedError, Records
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch.decode import PROBLEM, make_decoder, value_schema
+from lakebound_spark.batch.direct_decode import make_value_decoder
+from lakebound_spark.batch.transform import KAFKA_SCHEMA
 
 pytestmark = pytest.mark.spark
 

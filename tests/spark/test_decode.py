@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from lakebound.quarantine.reasons import DECODER_REASONS
-from lakebound.spec import PipelineSpec
-from lakebound_spark.decode import PROBLEM, good_columns, make_decoder
-from lakebound_spark.quarantine import collected_rows, quarantine_columns, rows_of
-from lakebound_spark.transform import KAFKA_SCHEMA
+from lakebound.operations.release.reasons import DECODER_REASONS
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch.decode import PROBLEM, good_columns, make_decoder
+from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns, rows_of
+from lakebound_spark.batch.transform import KAFKA_SCHEMA
 
 pytestmark = pytest.mark.spark
 

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.streams import ORDERS
+from tests.support.streams.stand_ins import ORDERS
 
-from lakebound.direct_read import DirectReadRefusedError, Records
-from lakebound.spec import PipelineSpec
-from lakebound.tables import KAFKA_COLUMN, KAFKA_TYPE
-from lakebound_spark.decode import PROBLEM, make_decoder, value_schema
-from lakebound_spark.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
-from lakebound_spark.transform import KAFKA_SCHEMA
+from lakebound.landing.direct_read import DirectReadRefusedError, Records
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.table import KAFKA_COLUMN, KAFKA_TYPE
+from lakebound_spark.batch.decode import PROBLEM, make_decoder, value_schema
+from lakebound_spark.batch.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
+from lakebound_spark.batch.transform import KAFKA_SCHEMA
 
 pytestmark = pytest.mark.spark
 

@@ -15,21 +15,22 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
-from tests.edits import PARTITIONS, Body, Edit, body, edits
-from tests.long_form import LONG_FORM
 from tests.oracle import read_delta, read_iceberg
+from tests.support.streams.long_form import LONG_FORM
+from tests.support.tables.edits import PARTITIONS, Body, Edit, body, edits
 
+from lakebound.control.lease import release
 from lakebound.errors import LakeboundError
-from lakebound.kafka import TopicFacts
-from lakebound.lease import release
-from lakebound.ledger import Offsets, TopicOffsets
-from lakebound.run_spec import Places, RunSpec
-from lakebound.spec import PipelineSpec, TableSpec
-from lakebound_spark.application import Application
-from lakebound_spark.opening import take_lease
-from lakebound_spark.planned_check import check
-from lakebound_spark.stop_signal import StopSignal
-from lakebound_spark.transform import KAFKA_SCHEMA
+from lakebound.landing.run_spec import RunSpec
+from lakebound.ledger.entry import Offsets, TopicOffsets
+from lakebound.ledger.topics import TopicFacts
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.places import Places
+from lakebound_spark.batch.transform import KAFKA_SCHEMA
+from lakebound_spark.check.plan import check
+from lakebound_spark.stream.application import Application
+from lakebound_spark.stream.opening import take_lease
+from lakebound_spark.stream.stop_signal import StopSignal
 
 pytestmark = pytest.mark.spark
 
@@ -82,7 +83,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture(autouse=True, scope="module")
 def timestamps(session: SparkSession) -> None:
-    """As every application has it (``lakebound.submit``)."""
+    """As every application has it (``lakebound.landing.spark_command``)."""
     session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.value_cases import BAD, EITHER, NESTED, RECORDS, SCALARS, Case, cases_of
-from tests.value_lanes import LandedRows, LaneWorld, Sent
+from tests.support.tables.value_cases import BAD, EITHER, NESTED, RECORDS, SCALARS, Case, cases_of
+from tests.support.tables.value_lanes import LandedRows, LaneWorld, Sent
 
-from lakebound.spec import PipelineSpec
-from lakebound_spark.lane_choice import Way
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch.lane_choice import Way
 
 pytestmark = pytest.mark.spark
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lakebound.spec import PipelineSpec
-from lakebound_spark import explained as explained_module
-from lakebound_spark.decode import PROBLEM, make_decoder, value_schema
-from lakebound_spark.explained import explained, explained_by_driver
-from lakebound_spark.misfits import explain
-from lakebound_spark.quarantine import quarantine_columns
-from lakebound_spark.transform import KAFKA_SCHEMA
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch import explained as explained_module
+from lakebound_spark.batch.decode import PROBLEM, make_decoder, value_schema
+from lakebound_spark.batch.explained import explained, explained_by_driver
+from lakebound_spark.batch.misfits import explain
+from lakebound_spark.batch.quarantine import quarantine_columns
+from lakebound_spark.batch.transform import KAFKA_SCHEMA
 
 pytestmark = pytest.mark.spark
 

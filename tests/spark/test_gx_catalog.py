@@ -12,7 +12,7 @@ from great_expectations.expectations.expectation import (
 from great_expectations.expectations.metadata_types import SupportedDataSources
 from great_expectations.expectations.registry import get_expectation_impl
 
-from lakebound.validation.gx_catalog import CATALOG
+from lakebound.inspection.validation.gx_catalog import CATALOG
 
 pytestmark = pytest.mark.spark
 

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakebound.spec import PartitionField
-from lakebound.tables import KAFKA_COLUMN
+from lakebound.spec.pipeline import PartitionField
 from lakebound.tables.layout import FileLayout
-from lakebound_spark.landable import LandableCheck, make_check
+from lakebound.tables.table import KAFKA_COLUMN
+from lakebound_spark.batch.landable import LandableCheck, make_check
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakebound.spec import PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.testing import land
 
 pytestmark = pytest.mark.spark

@@ -12,27 +12,27 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.foreign_hands import foreign_iceberg
-from tests.iceberg_spark import act_in_spark, start_spark
-from tests.local_tables import landed_offsets, lander, make_table, offsets, rows
-from tests.maintained import compaction, content, live_files_of, small_commits
+from tests.support.tables.foreign_hands import foreign_iceberg
+from tests.support.tables.iceberg_spark import act_in_spark, start_spark
+from tests.support.tables.local_tables import landed_offsets, lander, make_table, offsets, rows
+from tests.support.tables.maintained import compaction, content, live_files_of, small_commits
 
-from lakebound.commit_turn import AskForTurn, GiveTurns
-from lakebound.control import ControlFolder
-from lakebound.embedded.processes import wait_until
-from lakebound.ledger import Entry
-from lakebound.maintenance.delta_engine import DeltaEngine
-from lakebound.maintenance.engines import Done
-from lakebound.maintenance.iceberg_expiry import expire
-from lakebound.maintenance.orphan_files import remove_orphans
-from lakebound.maintenance.steps import CheckpointLog, CleanLog, Compact, ExpireSnapshots, RemoveOrphans, Vacuum
-from lakebound.run_spec import Places
-from lakebound.spec import TableSpec
-from lakebound.tables import open_table
+from lakebound.control.folder import ControlFolder
+from lakebound.control.processes import wait_until
+from lakebound.control.turns import AskForTurn, GiveTurns
+from lakebound.ledger.entry import Entry
+from lakebound.operations.maintenance.delta.engine import DeltaEngine
+from lakebound.operations.maintenance.engines import Done
+from lakebound.operations.maintenance.iceberg.expiry import expire
+from lakebound.operations.maintenance.orphan_files import remove_orphans
+from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, ExpireSnapshots, RemoveOrphans, Vacuum
+from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.iceberg_catalog import open_catalog
-from lakebound.tables.iceberg_health import read_facts
-from lakebound.tables.iceberg_local import local_path
+from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.health import read_facts
+from lakebound.tables.iceberg.local_files import local_path
+from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
 
 pytestmark = pytest.mark.spark
 

@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from tests.batch_applications import ended, kill_session, last_line, started, wait_while_alive
-from tests.local_tables import landed_offsets, lander
-from tests.maintained import (
+from tests.support.streams.batch_applications import ended, kill_session, last_line, started, wait_while_alive
+from tests.support.tables.local_tables import landed_offsets, lander
+from tests.support.tables.maintained import (
     content,
     live_files_of,
     maintained_pipeline,
@@ -19,17 +19,17 @@ from tests.maintained import (
     small_commits,
 )
 
-from lakebound.control import ControlFolder
-from lakebound.maintenance.health_history import read_health_history
-from lakebound.maintenance.past_reading import read_runs
-from lakebound.maintenance.planning import plan_now
-from lakebound.maintenance.run import only_run
-from lakebound.maintenance.steps import RunReport
-from lakebound.maintenance.submission import maintenance_command, maintenance_orders
-from lakebound.run_spec import places_of
+from lakebound.control.folder import ControlFolder
+from lakebound.operations.maintenance.health_history import read_health_history
+from lakebound.operations.maintenance.past_reading import read_runs
+from lakebound.operations.maintenance.planning import plan_now
+from lakebound.operations.maintenance.run import only_run
+from lakebound.operations.maintenance.steps import RunReport
+from lakebound.operations.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec
-from lakebound.tables import open_table
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import places_of
+from lakebound.tables.table import open_table
 
 pytestmark = pytest.mark.spark
 

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.local_tables import Lander, lander, make_table
 from tests.spark.test_tables_spark import source_of
+from tests.support.tables.local_tables import Lander, lander, make_table
 
-from lakebound.commit_turn import AskForTurn
-from lakebound.control import ControlFolder
-from lakebound.maintenance.delta_engine import DeltaEngine
-from lakebound.maintenance.iceberg_expiry import expire
-from lakebound.maintenance.keep import clean_before, expirable
-from lakebound.maintenance.past_reading import read_past
-from lakebound.maintenance.steps import CleanLog, ExpireSnapshots
-from lakebound.run_spec import Places
-from lakebound.spec import TableSpec
-from lakebound.spec_maintenance import HistorySpec, ReaderSpec
+from lakebound.control.folder import ControlFolder
+from lakebound.control.turns import AskForTurn
+from lakebound.operations.maintenance.delta.engine import DeltaEngine
+from lakebound.operations.maintenance.iceberg.expiry import expire
+from lakebound.operations.maintenance.keep import clean_before, expirable
+from lakebound.operations.maintenance.past_reading import read_past
+from lakebound.operations.maintenance.steps import CleanLog, ExpireSnapshots
+from lakebound.spec.maintenance import HistorySpec, ReaderSpec
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.places import Places
 
 pytestmark = pytest.mark.spark
 

@@ -1,7 +1,7 @@
 """A real Spark restarts from damaged checkpoints: the truth table on which the doctor and its oracle rely.
 
-The oracle is tests/spark_restart.py. Each case damages a copy of one real checkpoint and table, asks doctor and oracle, and
-then starts the query.
+The oracle is tests/support/worlds/spark_restart.py. Each case damages a copy of one real
+checkpoint and table, asks doctor and oracle, and then starts the query.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import topic_maker
-from tests.native_streams import NativeSpark, NativeStream, StreamFailedError, landed, native_spark, produce
-from tests.spark_restart import NativeTable, restart
+from tests.support.worlds.native_streams import NativeSpark, NativeStream, StreamFailedError, landed, native_spark, produce
+from tests.support.worlds.spark_restart import NativeTable, restart
 
-from lakebound.doctor.foreign import examine_checkpoint
-from lakebound.doctor.foreign_reading import read_files
-from lakebound.embedded.broker import Broker
+from lakebound.inspection.doctor.foreign.doctor import examine_checkpoint
+from lakebound.inspection.doctor.foreign.reading import read_files
+from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.spark
 

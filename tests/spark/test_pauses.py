@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.local.test_pauses import FORMATS, name_of
-from tests.paused_runs import run_cases, single_pauses
-from tests.pauses import ALL, KEPT, WorldMaker, gates, make_world_fixture, seeded  # noqa: F401
+from tests.local.pauses.test_pauses import FORMATS, name_of
+from tests.support.pauses.form import ALL, KEPT, WorldMaker, gates, make_world_fixture, seeded  # noqa: F401
+from tests.support.pauses.runs import run_cases, single_pauses
 
 pytestmark = pytest.mark.spark
 _SAMPLED = 6

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from lakebound.submit import QUICK_START
+from lakebound.landing.spark_command import QUICK_START
 
 pytestmark = pytest.mark.spark
 

@@ -14,20 +14,20 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.foreign_hands import foreign_iceberg
-from tests.local_tables import genesis, lander, rows
-from tests.long_form import ALL_READERS, READERS_SEED
-from tests.reader_bounds import delta_wrongs, iceberg_wrongs
-from tests.reader_engines import readers_of
-from tests.reader_predicates import Predicate, Semantics
-from tests.reader_questions import Tally, answered, judge, questions, shapes
-from tests.reader_spark import VIEW, query, source
-from tests.reader_tables import Format, Generated, Shape, Stage, generate
+from tests.support.readers.bounds import delta_wrongs, iceberg_wrongs
+from tests.support.readers.engines import readers_of
+from tests.support.readers.predicates import Predicate, Semantics
+from tests.support.readers.questions import Tally, answered, judge, questions, shapes
+from tests.support.readers.spark import VIEW, query, source
+from tests.support.readers.tables import Format, Generated, Shape, Stage, generate
+from tests.support.streams.long_form import ALL_READERS, READERS_SEED
+from tests.support.tables.foreign_hands import foreign_iceberg
+from tests.support.tables.local_tables import genesis, lander, rows
 
-from lakebound.run_spec import Places
-from lakebound.spec import TableSpec
-from lakebound.tables import KAFKA_TYPE, open_table
+from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.places import Places
+from lakebound.tables.table import KAFKA_TYPE, open_table
 
 pytestmark = pytest.mark.spark
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.value_lanes import LaneWorld, Sent
+from tests.support.tables.value_lanes import LaneWorld, Sent
 
-from lakebound.spec import PipelineSpec
-from lakebound_spark.lane_choice import Way
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch.lane_choice import Way
 
 pytestmark = pytest.mark.spark
 

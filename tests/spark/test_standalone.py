@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 from pyspark.find_spark_home import _find_spark_home
-from tests.streams import OWNER, orders, settings_fixture  # noqa: F401
+from tests.support.streams.stand_ins import OWNER, orders, settings_fixture  # noqa: F401
 
-from lakebound.control_plane import ask_stop
-from lakebound.embedded import processes
-from lakebound.embedded.ports import free_port, is_open
-from lakebound.embedded.processes import wait_until
+from lakebound.control import processes
+from lakebound.control.applications import ask_stop
+from lakebound.control.lease import read_lease
+from lakebound.control.ports import free_port, is_open
+from lakebound.control.processes import wait_until
+from lakebound.control.progress import read_outcome, read_progress
+from lakebound.control.submission import BackendName, read_submission
 from lakebound.errors import SubmitFailedError
-from lakebound.lease import read_lease
-from lakebound.progress import read_outcome, read_progress
 from lakebound.settings import Settings
-from lakebound.submission import BackendName, read_submission
 from lakebound_airflow.backends import Target, backend_for, backend_of
 from lakebound_airflow.backends.standalone import StandaloneBackend
 

@@ -13,16 +13,26 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.local_tables import FIRST_DAY_US, HOUR_US, genesis, landed_offsets, lander, layout_of, make_table, offsets, rows
-from tests.reading_page import FOLDER, PAID, blocks, make_page_tables
+from tests.support.readers.reading_page import FOLDER, PAID, blocks, make_page_tables
+from tests.support.tables.local_tables import (
+    FIRST_DAY_US,
+    HOUR_US,
+    genesis,
+    landed_offsets,
+    lander,
+    layout_of,
+    make_table,
+    offsets,
+    rows,
+)
 
 from lakebound.errors import TableRestoredError
-from lakebound.ledger import Entry, decode
-from lakebound.run_spec import Places
-from lakebound.spec import TableSpec
-from lakebound.table_access import access_of
-from lakebound.tables import KAFKA_TYPE, open_table
+from lakebound.ledger.entry import Entry, decode
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.access import access_of
 from lakebound.tables.datafiles import list_data_files, write_data_files
+from lakebound.tables.places import Places
+from lakebound.tables.table import KAFKA_TYPE, open_table
 
 pytestmark = pytest.mark.spark
 

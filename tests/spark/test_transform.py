@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from lakebound.epoch import Unit
 from lakebound.errors import TransformRefusedError
-from lakebound.spec import PipelineSpec
+from lakebound.spec.draft.epoch_units import Unit
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch.transform import Transform, load_transform, may_multiply, planned_output
 from lakebound_spark.columns import explode, from_epoch
-from lakebound_spark.transform import Transform, load_transform, may_multiply, planned_output
 
 pytestmark = pytest.mark.spark
 

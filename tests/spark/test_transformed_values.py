@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.value_lanes import LandedRows, LaneWorld, Sent
+from tests.support.tables.value_lanes import LandedRows, LaneWorld, Sent
 
-from lakebound.spec import PipelineSpec
-from lakebound.tables import KAFKA_COLUMN
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.table import KAFKA_COLUMN
+from lakebound_spark.batch.lane_choice import Way
+from lakebound_spark.batch.transform import Transform
 from lakebound_spark.columns import explode
-from lakebound_spark.lane_choice import Way
-from lakebound_spark.transform import Transform
 
 pytestmark = pytest.mark.spark
 

@@ -17,22 +17,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.bad_orders import CUSTOMERS, KINDS, BadOrders, land, make
-from tests.batch_applications import DEADLINE_SECONDS, ended, last_line, started, wait_while_alive
+from tests.support.streams.batch_applications import DEADLINE_SECONDS, ended, last_line, started, wait_while_alive
+from tests.support.tables.bad_orders import CUSTOMERS, KINDS, BadOrders, land, make
 
-from lakebound.control import ControlFolder
-from lakebound.findings import read_findings
-from lakebound.run_spec import Places, places_of
+from lakebound.control.findings import read_findings
+from lakebound.control.folder import ControlFolder
+from lakebound.inspection.validation.by_hand import ByHand
+from lakebound.inspection.validation.expectations import ExpectationFile
+from lakebound.inspection.validation.history import folder, open_claim, read_history
+from lakebound.inspection.validation.submission import validation_command, validation_orders
+from lakebound.inspection.validation.verdict import ValidationReport
+from lakebound.landing.spark_command import QUICK_START
 from lakebound.settings import Settings, load_settings
-from lakebound.spec import PipelineSpec, TableSpec
-from lakebound.submit import QUICK_START
-from lakebound.tables import KAFKA_TYPE, open_table
-from lakebound.validation.by_hand import ByHand
-from lakebound.validation.expectations import ExpectationFile
-from lakebound.validation.history import folder, open_claim, read_history
-from lakebound.validation.submission import validation_command, validation_orders
-from lakebound.validation.verdict import ValidationReport
-from lakebound_spark.schema import QUARANTINE_SCHEMA
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.places import Places, places_of
+from lakebound.tables.table import KAFKA_TYPE, open_table
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 pytestmark = pytest.mark.spark
 

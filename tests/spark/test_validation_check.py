@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lakebound.cli.check import _planned_problems
-from lakebound.load import load_pipeline
-from lakebound.plan_check import check_plans
+from lakebound.cli.plan_check import check_plans
 from lakebound.settings import load_settings
+from lakebound.spec.load import load_pipeline
 
 pytestmark = pytest.mark.spark
 

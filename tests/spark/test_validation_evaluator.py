@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.bad_orders import BadOrders, land, make
+from tests.support.tables.bad_orders import BadOrders, land, make
 
-from lakebound.run_spec import places_of
+from lakebound.inspection.validation.expectations import ExpectationFile
+from lakebound.inspection.validation.landed_files import line_reader
+from lakebound.inspection.validation.line import Done, due
+from lakebound.inspection.validation.run import Batch, make_batch
+from lakebound.inspection.validation.submission import validation_orders
 from lakebound.settings import Settings, load_settings
-from lakebound.spec import PipelineSpec
-from lakebound.tables import open_table
-from lakebound.validation.expectations import ExpectationFile
-from lakebound.validation.landed_files import line_reader
-from lakebound.validation.line import Done, due
-from lakebound.validation.run import Batch, make_batch
-from lakebound.validation.submission import validation_orders
-from lakebound_spark.schema import QUARANTINE_SCHEMA
-from lakebound_spark.validate import SparkEvaluator
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import places_of
+from lakebound.tables.table import open_table
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
+from lakebound_spark.validate.application import SparkEvaluator
 
 pytestmark = pytest.mark.spark
 
@@ -93,7 +93,7 @@ def test_what_cannot_be_asked_is_a_problem_of_its_own(
         assert (found[kind].checked, found[kind].unexpected) == (ROWS, len(orders.bad[kind])), kind
 
     # The keys of one are sorted, and those of the other collected.
-    monkeypatch.setattr("lakebound_spark.validate.MAX_COLLECTED_KEYS", len(orders.bad["no_time"]))
+    monkeypatch.setattr("lakebound_spark.validate.application.MAX_COLLECTED_KEYS", len(orders.bad["no_time"]))
     found["negative_total"] = found["negative_total"].model_copy(update={"unexpected": len(orders.bad["no_time"]) + 1})
     failures = [found["no_time"], found["negative_total"]]
     copies = sum(len(orders.bad[one.label]) for one in failures)

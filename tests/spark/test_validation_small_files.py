@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lakebound.validation.landed_files import LandedFile
-from lakebound_spark import validate_small_files
-from lakebound_spark.validate_frames import COMMITTED_AT_MS, read_files
-from lakebound_spark.validate_small_files import are_small
+from lakebound.inspection.validation.landed_files import LandedFile
+from lakebound_spark.validate import small_files as validate_small_files
+from lakebound_spark.validate.frames import COMMITTED_AT_MS, read_files
+from lakebound_spark.validate.small_files import are_small
 
 pytestmark = pytest.mark.spark
 

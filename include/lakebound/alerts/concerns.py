@@ -7,8 +7,8 @@ are still there some time after it is over.
 
 from __future__ import annotations
 
-from lakebound.doctor.runbooks import REFUSAL_RUNBOOKS
-from lakebound.findings import Finding, Severity
+from lakebound.control.findings import Finding, Severity
+from lakebound.control.runbooks import REFUSAL_RUNBOOKS
 
 OUTAGE, CRASH_LOOP, DEAD, STALL, LAG = "broker-unavailable", "crash-loop", "application-dead", "stall", "lag"
 FRESHNESS = "objectives:freshness"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lakebound.doctor.diagnosis import Diagnosis
-from lakebound.doctor.diagnosis import Finding as RuleFinding
-from lakebound.findings import Fact, Finding, Severity
+from lakebound.control.findings import Fact, Finding, Severity
+from lakebound.inspection.doctor.diagnosis import Diagnosis
+from lakebound.inspection.doctor.diagnosis import Finding as RuleFinding
 
 SOURCE = "doctor"
 

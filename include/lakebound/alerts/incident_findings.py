@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lakebound.alerts.concerns import INCIDENTS
-from lakebound.findings import Finding, Severity
-from lakebound.incidents import Incident
+from lakebound.control.findings import Finding, Severity
+from lakebound.control.incidents import Incident
 
 SOURCE = INCIDENTS
 STANDS_SECONDS = 120.0

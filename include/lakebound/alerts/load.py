@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec
 from lakebound.errors import LakeboundError
-from lakebound.load import problem_line
 from lakebound.settings import Settings
-from lakebound.spec_mistakes import describe
-from lakebound.yaml_source import Mistake, UnreadableYamlError, read_yaml
+from lakebound.spec.load import problem_line
+from lakebound.spec.mistakes import describe
+from lakebound.spec.yaml_source import Mistake, UnreadableYamlError, read_yaml
 
 FILE = "alerts.yaml"
 

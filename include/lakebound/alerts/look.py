@@ -6,18 +6,18 @@ import time
 from collections.abc import Callable
 
 from lakebound.alerts import incident_findings, maintenance_findings, objectives, stream_findings
-from lakebound.control import ControlFolder
-from lakebound.desired import read_desired
-from lakebound.findings import Finding, found_before, read_source, write_findings
+from lakebound.control.desired import read_desired
+from lakebound.control.findings import Finding, found_before, read_source, write_findings
+from lakebound.control.folder import ControlFolder
+from lakebound.control.incidents import read_incidents
+from lakebound.control.progress import read_outcome, read_progress
+from lakebound.control.submission import read_submission
+from lakebound.control.summaries import read_proof, read_validation
 from lakebound.first_line import first_line
-from lakebound.incidents import read_incidents
-from lakebound.maintenance.past_reading import read_runs
-from lakebound.progress import read_outcome, read_progress
+from lakebound.inspection.validation import findings_file
+from lakebound.operations.maintenance.past_reading import read_runs
 from lakebound.settings import Settings
-from lakebound.spec import PipelineSpec
-from lakebound.submission import read_submission
-from lakebound.summaries import read_proof, read_validation
-from lakebound.validation import findings_file
+from lakebound.spec.pipeline import PipelineSpec
 
 APPLICATION = "application"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakebound.findings import Finding, Severity
-from lakebound.maintenance.steps import RunReport
+from lakebound.control.findings import Finding, Severity
+from lakebound.operations.maintenance.steps import RunReport
 
 SOURCE = "maintenance"
 _RECENT_SECONDS = 86_400.0

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lakebound.findings import Fact, Severity
+from lakebound.control.findings import Fact, Severity
 
 EVERYTHING = "*"
 """Stands for a pipeline where an alert is about no single one."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lakebound.doctor.wording import seconds_in_words
-from lakebound.findings import Finding, Severity
-from lakebound.landed_freshness import WINDOW_SECONDS
-from lakebound.progress import Progress
-from lakebound.spec_objectives import ObjectivesSpec
-from lakebound.status import waiting_records
-from lakebound.summaries import ProofSummary, ValidationSummary
+from lakebound.control.findings import Finding, Severity
+from lakebound.control.progress import Progress
+from lakebound.control.status import waiting_records
+from lakebound.control.summaries import ProofSummary, ValidationSummary
+from lakebound.inspection.doctor.wording import seconds_in_words
+from lakebound.landing.landed_freshness import WINDOW_SECONDS
+from lakebound.spec.objectives import ObjectivesSpec
 
 SOURCE = "objectives"
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lakebound.alerts.concerns import IMMEDIATE, concern_of, follows, is_symptom, passes, tells_again
 from lakebound.alerts.model import Alert, Kind, Memory, Message, Policy, Told, by_severity, rank
-from lakebound.findings import Finding, Findings
+from lakebound.control.findings import Finding, Findings
 
 Key = tuple[str, str]
 Named = Mapping[Key, Sequence[tuple[str, Finding]]]

@@ -12,11 +12,11 @@ from lakebound.alerts.outbox import Delivered, Send, deliver
 from lakebound.alerts.reconcile import reconcile
 from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec, by_channel
 from lakebound.alerts.store import AlertState, AlertStore
-from lakebound.control import ControlFolder, read_json
-from lakebound.control_plane import pipelines_with_state
-from lakebound.findings import Finding, Findings, Severity, read_source, write_findings
-from lakebound.load import LoadedPipelines, load_pipelines
+from lakebound.control.applications import pipelines_with_state
+from lakebound.control.findings import Finding, Findings, Severity, read_source, write_findings
+from lakebound.control.folder import ControlFolder, read_json
 from lakebound.settings import Settings
+from lakebound.spec.load import LoadedPipelines, load_pipelines
 
 ALERTS, WATCH = "alerts", "watch"
 

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from pydantic import Field, field_validator, model_validator
 
 from lakebound.alerts.model import Kind, Message, Policy, Told, rank
-from lakebound.findings import Severity
-from lakebound.spec import Frozen
+from lakebound.control.findings import Severity
+from lakebound.spec.pipeline import Frozen
 
 DEFAULT_CONNECTION = "lakebound_webhook"
 DEFAULT_CHANNEL = DEFAULT_CONNECTION

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakebound.alerts.model import Memory, Message
-from lakebound.control import locked, read_json, write_json
+from lakebound.control.folder import locked, read_json, write_json
 
 MAX_OUTBOX = 1000
 """Of one channel: what is older is dropped when a channel takes nothing for so long."""

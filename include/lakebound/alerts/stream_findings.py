@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lakebound import situations
-from lakebound.control import ControlFolder, locked
-from lakebound.desired import Desired
-from lakebound.findings import Fact, Finding, Findings, Severity, read_source, write_findings
-from lakebound.progress import Outcome, Progress
+from lakebound.control import situations
+from lakebound.control.desired import Desired
+from lakebound.control.findings import Fact, Finding, Findings, Severity, read_source, write_findings
+from lakebound.control.folder import ControlFolder, locked
+from lakebound.control.progress import Outcome, Progress
 
 SOURCE = "stream"
 RUNS_LONG_SECONDS = 120.0

@@ -13,7 +13,7 @@ from lakebound.alerts.load import alerts_file, load_alerts
 from lakebound.errors import LakeboundError
 from lakebound.settings import Settings
 
-_MODULE = "lakebound_airflow.alert_test"
+_MODULE = "lakebound_airflow.notifications.alert_test"
 _TIMEOUT_SECONDS = 180.0
 
 

@@ -48,7 +48,7 @@ def alerts(
 
 def _test(settings: Settings, pipeline: str | None, channel: str | None, json: bool) -> None:
     from lakebound.alerts.try_out import send_test
-    from lakebound.load import load_pipelines
+    from lakebound.spec.load import load_pipelines
 
     name = pipeline or next(iter(load_pipelines(settings).specs), "no pipeline")
     say("alerts: sending a test (Airflow's notifiers take a few seconds to load)")

@@ -11,9 +11,9 @@ import typer
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
-    from lakebound.plan_check import Plan
+    from lakebound.cli.plan_check import Plan
     from lakebound.settings import Settings
-    from lakebound.spec import PipelineSpec
+    from lakebound.spec.pipeline import PipelineSpec
 
 SCHEMA_FILE = Path("include/pipeline.schema.json")
 ALERTS_FILE = "alerts.yaml"
@@ -72,7 +72,7 @@ def schema(
     write: Annotated[Path | None, typer.Option(help=f"Write it to a file, such as {SCHEMA_FILE}, instead.")] = None,
 ) -> None:
     """Print the JSON Schema of pipeline files, by which editors complete and check them."""
-    from lakebound.spec_schema import pipeline_schema
+    from lakebound.spec.schema import pipeline_schema
 
     if write is None:
         typer.echo(pipeline_schema(), nl=False)
@@ -84,7 +84,7 @@ def schema(
 def _read(file: Path | None, settings: Settings) -> _Report:
     """Read the pipelines in question, and what is wrong with them in their files."""
     from lakebound.errors import InvalidSpecError
-    from lakebound.load import load_file, load_pipeline, load_pipelines, path_of
+    from lakebound.spec.load import load_file, load_pipeline, load_pipelines, path_of
 
     if file is not None and file.name == ALERTS_FILE:
         return _Report() if file.is_file() else _Report(problems=[f"{file}: there is no such file"])
@@ -120,9 +120,9 @@ def _alerts_problems(file: Path | None, settings: Settings) -> list[str]:
 
 
 def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> list[str]:
-    from lakebound.load import problem_line
-    from lakebound.transform_source import missing_transform
-    from lakebound.yaml_source import Mistake, read_yaml
+    from lakebound.spec.load import problem_line
+    from lakebound.spec.source import missing_transform
+    from lakebound.spec.yaml_source import Mistake, read_yaml
 
     missing = missing_transform(spec, settings.apps)
     if missing is None:
@@ -133,8 +133,8 @@ def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> l
 
 def _warnings(spec: PipelineSpec) -> list[str]:
     """Return what is dangerous about the tables' properties and partitionings."""
-    from lakebound.maintenance.property_warnings import property_warnings
-    from lakebound.partition_warnings import partition_warnings
+    from lakebound.operations.maintenance.property_warnings import property_warnings
+    from lakebound.spec.partition_warnings import partition_warnings
 
     tables = (*spec.tables, spec.quarantine_table)
     properties = [line for table in tables for line in property_warnings(table.id, table.properties, spec.maintenance)]
@@ -143,13 +143,13 @@ def _warnings(spec: PipelineSpec) -> list[str]:
 
 def _expectation_problems(spec: PipelineSpec, settings: Settings, *, static: bool) -> list[str]:
     """Return what is wrong with the pipeline's expectations; of columns only where Spark is not going to name them."""
-    from lakebound.run_spec import places_of
-    from lakebound.validation.expectation_files import check_expectations, columns_without_spark, expectations_path
+    from lakebound.inspection.validation.expectation_files import check_expectations, columns_without_spark, expectations_path
+    from lakebound.tables.places import places_of
 
     if not expectations_path(spec.pipeline, settings).is_file():
         return []
     if static:
-        from lakebound.validation.table_columns import existing_columns
+        from lakebound.inspection.validation.table_columns import existing_columns
 
     known = columns_without_spark(spec, existing_columns(spec, places_of(settings))) if static else {}
     return check_expectations(spec, settings, known)
@@ -157,7 +157,7 @@ def _expectation_problems(spec: PipelineSpec, settings: Settings, *, static: boo
 
 def _planned_problems(spec: PipelineSpec, plan: Plan, settings: Settings) -> list[str]:
     """Return what is wrong with the pipeline's expectations, by the columns and conditions as Spark plans them."""
-    from lakebound.validation.expectation_files import check_expectations, condition_problem
+    from lakebound.inspection.validation.expectation_files import check_expectations, condition_problem
 
     found = check_expectations(spec, settings, plan.columns)
     return found + [condition_problem(spec, settings, keys, what) for keys, what in plan.conditions]
@@ -167,9 +167,9 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
     """Let Spark plan the pipelines, and say of each what it says."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from lakebound.plan_check import check_plans
-    from lakebound.run_spec import places_of
-    from lakebound.topic_check import look_at_topics
+    from lakebound.cli.plan_check import check_plans
+    from lakebound.landing.topic_check import look_at_topics
+    from lakebound.tables.places import places_of
 
     specs = list(report.specs.values())
     say(f"check: Spark plans {_counted(len(specs))} (some seconds to start; --static leaves it out)")

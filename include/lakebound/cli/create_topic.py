@@ -10,7 +10,7 @@ from lakebound.cli.output import Json, print_json
 
 if TYPE_CHECKING:
     from lakebound.settings import Settings
-    from lakebound.spec import PipelineSpec
+    from lakebound.spec.pipeline import PipelineSpec
 
 Topic = Annotated[str | None, typer.Argument(help="Its name. Default: all topics of --pipeline.")]
 Pipeline = Annotated[
@@ -31,9 +31,9 @@ def create_topic(
     """Create a topic, or those that a pipeline lacks. A topic that exists is left as it is."""
     from dataclasses import asdict
 
+    from lakebound.landing.topic_creation import create_topics
     from lakebound.settings import load_settings
-    from lakebound.spec import ConnectionSpec
-    from lakebound.topics import create_topics
+    from lakebound.spec.pipeline import ConnectionSpec
 
     settings = load_settings()
     if topic is None and pipeline is None:
@@ -52,7 +52,7 @@ def create_topic(
 
 def _pipeline(topic: str | None, pipeline: str | None, settings: Settings) -> PipelineSpec | None:
     """Return the pipeline whose connection counts; None where no pipeline reads the topic."""
-    from lakebound.load import load_pipeline, load_pipelines
+    from lakebound.spec.load import load_pipeline, load_pipelines
 
     if pipeline is not None:
         return load_pipeline(pipeline, settings)

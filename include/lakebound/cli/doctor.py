@@ -9,8 +9,8 @@ import typer
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
-    from lakebound.doctor.diagnosis import Diagnosis, Finding
-    from lakebound.doctor.mending import Mending
+    from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding
+    from lakebound.inspection.doctor.foreign.mending import Mending
 
 MAX_RANGES_SHOWN = 12
 
@@ -47,16 +47,16 @@ def doctor(
 
 
 def _examine_pipeline(pipeline: str) -> Diagnosis:
-    from lakebound.doctor.examine import examine_pipeline
-    from lakebound.load import load_pipeline
+    from lakebound.inspection.doctor.examine import examine_pipeline
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline
 
     settings = load_settings()
     return examine_pipeline(load_pipeline(pipeline, settings), settings)
 
 
 def _examine_checkpoint(checkpoint: str, tables: list[str], bootstrap_servers: str | None) -> tuple[Diagnosis, Mending | None]:
-    from lakebound.doctor.foreign import examine_checkpoint
+    from lakebound.inspection.doctor.foreign.doctor import examine_checkpoint
 
     if bootstrap_servers is None:
         say("doctor: without --bootstrap-servers nothing is said about what Kafka still has")

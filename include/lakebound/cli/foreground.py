@@ -14,7 +14,7 @@ from lakebound.errors import SubmitFailedError
 from lakebound.settings import Settings
 
 if TYPE_CHECKING:
-    from lakebound.submission import Submission
+    from lakebound.control.submission import Submission
 
 POLL_SECONDS = 0.2
 
@@ -25,7 +25,7 @@ def start(command: list[str], log: Path, folder: Path, pipeline: str, settings: 
     Raises:
         SubmitFailedError: It cannot be started.
     """
-    from lakebound.submit import spark_environment
+    from lakebound.landing.spark_command import spark_environment
 
     log.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -45,8 +45,8 @@ def start(command: list[str], log: Path, folder: Path, pipeline: str, settings: 
 
 def submission_of(process: subprocess.Popen[bytes], app_id: str, log: Path) -> Submission:
     """Return the record by which a started application can be ended by force."""
-    from lakebound.process_identity import started_at
-    from lakebound.submission import Submission
+    from lakebound.control.process_identity import started_at
+    from lakebound.control.submission import Submission
 
     return Submission(app_id=app_id, pid=process.pid, pid_started_at=started_at(process.pid), log=log)
 
@@ -62,7 +62,7 @@ def watch(
         look: Is called again and again, and once after its end.
         ask_to_end: Is called at the first Ctrl-C.
     """
-    from lakebound.control_plane import kill_leftovers
+    from lakebound.control.applications import kill_leftovers
 
     asked, done = 0, 0
 

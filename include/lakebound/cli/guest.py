@@ -9,9 +9,9 @@ from lakebound.cli import foreground
 from lakebound.cli.output import say
 
 if TYPE_CHECKING:
-    from lakebound.run_spec import RunSpec
+    from lakebound.control.submission import Submission
+    from lakebound.landing.run_spec import RunSpec
     from lakebound.settings import Settings
-    from lakebound.submission import Submission
 
 
 def start_guest(orders: RunSpec, settings: Settings, application: str) -> tuple[subprocess.Popen[bytes], Submission]:
@@ -20,7 +20,7 @@ def start_guest(orders: RunSpec, settings: Settings, application: str) -> tuple[
     Raises:
         SubmitFailedError: It cannot be started.
     """
-    from lakebound.submit import spark_submit_command
+    from lakebound.landing.spark_command import spark_submit_command
 
     log = orders.control.log(orders.app_id)
     command = spark_submit_command(orders, settings, application=application)
@@ -38,8 +38,8 @@ def follow_guest(process: subprocess.Popen[bytes], orders: RunSpec, submission: 
         what: It is called so.
         by: Who asks it to end.
     """
-    from lakebound.desired import request_stop
-    from lakebound.replay.orders import read_result
+    from lakebound.control.desired import request_stop
+    from lakebound.operations.replay.orders import read_result
 
     told = 0
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakebound.cli.output import Json, duration, number, print_json, print_rows
-from lakebound.maintenance.wording import count_words, size_words
+from lakebound.operations.maintenance.wording import count_words, size_words
 
 if TYPE_CHECKING:
-    from lakebound.maintenance.assessment import TableHealth
-    from lakebound.maintenance.health_history import HealthReading, Trend
+    from lakebound.operations.maintenance.assessment import TableHealth
+    from lakebound.operations.maintenance.health_history import HealthReading, Trend
     from lakebound.settings import Settings
-    from lakebound.spec import PipelineSpec, TableSpec
+    from lakebound.spec.pipeline import PipelineSpec, TableSpec
 
 HEALTHY_SCORE = 90
 """A table below is explained, even when nobody asked for it alone."""
@@ -39,8 +39,8 @@ def health(
     json: Json = False,
 ) -> None:
     """Show small files, metadata, and a score with its reasons, from metadata alone. Exit code 1 if a table is unreadable."""
-    from lakebound.load import load_pipeline, load_pipelines
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline, load_pipelines
 
     if table is not None and pipeline is None:
         raise typer.BadParameter("--table needs the name of the pipeline that writes the table")
@@ -63,8 +63,8 @@ def health(
 
 def _look(spec: PipelineSpec, wanted: str | None, settings: Settings, record: bool) -> list[_Row]:
     from lakebound.cli.tables import chosen_tables
-    from lakebound.control import ControlFolder
-    from lakebound.maintenance.health_history import read_health_history, reading_of, record_health
+    from lakebound.control.folder import ControlFolder
+    from lakebound.operations.maintenance.health_history import read_health_history, reading_of, record_health
 
     control = ControlFolder(settings.home, spec.pipeline)
     history = read_health_history(control)
@@ -77,10 +77,10 @@ def _look(spec: PipelineSpec, wanted: str | None, settings: Settings, record: bo
 
 def _row(spec: PipelineSpec, table: TableSpec, settings: Settings, history: list[HealthReading]) -> _Row:
     """Return what is found of a table; one that cannot be read hides none of the others."""
-    from lakebound.maintenance.health_history import reading_of, trend
-    from lakebound.maintenance.reading import UnreadableTableError, read_table_facts
-    from lakebound.maintenance.score import assess
-    from lakebound.run_spec import places_of
+    from lakebound.operations.maintenance.health_history import reading_of, trend
+    from lakebound.operations.maintenance.reading import UnreadableTableError, read_table_facts
+    from lakebound.operations.maintenance.score import assess
+    from lakebound.tables.places import places_of
 
     try:
         facts = read_table_facts(table, places_of(settings), int(time.time() * 1000))

@@ -9,18 +9,18 @@ import typer
 from lakebound.cli.output import Json, moment, number, print_json, print_rows
 
 if TYPE_CHECKING:
-    from lakebound.incidents import Incident
+    from lakebound.control.incidents import Incident
 
 
 def incidents(
     pipeline: Annotated[str | None, typer.Argument(help="One pipeline; default: all.")] = None, json: Json = False
 ) -> None:
     """List what went wrong and what was done about it, newest first."""
-    from lakebound.control import ControlFolder
-    from lakebound.control_plane import pipelines_with_state
-    from lakebound.incidents import read_incidents
-    from lakebound.load import load_pipeline
+    from lakebound.control.applications import pipelines_with_state
+    from lakebound.control.folder import ControlFolder
+    from lakebound.control.incidents import read_incidents
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline
 
     settings = load_settings()
     folders = pipelines_with_state(settings)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakebound.cli.output import Json, number, print_json, print_rows
-from lakebound.maintenance.wording import size_words
+from lakebound.operations.maintenance.wording import size_words
 
 if TYPE_CHECKING:
-    from lakebound.maintenance.steps import MaintenancePlan, Step
-    from lakebound.spec import PipelineSpec
+    from lakebound.operations.maintenance.steps import MaintenancePlan, Step
+    from lakebound.spec.pipeline import PipelineSpec
 
 OneTable = Annotated[str | None, typer.Option("--table", help="Only this table, by name or by format:name.")]
 
@@ -27,10 +27,10 @@ def maintain(
 
     A run may stand beside the stream, and may be killed: nothing is lost, another one does the rest.
     """
-    from lakebound.load import load_pipeline
-    from lakebound.maintenance.planning import plan_now
-    from lakebound.run_spec import places_of
+    from lakebound.operations.maintenance.planning import plan_now
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.places import places_of
 
     if plan == run:
         raise typer.BadParameter("say which: --plan shows what would be done, --run does it", param_hint="--plan / --run")
@@ -51,7 +51,7 @@ def maintain(
 
 def _table_id(spec: PipelineSpec, wanted: str | None) -> str | None:
     """Return the id of the one table that is asked for."""
-    from lakebound.prove import table_id
+    from lakebound.inspection.proof.collect import table_id
 
     return None if wanted is None else table_id(spec, wanted)
 

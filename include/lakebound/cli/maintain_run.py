@@ -13,11 +13,11 @@ from lakebound.cli import foreground
 from lakebound.cli.output import duration, number, print_json, print_rows, say
 
 if TYPE_CHECKING:
-    from lakebound.maintenance.steps import RunReport
-    from lakebound.maintenance.submission import MaintenanceOrders
+    from lakebound.control.submission import Submission
+    from lakebound.operations.maintenance.steps import RunReport
+    from lakebound.operations.maintenance.submission import MaintenanceOrders
     from lakebound.settings import Settings
-    from lakebound.spec import PipelineSpec
-    from lakebound.submission import Submission
+    from lakebound.spec.pipeline import PipelineSpec
 
 BY = "lakebound maintain"
 
@@ -27,9 +27,9 @@ def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> in
 
     Ctrl-C ends it after the step in hand, a second one at once: whatever was committed stays, and another run does the rest.
     """
-    from lakebound.maintenance.past_reading import read_run
-    from lakebound.maintenance.submission import PROGRESS, maintenance_orders
-    from lakebound.submission import app_id_for
+    from lakebound.control.submission import app_id_for
+    from lakebound.operations.maintenance.past_reading import read_run
+    from lakebound.operations.maintenance.submission import PROGRESS, maintenance_orders
 
     run_id = f"maintain-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = maintenance_orders(spec, settings, run_id)
@@ -53,7 +53,7 @@ def _start(orders: MaintenanceOrders, settings: Settings) -> tuple[subprocess.Po
     Raises:
         SubmitFailedError: It cannot be started.
     """
-    from lakebound.maintenance.submission import maintenance_command
+    from lakebound.operations.maintenance.submission import maintenance_command
 
     log = orders.control.log(orders.app_id)
     process = foreground.start(maintenance_command(orders, settings), log, log.parent, orders.spec.pipeline, settings)

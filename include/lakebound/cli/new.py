@@ -12,8 +12,8 @@ from lakebound.cli.output import Json, number, print_json, say
 from lakebound.errors import LakeboundError
 
 if TYPE_CHECKING:
-    from lakebound.beginning import Beginning
     from lakebound.settings import Settings
+    from lakebound.spec.draft.files import Beginning
 
 SAMPLE = 1000
 
@@ -41,12 +41,12 @@ def new(name: Name, from_topic: FromTopic = None, records: Records = SAMPLE, lik
     """
     import re
 
-    from lakebound.beginning import pipeline_yaml, transform_source
-    from lakebound.beginning_judged import expectations_yaml, source_of_test
-    from lakebound.load import path_of
+    from lakebound.inspection.validation.expectation_files import expectations_path
     from lakebound.settings import load_settings
-    from lakebound.spec import NAME
-    from lakebound.validation.expectation_files import expectations_path
+    from lakebound.spec.draft.files import pipeline_yaml, transform_source
+    from lakebound.spec.draft.judged import expectations_yaml, source_of_test
+    from lakebound.spec.load import path_of
+    from lakebound.spec.pipeline import NAME
 
     settings = load_settings()
     if not re.match(NAME, name):
@@ -71,12 +71,12 @@ def new(name: Name, from_topic: FromTopic = None, records: Records = SAMPLE, lik
 
 
 def _beginning(name: str, topic: str | None, records: int, like: str | None, settings: Settings) -> Beginning:
-    from lakebound.beginning import PLACEHOLDER, Beginning
-    from lakebound.beginning_judged import MOST_BYTES, MOST_SAMPLES
-    from lakebound.inference import infer, is_object
-    from lakebound.load import load_pipeline
-    from lakebound.sampling import read_sample
-    from lakebound.spec import ConnectionSpec
+    from lakebound.landing.sampling import read_sample
+    from lakebound.spec.draft.files import PLACEHOLDER, Beginning
+    from lakebound.spec.draft.inference import infer, is_object
+    from lakebound.spec.draft.judged import MOST_BYTES, MOST_SAMPLES
+    from lakebound.spec.load import load_pipeline
+    from lakebound.spec.pipeline import ConnectionSpec
 
     connection = load_pipeline(like, settings).connection if like else ConnectionSpec(bootstrap_servers=settings.kafka)
     written = _connection_of(like, settings) if like else "bootstrap_servers: ${LAKEBOUND_KAFKA}   # or host:9092,host:9092"
@@ -95,8 +95,8 @@ def _connection_of(pipeline: str, settings: Settings) -> str:
     """Return the connection as the pipeline's file has it, its variables included."""
     import yaml
 
-    from lakebound.load import path_of
-    from lakebound.yaml_source import read_yaml
+    from lakebound.spec.load import path_of
+    from lakebound.spec.yaml_source import read_yaml
 
     text: str = yaml.safe_dump(read_yaml(path_of(pipeline, settings)).root["connection"], sort_keys=False)
     return text
@@ -109,7 +109,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _tell(made: Beginning, paths: list[Path], *, as_json: bool) -> None:
-    from lakebound.inference import notes_of
+    from lakebound.spec.draft.inference import notes_of
 
     notes = list(notes_of(made.inferred))
     if as_json:

@@ -11,7 +11,7 @@ import typer
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
-    from lakebound.produce import Feed
+    from lakebound.local.produce import Feed
 
 Datasets = Annotated[list[str] | None, typer.Argument(help="orders, sensor_readings; default: both.", metavar="[DATASET]...")]
 Rate = Annotated[float, typer.Option(min=0, help="Records per second to each topic; 0: as fast as Kafka takes them.")]
@@ -44,9 +44,9 @@ def produce(
     import threading
 
     from lakebound.cli.signals import on_stop_signals
-    from lakebound.produce import Feed
-    from lakebound.produce import produce as send
-    from lakebound.sample_records import DATASETS, BadKind
+    from lakebound.local.produce import Feed
+    from lakebound.local.produce import produce as send
+    from lakebound.local.sample_records import DATASETS, BadKind
 
     names = datasets or list(DATASETS)
     kinds = _known(bad_kinds or [kind.value for kind in BadKind], [kind.value for kind in BadKind], "--bad-kind")
@@ -79,9 +79,9 @@ def _known(given: list[str], known: list[str], where: str) -> list[str]:
 
 def _kafka(servers: str | None, feeds: list[Feed]) -> dict[str, str]:
     """Return the client's settings, after the broker has answered: a producer would wait two minutes for it."""
-    from lakebound.kafka import KafkaFacts, client_config
+    from lakebound.landing.kafka import KafkaFacts, client_config
     from lakebound.settings import load_settings
-    from lakebound.spec import ConnectionSpec
+    from lakebound.spec.pipeline import ConnectionSpec
 
     connection = ConnectionSpec(bootstrap_servers=servers or load_settings().kafka)
     KafkaFacts(connection, timeout_seconds=5).topic_ids([feed.target for feed in feeds])

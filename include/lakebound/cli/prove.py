@@ -9,7 +9,7 @@ import typer
 from lakebound.cli.output import Json, number, print_json, print_rows, say
 
 if TYPE_CHECKING:
-    from lakebound.proof import Proof, TableProof
+    from lakebound.inspection.proof import Proof, TableProof
 
 
 def prove(
@@ -19,12 +19,12 @@ def prove(
     json: Json = False,
 ) -> None:
     """Prove that every offset was landed, filtered or quarantined once, or name what is not. Exit code 1 if any is not."""
-    from lakebound.control import ControlFolder
-    from lakebound.load import load_pipeline
-    from lakebound.prove import prove as prove_pipeline
-    from lakebound.run_spec import places_of
+    from lakebound.control.folder import ControlFolder
+    from lakebound.inspection.proof.collect import prove as prove_pipeline
+    from lakebound.inspection.proof.record import record_proof
     from lakebound.settings import load_settings
-    from lakebound.summaries import record_proof
+    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.places import places_of
 
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)

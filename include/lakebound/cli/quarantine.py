@@ -12,10 +12,10 @@ from lakebound.cli.guest import follow_guest, start_guest
 from lakebound.cli.output import Json, moment, number, print_json, print_rows, say
 
 if TYPE_CHECKING:
-    from lakebound.quarantine.listing import Listing, ReasonCount, Sample
-    from lakebound.quarantine.orders import ReleaseResult
+    from lakebound.operations.release.listing import Listing, ReasonCount, Sample
+    from lakebound.operations.release.orders import ReleaseResult
     from lakebound.settings import Settings
-    from lakebound.spec import PipelineSpec
+    from lakebound.spec.pipeline import PipelineSpec
 
 BY = "lakebound quarantine --replay"
 COPY = "copy of a landed row"
@@ -36,9 +36,9 @@ def quarantine(
     A replay may run beside the stream, be killed and repeated: what a table holds is never landed again. Nothing is deleted:
     a released record stays in the quarantine and is no longer open.
     """
-    from lakebound.load import load_pipeline
-    from lakebound.run_spec import places_of
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.places import places_of
 
     if plan and not replay:
         raise typer.BadParameter("it belongs to --replay", param_hint="--plan")
@@ -47,7 +47,7 @@ def quarantine(
     if replay:
         _replay(spec, settings, reason, is_trial=plan, json=json)
         return
-    from lakebound.quarantine.listing import list_quarantine
+    from lakebound.operations.release.listing import list_quarantine
 
     found = list_quarantine(spec, places_of(settings), reason=reason, samples=samples)
     if json:
@@ -97,8 +97,8 @@ def _cells(reason: str, sample: Sample) -> tuple[str, ...]:
 
 
 def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_trial: bool, json: bool) -> None:
-    from lakebound.quarantine.plan import prepare
-    from lakebound.run_spec import places_of
+    from lakebound.operations.release.plan import prepare
+    from lakebound.tables.places import places_of
 
     plan = prepare(spec, places_of(settings), reason)
     if not json:
@@ -117,11 +117,11 @@ def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_tr
 
 
 def _run(spec: PipelineSpec, settings: Settings, reasons: tuple[str, ...], *, is_trial: bool) -> ReleaseResult:
-    from lakebound.control import ControlFolder
-    from lakebound.desired import read_desired
+    from lakebound.control.desired import read_desired
+    from lakebound.control.folder import ControlFolder
+    from lakebound.control.submission import app_id_for
     from lakebound.errors import HeldError
-    from lakebound.quarantine.orders import APPLICATION, ReleaseResult, read_release, release_orders
-    from lakebound.submission import app_id_for
+    from lakebound.operations.release.orders import APPLICATION, ReleaseResult, read_release, release_orders
 
     desired = read_desired(ControlFolder(settings.home, spec.pipeline))
     if desired.state == "held" and not is_trial:

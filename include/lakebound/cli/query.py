@@ -16,7 +16,7 @@ import typer
 from lakebound.cli.output import Json, print_json, print_rows, say
 
 if TYPE_CHECKING:
-    from lakebound.query import Answer, Format
+    from lakebound.inspection.query import Answer, Format
 
 DEFAULT_ROWS = 100
 NULL = "NULL"
@@ -42,10 +42,10 @@ def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, c
     iceberg.NAMESPACE.TABLE, or give --format. The SQL is that of Polars.
     """
     from lakebound.cli.tables import chosen_tables
-    from lakebound.load import load_pipelines
-    from lakebound.query import run_query
-    from lakebound.run_spec import places_of
+    from lakebound.inspection.query import run_query
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipelines
+    from lakebound.tables.places import places_of
 
     if csv and json:
         raise typer.BadParameter("give one of --csv and --json", param_hint="--csv")

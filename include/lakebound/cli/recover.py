@@ -10,10 +10,10 @@ import typer
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
-    from lakebound.recovery.apply import Applied
-    from lakebound.recovery.plan import Action, Plan
+    from lakebound.operations.recovery.apply import Applied
+    from lakebound.operations.recovery.plan import Action, Plan
     from lakebound.settings import Settings
-    from lakebound.spec import PipelineSpec
+    from lakebound.spec.pipeline import PipelineSpec
 
 AUTO = "auto"
 
@@ -41,9 +41,9 @@ def recover(
     A plan writes nothing. It is applied only while its facts still hold. Exit code 1 when it was refused, or when the proof
     does not hold afterwards.
     """
-    from lakebound.load import load_pipeline
-    from lakebound.recovery.apply import apply_recovery, plan_recovery
+    from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline
 
     if plan and apply is not None:
         raise typer.BadParameter("give --plan or --apply HASH", param_hint="--plan")
@@ -59,8 +59,8 @@ def recover(
 
 
 def _action(name: str, spec: PipelineSpec, settings: Settings) -> Action:
-    from lakebound.recovery.actions import PLANNERS
-    from lakebound.recovery.suggestion import suggested_action
+    from lakebound.operations.recovery.actions import PLANNERS
+    from lakebound.operations.recovery.suggestion import suggested_action
 
     if name == AUTO:
         chosen = suggested_action(spec, settings)
@@ -81,9 +81,9 @@ def _print_plan(plan: Plan, json: bool) -> None:
 
 
 def _print_applied(applied: Applied, spec: PipelineSpec, settings: Settings, json: bool) -> int:
-    from lakebound.doctor.examine import examine_pipeline
-    from lakebound.prove import prove
-    from lakebound.run_spec import places_of
+    from lakebound.inspection.doctor.examine import examine_pipeline
+    from lakebound.inspection.proof.collect import prove
+    from lakebound.tables.places import places_of
 
     diagnosis, proof = examine_pipeline(spec, settings), prove(spec, places_of(settings))
     if json:

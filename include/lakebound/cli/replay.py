@@ -12,10 +12,10 @@ from lakebound.cli.guest import follow_guest, start_guest
 from lakebound.cli.output import Json, number, print_json, print_rows, say
 
 if TYPE_CHECKING:
-    from lakebound.replay.orders import ReplayResult
-    from lakebound.replay.plan import ReplayPlan
+    from lakebound.operations.replay.orders import ReplayResult
+    from lakebound.operations.replay.plan import ReplayPlan
     from lakebound.settings import Settings
-    from lakebound.spec import PipelineSpec
+    from lakebound.spec.pipeline import PipelineSpec
 
 BY = "lakebound replay"
 _BOUND = """earliest, latest, a time (2026-11-20T14:05, UTC, or '10m ago') or offsets ({"topic": {"0": 100}})."""
@@ -41,10 +41,10 @@ def replay(
     It may run beside the stream. What a table holds already is skipped, so it can be repeated; what lies at or above the lowest
     high-water mark is left to the stream. Ctrl-C ends it after the batch in flight, a second one at once.
     """
-    from lakebound.load import load_pipeline
-    from lakebound.replay.bounds import FIRST, parse_bound
-    from lakebound.replay.prepare import prepare
+    from lakebound.operations.replay.bounds import FIRST, parse_bound
+    from lakebound.operations.replay.prepare import prepare
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline
 
     if start is None and not missing:
         raise typer.BadParameter("give a place in Kafka, or --missing", param_hint="--from")
@@ -73,8 +73,8 @@ def _show(plan: ReplayPlan, *, json: bool) -> None:
     if json:
         print_json(plan.model_dump(mode="json"))
         return
-    from lakebound.ledger import count
-    from lakebound.replay.plan import describe
+    from lakebound.ledger.entry import count
+    from lakebound.operations.replay.plan import describe
 
     headers = ("TABLE", "LANDS", "HELD ALREADY", "TAKEN BACK FIRST", "RANGES")
     rows = [
@@ -96,12 +96,12 @@ def _show(plan: ReplayPlan, *, json: bool) -> None:
 
 
 def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResult:
-    from lakebound.control import ControlFolder
-    from lakebound.desired import read_desired
+    from lakebound.control.desired import read_desired
+    from lakebound.control.folder import ControlFolder
+    from lakebound.control.submission import app_id_for
     from lakebound.errors import HeldError
-    from lakebound.replay.alone import take_back_alone
-    from lakebound.replay.orders import APPLICATION, ReplayResult, read_result, replay_orders
-    from lakebound.submission import app_id_for
+    from lakebound.operations.replay.alone import take_back_alone
+    from lakebound.operations.replay.orders import APPLICATION, ReplayResult, read_result, replay_orders
 
     desired = read_desired(ControlFolder(settings.home, spec.pipeline))
     if desired.state == "held":

@@ -13,10 +13,10 @@ import typer
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
-    from lakebound.incidents import Incident
-    from lakebound.proof import Proof
-    from lakebound.recovery.plan import Plan
-    from lakebound.recovery.rewind_facts import RewindRequest
+    from lakebound.control.incidents import Incident
+    from lakebound.inspection.proof import Proof
+    from lakebound.operations.recovery.plan import Plan
+    from lakebound.operations.recovery.rewind.facts import RewindRequest
 
 To = Annotated[
     str | None,
@@ -43,12 +43,12 @@ def rewind(
     A plan writes nothing: it says what goes, what is read again and until when it can be undone. It is applied only while
     what it stands on holds. Exit code 1 when it was refused, or when the proof does not hold afterwards.
     """
-    from lakebound.load import load_pipeline
-    from lakebound.prove import prove
-    from lakebound.recovery.rewind_apply import apply_rewind
-    from lakebound.recovery.rewind_facts import make_plan
-    from lakebound.run_spec import places_of
+    from lakebound.inspection.proof.collect import prove
+    from lakebound.operations.recovery.rewind.apply import apply_rewind
+    from lakebound.operations.recovery.rewind.facts import make_plan
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.places import places_of
 
     request = _request(to, table, undo=undo)
     if plan and apply is not None:
@@ -66,8 +66,8 @@ def rewind(
 
 
 def _request(to: str | None, table: str | None, *, undo: bool) -> RewindRequest:
-    from lakebound.moments import parse_past
-    from lakebound.recovery.rewind_facts import RewindRequest
+    from lakebound.operations.recovery.rewind.facts import RewindRequest
+    from lakebound.spec.times import parse_past
 
     if undo == (to is not None):
         raise typer.BadParameter("give either --to TIME or --undo", param_hint="--to")

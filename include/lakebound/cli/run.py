@@ -17,11 +17,11 @@ from lakebound.cli.signals import on_stop_signals
 from lakebound.errors import SubmitFailedError
 
 if TYPE_CHECKING:
-    from lakebound.control import ControlFolder
-    from lakebound.desired import Desired
-    from lakebound.run_spec import RunSpec
+    from lakebound.control.desired import Desired
+    from lakebound.control.folder import ControlFolder
+    from lakebound.control.submission import Submission
+    from lakebound.landing.run_spec import RunSpec
     from lakebound.settings import Settings
-    from lakebound.submission import Submission
 
 BY = "lakebound run"
 POLL_SECONDS = 0.1
@@ -44,12 +44,12 @@ def run(
 
     A stopped pipeline becomes wanted again, a held one is refused. Airflow sees the application, and starts none beside it.
     """
-    from lakebound.control import ControlFolder
-    from lakebound.load import load_pipeline
-    from lakebound.progress import read_outcome
-    from lakebound.run_spec import make_run_spec
+    from lakebound.control.folder import ControlFolder
+    from lakebound.control.progress import read_outcome
+    from lakebound.control.submission import app_id_for
+    from lakebound.landing.run_spec import make_run_spec
     from lakebound.settings import load_settings
-    from lakebound.submission import app_id_for
+    from lakebound.spec.load import load_pipeline
 
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
@@ -75,7 +75,7 @@ def run(
 
 def _draw_trace(path: Path) -> None:
     """Say what each step takes per batch, and draw the last batches beside the trace's file."""
-    from lakebound.trace import read_spans, step_costs, timeline
+    from lakebound.landing.trace import read_spans, step_costs, timeline
 
     lines = read_spans(path)
     costs = step_costs(lines)
@@ -90,7 +90,7 @@ def _draw_trace(path: Path) -> None:
 
 
 def _check_freshness(freshness: str | None) -> None:
-    from lakebound.spec import parse_freshness
+    from lakebound.spec.pipeline import parse_freshness
 
     try:
         if freshness is not None:
@@ -105,7 +105,7 @@ def _wanted(control: ControlFolder) -> Desired:
     Raises:
         HeldError: Somebody holds the pipeline.
     """
-    from lakebound.desired import change_desired, read_desired
+    from lakebound.control.desired import change_desired, read_desired
 
     desired = read_desired(control)
     if desired.wants_app:
@@ -121,11 +121,11 @@ def _start(run_spec: RunSpec, settings: Settings) -> tuple[subprocess.Popen[byte
     """
     import psutil
 
-    from lakebound.control import locked
-    from lakebound.control_plane import kill_leftovers, living_submission
-    from lakebound.embedded.ports import free_port
-    from lakebound.submission import Submission, read_submission, write_submission
-    from lakebound.submit import spark_submit_command
+    from lakebound.control.applications import kill_leftovers, living_submission
+    from lakebound.control.folder import locked
+    from lakebound.control.ports import free_port
+    from lakebound.control.submission import Submission, read_submission, write_submission
+    from lakebound.landing.spark_command import spark_submit_command
 
     control, app_id = run_spec.control, run_spec.app_id
     # Submitters take turns: Airflow's, too.
@@ -152,8 +152,8 @@ def _start(run_spec: RunSpec, settings: Settings) -> tuple[subprocess.Popen[byte
 
 def _follow(process: subprocess.Popen[bytes], control: ControlFolder, submission: Submission, output: TextIO) -> int:
     """Print the log until the application has ended; return its exit code."""
-    from lakebound.control_plane import kill_leftovers
-    from lakebound.desired import request_stop
+    from lakebound.control.applications import kill_leftovers
+    from lakebound.control.desired import request_stop
 
     asked = 0
 

@@ -11,7 +11,7 @@ import typer
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
-    from lakebound.embedded.stack import Services
+    from lakebound.local.stack import Services
 
 KafkaPort = Annotated[int, typer.Option(help="Kafka's port; another one is taken, and said, when it is not free.")]
 AirflowPort = Annotated[int, typer.Option(help="The port of Airflow's UI, likewise.")]
@@ -19,7 +19,7 @@ AirflowPort = Annotated[int, typer.Option(help="The port of Airflow's UI, likewi
 
 def up(kafka_port: KafkaPort = 9092, airflow_port: AirflowPort = 8080, json: Json = False) -> None:
     """Start Kafka and Airflow, and leave them running; what runs already is left alone."""
-    from lakebound.embedded import stack
+    from lakebound.local import stack
     from lakebound.settings import load_settings
 
     services = stack.up(load_settings(), say, kafka_port=kafka_port, airflow_port=airflow_port)
@@ -33,7 +33,7 @@ def up(kafka_port: KafkaPort = 9092, airflow_port: AirflowPort = 8080, json: Jso
 
 def down(json: Json = False) -> None:
     """Stop Airflow, the streams and Kafka, gracefully; tables and state stay."""
-    from lakebound.embedded import stack
+    from lakebound.local import stack
     from lakebound.settings import load_settings
 
     settings = load_settings()
@@ -44,7 +44,7 @@ def down(json: Json = False) -> None:
 
 def demo() -> None:
     """Start Kafka and Airflow, land a stream for a minute, prove it, stop everything."""
-    from lakebound.demo import run_demo
+    from lakebound.local.demo import run_demo
     from lakebound.settings import load_settings
 
     raise typer.Exit(run_demo(load_settings()))

@@ -16,10 +16,10 @@ def start(
     reason: Annotated[str, typer.Option("--reason", help="Why; shown by status.")] = "",
 ) -> None:
     """Start a pipeline: ends a stop, a hold and a crash loop, and unpauses its DAG in the embedded Airflow."""
-    from lakebound.control import ControlFolder
-    from lakebound.desired import change_desired
-    from lakebound.load import load_pipeline
+    from lakebound.control.desired import change_desired
+    from lakebound.control.folder import ControlFolder
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline
 
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
@@ -36,7 +36,7 @@ def start(
 
 
 def _unpause(dag: str, settings: Settings) -> bool:
-    from lakebound.embedded.stack import airflow_of
+    from lakebound.local.stack import airflow_of
 
     airflow = airflow_of(settings)
     if not airflow.is_led:

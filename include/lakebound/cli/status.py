@@ -11,9 +11,9 @@ import typer
 from lakebound.cli.output import Json, duration, number, print_json, print_rows
 
 if TYPE_CHECKING:
-    from lakebound.embedded.stack import ServiceStatus
+    from lakebound.control.status import PipelineStatus
+    from lakebound.local.stack import ServiceStatus
     from lakebound.settings import Settings
-    from lakebound.status import PipelineStatus
 
 MAX_PARTITIONS_SHOWN = 8
 
@@ -22,11 +22,11 @@ def status(
     pipeline: Annotated[str | None, typer.Argument(help="One pipeline; default: all.")] = None, json: Json = False
 ) -> None:
     """Show how services and pipelines are: desired state, application, lag, freshness, last commit, high-water marks."""
-    from lakebound.embedded.stack import status as services_status
+    from lakebound.control.status import pipeline_statuses
     from lakebound.errors import UnknownPipelineError
-    from lakebound.load import load_pipelines
+    from lakebound.local.stack import status as services_status
     from lakebound.settings import load_settings
-    from lakebound.status import pipeline_statuses
+    from lakebound.spec.load import load_pipelines
 
     settings = load_settings()
     services = services_status(settings)
@@ -47,8 +47,8 @@ def _paused(settings: Settings) -> dict[str, bool]:
     """Return whether each DAG of the embedded Airflow is paused; nothing where there is none, or it does not answer."""
     import httpx
 
-    from lakebound.embedded.stack import airflow_of
     from lakebound.errors import LakeboundError
+    from lakebound.local.stack import airflow_of
 
     airflow = airflow_of(settings)
     if not airflow.is_led:

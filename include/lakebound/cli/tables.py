@@ -14,11 +14,11 @@ from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 
 if TYPE_CHECKING:
-    from lakebound.ledger import Offsets
-    from lakebound.run_spec import Places
+    from lakebound.ledger.entry import Offsets
     from lakebound.settings import Settings
-    from lakebound.spec import PipelineSpec, TableSpec
-    from lakebound.tables import CommittedEntry
+    from lakebound.spec.pipeline import PipelineSpec, TableSpec
+    from lakebound.tables.places import Places
+    from lakebound.tables.table import CommittedEntry
 
 MAX_INTERVALS_SHOWN = 6
 
@@ -44,9 +44,9 @@ def ledger(
     json: Json = False,
 ) -> None:
     """Show what each commit landed, newest first."""
-    from lakebound.load import load_pipeline
-    from lakebound.run_spec import places_of
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.places import places_of
 
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
@@ -66,8 +66,8 @@ def tables(
     json: Json = False,
 ) -> None:
     """Show the tables of all pipelines: rows, files, version, newest entry and folder. With a name, also how to open it."""
-    from lakebound.load import load_pipelines
     from lakebound.settings import load_settings
+    from lakebound.spec.load import load_pipelines
 
     settings = load_settings()
     loaded = load_pipelines(settings)
@@ -107,7 +107,7 @@ def chosen_tables(spec: PipelineSpec, wanted: str | None) -> list[TableSpec]:
 
 
 def _entries(spec: TableSpec, places: Places, limit: int) -> Iterator[CommittedEntry]:
-    from lakebound.tables import open_table
+    from lakebound.tables.table import open_table
 
     if (table := open_table(spec, places)).exists():
         yield from islice(table.entries(), limit)
@@ -152,10 +152,10 @@ def _ranges(offsets: Offsets) -> str:
 
 def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dict[str, Any]:
     """Return what is known of a table; a table that cannot be read hides none of the others."""
-    from lakebound.run_spec import places_of
-    from lakebound.table_access import access_of
-    from lakebound.table_size import table_size
-    from lakebound.tables import open_table
+    from lakebound.tables.access import access_of
+    from lakebound.tables.places import places_of
+    from lakebound.tables.size import table_size
+    from lakebound.tables.table import open_table
 
     row: dict[str, Any] = dict.fromkeys(("rows", "files", "size_bytes", "version", "newest_entry", "problem"))
     row = {"pipeline": spec.pipeline, "table": wanted.id, "format": wanted.format, "name": wanted.name, "exists": False, **row}

@@ -29,9 +29,9 @@ def try_records(
     It shows how many records give rows, are filtered, or are bad and why, and what the tables would look like. Exit code 1 if
     the pipeline could not start; bad records alone are no mistake of the pipeline.
     """
-    from lakebound.load import load_pipeline
+    from lakebound.cli.trial import try_pipeline
     from lakebound.settings import load_settings
-    from lakebound.trial import try_pipeline
+    from lakebound.spec.load import load_pipeline
 
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)

@@ -11,11 +11,11 @@ import typer
 from lakebound.cli.output import Json, duration, number, print_json, print_rows, say
 
 if TYPE_CHECKING:
+    from lakebound.inspection.validation.by_hand import ByHand
+    from lakebound.inspection.validation.expectations import ExpectationFile
+    from lakebound.inspection.validation.verdict import ValidatedRange, ValidationReport
     from lakebound.settings import Settings
-    from lakebound.spec import PipelineSpec
-    from lakebound.validation.by_hand import ByHand
-    from lakebound.validation.expectations import ExpectationFile
-    from lakebound.validation.verdict import ValidatedRange, ValidationReport
+    from lakebound.spec.pipeline import PipelineSpec
 
 BY = "lakebound validate"
 
@@ -38,11 +38,11 @@ def validate(
 
     Exit code 2: something is not as expected; 1: it could not be validated.
     """
-    from lakebound.load import load_pipeline
-    from lakebound.run_spec import places_of
+    from lakebound.inspection.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
+    from lakebound.inspection.validation.planning import plan_validation
     from lakebound.settings import load_settings
-    from lakebound.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
-    from lakebound.validation.planning import plan_validation
+    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.places import places_of
 
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
@@ -65,8 +65,8 @@ def validate(
 
 def _by_hand(spec: PipelineSpec, table: str | None, suite: str | None, first: str | None, last: str | None) -> ByHand | None:
     """Return what is asked for by hand, or None for what is due."""
-    from lakebound.prove import table_id
-    from lakebound.validation.by_hand import ByHand
+    from lakebound.inspection.proof.collect import table_id
+    from lakebound.inspection.validation.by_hand import ByHand
 
     if table is None and suite is None and first is None and last is None:
         return None
@@ -79,9 +79,9 @@ def _by_hand(spec: PipelineSpec, table: str | None, suite: str | None, first: st
 def _run(spec: PipelineSpec, settings: Settings, file: ExpectationFile, by_hand: ByHand | None, *, json: bool) -> int:
     """Run the application to its end, print what it found, and return the exit code."""
     from lakebound.cli import foreground
-    from lakebound.submission import app_id_for
-    from lakebound.validation.report_file import read_report
-    from lakebound.validation.submission import PROGRESS, validation_command, validation_orders
+    from lakebound.control.submission import app_id_for
+    from lakebound.inspection.validation.report_file import read_report
+    from lakebound.inspection.validation.submission import PROGRESS, validation_command, validation_orders
 
     rows = _say_due(spec, settings, file) if by_hand is None else None
     run_id = f"validate-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
@@ -106,9 +106,9 @@ def _run(spec: PipelineSpec, settings: Settings, file: ExpectationFile, by_hand:
 
 def _say_due(spec: PipelineSpec, settings: Settings, file: ExpectationFile) -> int:
     """Say what will be validated, from metadata alone, and return how many rows these are."""
-    from lakebound.run_spec import places_of
-    from lakebound.validation.planning import plan_validation
-    from lakebound.validation.submission import PROGRESS
+    from lakebound.inspection.validation.planning import plan_validation
+    from lakebound.inspection.validation.submission import PROGRESS
+    from lakebound.tables.places import places_of
 
     due = plan_validation(spec, places_of(settings), file)
     for one in due:

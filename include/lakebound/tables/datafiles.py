@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakebound.errors import TableMismatchError
-from lakebound.tables import DataFile
 from lakebound.tables.column_facts import FactsByColumn, columns_with_statistics, facts_of, file_facts, float_facts
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.partition_values import PartitionKey, delta_partition, split
 from lakebound.tables.schemas import normalise_schema
+from lakebound.tables.table import DataFile
 
 HELPER_COLUMN = "_lb_p"
 """``_lb_p0``, ``_lb_p1``, ...: columns that Spark writes files by, one per partition field; they only name folders."""

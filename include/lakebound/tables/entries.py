@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lakebound.errors import BadEntryError
-from lakebound.ledger import ENTRY_KEY, Entry, decode
-from lakebound.tables import CommittedEntry
+from lakebound.ledger.entry import ENTRY_KEY, Entry, decode
+from lakebound.tables.table import CommittedEntry
 
 MAX_ENTRY_BYTES = 8 * 1024 * 1024
 """An entry is some hundred bytes per partition; one beyond this bound is not ours."""

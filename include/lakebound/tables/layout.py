@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from lakebound.spec import PartitionField
+from lakebound.spec.pipeline import PartitionField
 from lakebound.tables.schemas import check_partitioning
 
 

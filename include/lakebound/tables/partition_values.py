@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebound.spec import PartitionField
+from lakebound.spec.pipeline import PartitionField
 from lakebound.tables.column_facts import FactsByColumn, Raw, stored_values
 from lakebound.tables.schemas import normalise_type
 

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebound.ledger import Offsets, TopicOffsets, add
-from lakebound.offsets import Intervals
-from lakebound.tables import ReconstructedCoverage
+from lakebound.ledger.entry import Offsets, TopicOffsets, add
+from lakebound.ledger.intervals import Intervals
+from lakebound.tables.table import ReconstructedCoverage
 
 Bounds = tuple[Any, Any]
 

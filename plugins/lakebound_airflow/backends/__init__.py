@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lakebound.control import ControlFolder
+from lakebound.control.folder import ControlFolder
+from lakebound.control.submission import BackendName, Owner, Submission
 from lakebound.errors import LakeboundError
-from lakebound.run_spec import RunSpec
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.spark_command import is_local
 from lakebound.settings import Settings
-from lakebound.submission import BackendName, Owner, Submission
-from lakebound.submit import is_local
 
 DEFAULT_REST_PORT = 6066
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import psutil
 
-from lakebound.control import ControlFolder, locked
-from lakebound.control_plane import kill_leftovers, living_submission, submission_is_alive
-from lakebound.embedded.ports import free_port
-from lakebound.embedded.processes import last_lines, start
+from lakebound.control.applications import kill_leftovers, living_submission, submission_is_alive
+from lakebound.control.folder import ControlFolder, locked
+from lakebound.control.ports import free_port
+from lakebound.control.processes import last_lines, start
+from lakebound.control.submission import BackendName, Owner, Submission, read_submission, write_submission
 from lakebound.errors import LakeboundError, SubmitFailedError
-from lakebound.run_spec import RunSpec
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.spark_command import app_name, spark_environment, spark_submit_command
 from lakebound.settings import Settings
-from lakebound.submission import BackendName, Owner, Submission, read_submission, write_submission
-from lakebound.submit import app_name, spark_environment, spark_submit_command
 
 
 class LocalBackend:

@@ -15,13 +15,13 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from lakebound.control import ControlFolder, locked
-from lakebound.control_plane import holds_lease, living_submission, submission_is_alive
+from lakebound.control.applications import holds_lease, living_submission, submission_is_alive
+from lakebound.control.folder import ControlFolder, locked
+from lakebound.control.submission import BackendName, Owner, Submission, write_submission
 from lakebound.errors import SubmitFailedError
-from lakebound.run_spec import RunSpec
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.spark_command import DRIVER_MEMORY, app_name, submit_arguments
 from lakebound.settings import Settings
-from lakebound.submission import BackendName, Owner, Submission, write_submission
-from lakebound.submit import DRIVER_MEMORY, app_name, submit_arguments
 
 TIMEOUT_SECONDS = 10.0
 

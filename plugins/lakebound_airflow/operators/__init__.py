@@ -1,1 +1,5 @@
-"""Operators."""
+"""The operators behind Lakebound's DAGs.
+
+Other rooms import ``alerts``, ``control``, ``guard``, ``health``, ``maintain``, ``prove``, ``recover``, ``stream`` and
+``validate``.
+"""

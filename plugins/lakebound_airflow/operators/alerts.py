@@ -27,7 +27,7 @@ class AlertsOperator(BaseOperator):
         from lakebound.alerts.load import alerts_file, load_alerts
         from lakebound.alerts.look import look_at
         from lakebound.alerts.round import look_whether_health_is_late
-        from lakebound_airflow.alerts import tell
+        from lakebound_airflow.notifications.alerts import tell
 
         settings = load_settings()
         for spec in valid_specs(settings):

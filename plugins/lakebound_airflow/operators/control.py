@@ -7,11 +7,11 @@ from typing import Any
 
 from airflow.sdk import BaseOperator
 
-from lakebound.desired import Desired, change_desired
+from lakebound.control.desired import Desired, change_desired
+from lakebound.control.requests import Wish, WishForm, await_kind
 from lakebound.errors import LakeboundError
 from lakebound.settings import load_settings
-from lakebound.spec import PipelineSpec
-from lakebound.wishes import Wish, WishForm, await_kind
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound_airflow.pipelines import control_of, spec_of
 from lakebound_airflow.triggers.control import WishTrigger
 

@@ -12,19 +12,19 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, TriggerRule
 
-from lakebound.control import ControlFolder
-from lakebound.crash_loop import read_crash_loop, write_crash_loop
-from lakebound.desired import read_desired
+from lakebound.control.crash_loop import read_crash_loop, write_crash_loop
+from lakebound.control.desired import read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import read_outcome, readable_progress
+from lakebound.control.situations import Situation, crash_looping, start_paused
+from lakebound.control.submission import Owner, Submission, read_submission
+from lakebound.control.supervision import has_landed
 from lakebound.errors import LakeboundError
-from lakebound.progress import read_outcome, readable_progress
 from lakebound.settings import load_settings
-from lakebound.situations import Situation, crash_looping, start_paused
-from lakebound.submission import Owner, Submission, read_submission
-from lakebound.supervision import has_landed
-from lakebound_airflow.alerts import alert
+from lakebound_airflow.hooks.task_state import state_of_owner
+from lakebound_airflow.notifications.alerts import alert
 from lakebound_airflow.operators.stream import VERDICT_KEY
 from lakebound_airflow.pipelines import control_of
-from lakebound_airflow.task_state import state_of_owner
 
 Context = Mapping[str, Any]
 

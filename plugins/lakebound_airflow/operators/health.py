@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from lakebound.control import ControlFolder
+from lakebound.control.folder import ControlFolder
 from lakebound.errors import LakeboundError
 from lakebound.settings import load_settings
 from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
-    from lakebound.doctor.diagnosis import Diagnosis
+    from lakebound.inspection.doctor.diagnosis import Diagnosis
 
 HEALTH_INTERVAL = timedelta(minutes=5)
 DIAGNOSIS_KEY = "diagnosis"
@@ -55,7 +55,7 @@ class HealthOperator(BaseOperator):
             PipelineUnwellError: A person must approve or decide something.
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
-        from lakebound.doctor.examine import examine_pipeline
+        from lakebound.inspection.doctor.examine import examine_pipeline
 
         settings = load_settings()
         diagnosis = examine_pipeline(spec_of(self.pipeline, settings), settings)
@@ -71,7 +71,7 @@ class HealthOperator(BaseOperator):
     def _write_findings(self, control: ControlFolder, diagnosis: Diagnosis) -> None:
         """Write down what is wrong. The DAG ``alerts`` tells it; a state folder that cannot be written hides no verdict."""
         from lakebound.alerts.doctor_findings import SOURCE, doctor_findings
-        from lakebound.findings import found_before, read_source, write_findings
+        from lakebound.control.findings import found_before, read_source, write_findings
 
         found = doctor_findings(diagnosis, time.time())
         try:

@@ -11,17 +11,17 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from lakebound.control import ControlFolder
+from lakebound.control.folder import ControlFolder
 from lakebound.errors import LakeboundError
-from lakebound.run_spec import places_of
+from lakebound.landing.spark_command import app_name, spark_environment
 from lakebound.settings import Settings, load_settings
-from lakebound.submit import app_name, spark_environment
-from lakebound_airflow.nice_submit import NiceSparkSubmitHook
+from lakebound.tables.places import places_of
+from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
 from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
-    from lakebound.maintenance.steps import MaintenancePlan, RunReport
-    from lakebound.maintenance.submission import MaintenanceOrders
+    from lakebound.operations.maintenance.steps import MaintenancePlan, RunReport
+    from lakebound.operations.maintenance.submission import MaintenanceOrders
 
 MAINTENANCE_CONN_ID = "lakebound_maintenance"
 
@@ -60,8 +60,8 @@ class PlanMaintenanceOperator(BaseOperator):
             AirflowSkipException: Nothing is due.
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
-        from lakebound.maintenance.health_look import record_health_now
-        from lakebound.maintenance.planning import plan_now
+        from lakebound.operations.maintenance.health_look import record_health_now
+        from lakebound.operations.maintenance.planning import plan_now
 
         settings = load_settings()
         spec, places = spec_of(self.pipeline, settings), places_of(settings)
@@ -103,8 +103,9 @@ class MaintainOperator(SparkSubmitOperator):
             AirflowSkipException: Another maintenance run of the pipeline is under way.
             StepsFailedError: Steps failed; those that were only slower than the stream are no failure.
         """
-        from lakebound.maintenance.past_reading import read_run
-        from lakebound.maintenance.submission import ANOTHER_RUN, APPLICATION, maintenance_orders
+        from lakebound.landing.batch_command import ANOTHER_RUN
+        from lakebound.operations.maintenance.past_reading import read_run
+        from lakebound.operations.maintenance.submission import APPLICATION, maintenance_orders
 
         settings = load_settings()
         control = control_of(self.pipeline, settings)
@@ -129,8 +130,8 @@ class MaintainOperator(SparkSubmitOperator):
 
     def _record_end(self, control: ControlFolder, run_id: str, problem: str) -> None:
         """Keep that a run died, for the alerts; a folder that cannot be written hides no reason."""
-        from lakebound.maintenance.past_reading import record_run
-        from lakebound.maintenance.steps import RunReport
+        from lakebound.operations.maintenance.past_reading import record_run
+        from lakebound.operations.maintenance.steps import RunReport
 
         now_ms = time.time_ns() // 1_000_000
         report = RunReport(pipeline=self.pipeline, run_id=run_id, started_at_ms=now_ms, ended_at_ms=now_ms, problem=problem)
@@ -152,12 +153,13 @@ class MaintainOperator(SparkSubmitOperator):
             }
 
     def _nice_hook(self, orders: MaintenanceOrders, settings: Settings) -> NiceSparkSubmitHook:
-        from lakebound.maintenance.submission import DRIVER_MEMORY, MASTER, maintenance_arguments, maintenance_conf
+        from lakebound.landing.batch_command import DRIVER_MEMORY, MASTER, batch_conf
+        from lakebound.operations.maintenance.submission import maintenance_arguments
 
         return NiceSparkSubmitHook(
             environment=spark_environment(settings),
             default_master=MASTER,
-            conf=maintenance_conf(orders, settings),
+            conf=batch_conf(orders, settings),
             conn_id=self._conn_id,
             driver_memory=DRIVER_MEMORY,
             name=app_name(orders.app_id),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from lakebound.errors import LakeboundError
-from lakebound.run_spec import places_of
 from lakebound.settings import load_settings
+from lakebound.tables.places import places_of
 from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
-    from lakebound.proof import Proof
+    from lakebound.inspection.proof import Proof
 
 Context = Mapping[str, Any]
 
@@ -47,8 +47,8 @@ class ProveOperator(BaseOperator):
             NotProvedError: The proof does not hold; what is missing or doubled.
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
-        from lakebound.prove import prove
-        from lakebound.summaries import record_proof
+        from lakebound.inspection.proof.collect import prove
+        from lakebound.inspection.proof.record import record_proof
 
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)

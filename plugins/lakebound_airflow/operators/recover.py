@@ -38,7 +38,7 @@ class PlanRepairOperator(BaseOperator):
             PlanRefusedError: There is nothing to do, or it would do harm.
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
-        from lakebound.recovery.form import RepairForm, plan_repair
+        from lakebound.operations.recovery.form import RepairForm, plan_repair
 
         settings, now_ms = load_settings(), round(time.time() * 1000)
         asked = RepairForm.model_validate(dict(context["params"]))
@@ -81,7 +81,7 @@ class ApplyRepairOperator(BaseOperator):
             PlanChangedError: The facts have changed since; nothing was applied.
             PlanRefusedError: There is no such plan any more, as when it was applied before; nothing was applied.
         """
-        from lakebound.recovery.form import RepairForm, apply_repair
+        from lakebound.operations.recovery.form import RepairForm, apply_repair
 
         planned = context["ti"].xcom_pull(task_ids=self.plan_task_id)
         form = RepairForm.model_validate(planned["form"])

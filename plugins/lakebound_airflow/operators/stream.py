@@ -1,7 +1,7 @@
 """The operator that has a pipeline's application in its care: starts it or finds it again, defers, ends with its verdict.
 
 Nothing here waits: a worker is busy for a moment when the application starts and when it ends; in between the task is
-deferred. Which application is attached to, and which is stopped first, says ``lakebound.supervision``.
+deferred. Which application is attached to, and which is stopped first, says ``lakebound.control.supervision``.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any, NoReturn
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from lakebound.control import ControlFolder
-from lakebound.control_plane import ask_stop, living_submission
-from lakebound.crash_loop import read_crash_loop
-from lakebound.desired import change_desired, read_desired
-from lakebound.doctor.runbooks import runbook_of
+from lakebound.control.applications import ask_stop, living_submission
+from lakebound.control.crash_loop import read_crash_loop
+from lakebound.control.desired import change_desired, read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import Outcome, read_outcome, readable_progress
+from lakebound.control.runbooks import runbook_of
+from lakebound.control.situations import start_paused
+from lakebound.control.submission import Custody, Owner, Submission, app_id_for, read_submission, write_submission
+from lakebound.control.supervision import End, EndDecision, Start, belongs_to, decide_end, decide_start, has_landed, is_incident
 from lakebound.errors import LakeboundError
-from lakebound.progress import Outcome, read_outcome, readable_progress
-from lakebound.run_spec import make_run_spec
+from lakebound.landing.run_spec import make_run_spec
 from lakebound.settings import Settings, load_settings
-from lakebound.situations import start_paused
-from lakebound.submission import Custody, Owner, Submission, app_id_for, read_submission, write_submission
-from lakebound.supervision import End, EndDecision, Start, belongs_to, decide_end, decide_start, has_landed, is_incident
-from lakebound_airflow.alerts import Verdict, alert
 from lakebound_airflow.backends import backend_for, backend_of
-from lakebound_airflow.connection import SPARK_CONN_ID, choose_target
+from lakebound_airflow.hooks.connection import SPARK_CONN_ID, choose_target
+from lakebound_airflow.hooks.task_state import state_of_owner
 from lakebound_airflow.links import SparkUiLink
+from lakebound_airflow.notifications.alerts import Verdict, alert
 from lakebound_airflow.pipelines import control_of, spec_of
-from lakebound_airflow.stream_watch import submission_of
-from lakebound_airflow.task_state import state_of_owner
 from lakebound_airflow.triggers.stream import ReplaceTrigger, StreamTrigger, WantedTrigger
+from lakebound_airflow.triggers.stream_watch import submission_of
 
 VERDICT_KEY = "verdict"
 # An application that stalled hears no request; it is given a moment, in case it was only slow.

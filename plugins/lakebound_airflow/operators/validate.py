@@ -10,18 +10,18 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from lakebound.errors import LakeboundError
-from lakebound.run_spec import places_of
+from lakebound.landing.spark_command import app_name, spark_environment
 from lakebound.settings import Settings, load_settings
-from lakebound.spec import PipelineSpec
-from lakebound.submit import app_name, spark_environment
-from lakebound_airflow.nice_submit import NiceSparkSubmitHook
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import places_of
+from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
 from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
-    from lakebound.validation.by_hand import ByHand
-    from lakebound.validation.expectations import ExpectationFile
-    from lakebound.validation.submission import ValidationOrders
-    from lakebound.validation.verdict import ValidationReport
+    from lakebound.inspection.validation.by_hand import ByHand
+    from lakebound.inspection.validation.expectations import ExpectationFile
+    from lakebound.inspection.validation.submission import ValidationOrders
+    from lakebound.inspection.validation.verdict import ValidationReport
 
 VALIDATION_CONN_ID = "lakebound_validation"
 
@@ -61,8 +61,8 @@ class ValidateOperator(SparkSubmitOperator):
             NotValidatedError: A table could not be validated.
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
-        from lakebound.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
-        from lakebound.validation.submission import validation_orders
+        from lakebound.inspection.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
+        from lakebound.inspection.validation.submission import validation_orders
 
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)
@@ -89,9 +89,9 @@ class ValidateOperator(SparkSubmitOperator):
 
     def _rows_due(self, spec: PipelineSpec, file: ExpectationFile, settings: Settings) -> int | None:
         """Return how many rows are due; None where nothing is: no run is waited for any more, whatever became of the last."""
-        from lakebound.validation.findings_file import write_open_findings
-        from lakebound.validation.history import read_history
-        from lakebound.validation.planning import plan_validation
+        from lakebound.inspection.validation.findings_file import write_open_findings
+        from lakebound.inspection.validation.history import read_history
+        from lakebound.inspection.validation.planning import plan_validation
 
         if due := plan_validation(spec, places_of(settings), file):
             return sum(one.rows for one in due)
@@ -101,7 +101,7 @@ class ValidateOperator(SparkSubmitOperator):
 
     def _record_end(self, settings: Settings, by_hand: ByHand | None, problem: str) -> None:
         """Say that what is due was not validated, for the alerts; a folder that cannot be written hides no reason."""
-        from lakebound.validation.findings_file import add_failed_run
+        from lakebound.inspection.validation.findings_file import add_failed_run
 
         if by_hand is not None:
             return
@@ -111,8 +111,9 @@ class ValidateOperator(SparkSubmitOperator):
             self.log.error("that validation did not run could not be recorded: %s", exc)
 
     def _submit(self, orders: ValidationOrders, settings: Settings) -> ValidationReport:
-        from lakebound.validation.report_file import read_report
-        from lakebound.validation.submission import ANOTHER_RUN, APPLICATION
+        from lakebound.inspection.validation.report_file import read_report
+        from lakebound.inspection.validation.submission import APPLICATION
+        from lakebound.landing.batch_command import ANOTHER_RUN
 
         self._hook = hook = self._nice_hook(orders, settings)
         control = control_of(self.pipeline, settings)
@@ -145,8 +146,8 @@ class ValidateOperator(SparkSubmitOperator):
                     store[outlet].set(one.table, one.last)
 
     def _nice_hook(self, orders: ValidationOrders, settings: Settings) -> NiceSparkSubmitHook:
-        from lakebound.maintenance.submission import DRIVER_MEMORY, MASTER
-        from lakebound.validation.submission import validation_arguments, validation_conf
+        from lakebound.inspection.validation.submission import validation_arguments, validation_conf
+        from lakebound.landing.batch_command import DRIVER_MEMORY, MASTER
 
         return NiceSparkSubmitHook(
             environment=spark_environment(settings),
@@ -161,7 +162,7 @@ class ValidateOperator(SparkSubmitOperator):
 
 def _by_hand(spec: PipelineSpec, params: Mapping[str, Any]) -> ByHand | None:
     """Return what the form asks for, or None for what is due."""
-    from lakebound.validation.by_hand import ByHand
+    from lakebound.inspection.validation.by_hand import ByHand
 
     table, suite, first, last = (params.get(name) or None for name in ("table", "suite", "first", "last"))
     if not (table or suite or first or last):

@@ -11,9 +11,9 @@ from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from lakebound.commit_events import Announced, announce
-from lakebound.control import ControlFolder
-from lakebound.progress import read_progress
+from lakebound.control.commit_events import Announced, announce
+from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import read_progress
 from lakebound.settings import load_settings
 
 POLL_SECONDS = 1.0

@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-from lakebound.control import ControlFolder
-from lakebound.control_plane import app_is_alive
-from lakebound.desired import DesiredState, read_desired
-from lakebound.progress import read_outcome, readable_progress
-from lakebound.submission import read_submission
-from lakebound.wishes import Awaited, Sight, wish_state
-from lakebound_airflow.stream_watch import Event
+from lakebound.control.applications import app_is_alive
+from lakebound.control.desired import DesiredState, read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import read_outcome, readable_progress
+from lakebound.control.requests import Awaited, Sight, wish_state
+from lakebound.control.submission import read_submission
 from lakebound_airflow.triggers.settled import SettledTrigger
+from lakebound_airflow.triggers.stream_watch import Event
 
 POLL_SECONDS = 1.0
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from airflow.sdk.configuration import conf
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from lakebound_airflow.stream_watch import Event
+from lakebound_airflow.triggers.stream_watch import Event
 
 # The end of the process, the way of the word to the scheduler, and the scheduler's next loop, on a busy machine.
 SCHEDULER_SECONDS = 5.0

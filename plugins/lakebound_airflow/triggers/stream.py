@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lakebound.control import ControlFolder
-from lakebound.control_plane import ask_stop
-from lakebound.crash_loop import read_crash_loop
-from lakebound.desired import read_desired
-from lakebound_airflow.stream_watch import OUTSIDE_LOOK_SECONDS, Event, StreamWatch, end_of_replaced
-from lakebound_airflow.task_state import state_of_task
+from lakebound.control.applications import ask_stop
+from lakebound.control.crash_loop import read_crash_loop
+from lakebound.control.desired import read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound_airflow.hooks.task_state import state_of_task
 from lakebound_airflow.triggers.settled import SettledTrigger
+from lakebound_airflow.triggers.stream_watch import OUTSIDE_LOOK_SECONDS, Event, StreamWatch, end_of_replaced
 
 POLL_SECONDS = 2.0
 DEFERRED = "deferred"
@@ -72,7 +72,7 @@ class StreamTrigger(SettledTrigger):
 
         Airflow also calls this when another triggerer took the trigger over, because this one missed its heartbeats.
         Then the task is still deferred, and the stream goes on. When the state cannot be learned it goes on, too: if
-        a person acted, the next task finds the application and stops it (``lakebound.supervision``).
+        a person acted, the next task finds the application and stops it (``lakebound.control.supervision``).
         """
         state = await state_of_task(self.task_instance)
         if not self.owned or state is None or state == DEFERRED:

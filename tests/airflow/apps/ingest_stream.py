@@ -13,12 +13,12 @@ import sys
 import threading
 import time
 
-from lakebound.control import read_json
-from lakebound.desired import read_desired
-from lakebound.lease import acquire, release, renew
-from lakebound.progress import Outcome, Progress, TableProgress, Verdict, write_outcome, write_progress
-from lakebound.run_spec import RunSpec
-from lakebound.trace import BatchSpans, Span, append_spans
+from lakebound.control.desired import read_desired
+from lakebound.control.folder import read_json
+from lakebound.control.lease import acquire, release, renew
+from lakebound.control.progress import Outcome, Progress, TableProgress, Verdict, write_outcome, write_progress
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.trace import BatchSpans, Span, append_spans
 
 TICK_SECONDS = 0.2
 

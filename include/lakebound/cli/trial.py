@@ -1,0 +1,59 @@
+"""``lakebound try``: Spark decodes and transforms some records of a pipeline's topics, and says what it would land."""
+
+from __future__ import annotations
+
+import json
+from tempfile import TemporaryFile
+from threading import Timer
+from typing import Any
+
+from lakebound.cli.plan_check import answer_of, last_words, start_spark
+from lakebound.control.desired import Desired
+from lakebound.errors import LakeboundError
+from lakebound.landing.run_spec import make_run_spec
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+
+APPLICATION = "try_pipeline.py"
+LIMIT_SECONDS = 300.0
+
+
+class TrialFailedError(LakeboundError):
+    """The records could not be tried: Spark did not start, or ended without an answer."""
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: its records could not be tried: {reason}")
+
+
+def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest: bool, rows: int) -> dict[str, Any]:
+    """Return what Spark says of the records: the body of ``lakebound_spark.check.trial.Trial``.
+
+    Args:
+        spec: The pipeline.
+        settings: This machine's.
+        records: Up to so many are read.
+        newest: The newest; else the oldest.
+        rows: So many are shown of each table.
+
+    Raises:
+        TrialFailedError: It gave no answer.
+    """
+    run = make_run_spec(spec, settings, Desired(), f"try-{spec.pipeline}").model_dump(mode="json", by_alias=True)
+    orders = json.dumps({"run_spec": run, "records": records, "newest": newest, "rows": rows})
+    with TemporaryFile("w+", errors="replace") as noise:
+        process = start_spark(settings, noise, APPLICATION)
+        limit = Timer(LIMIT_SECONDS, process.kill)
+        limit.start()
+        try:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(orders + "\n")
+            process.stdin.close()
+            for line in process.stdout:
+                body = answer_of(line, spec.pipeline)
+                if body is not None:
+                    return body
+            raise TrialFailedError(spec.pipeline, f"exit code {process.wait()}: {last_words(noise)}")
+        finally:
+            limit.cancel()
+            process.kill()
+            process.wait()

@@ -1,0 +1,62 @@
+"""When a table's commits are worth an event: every so many commits, or some seconds after the first unannounced one. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakebound.control.progress import Progress, TableProgress
+
+
+@dataclass(frozen=True)
+class Announced:
+    """What of a table's commits was announced, and since when something waits to be.
+
+    Attributes:
+        app_id: Of the application whose counts these are; a new application counts from nought.
+        version: The table's version that was announced last.
+        commits: The application's count of commits by then.
+        rows: The application's count of rows by then.
+        waiting_since: Epoch seconds of the first look that found something new.
+    """
+
+    app_id: str = ""
+    version: str = ""
+    commits: int = 0
+    rows: int = 0
+    waiting_since: float | None = None
+
+
+@dataclass(frozen=True)
+class CommitEvent:
+    """What is announced: the newest version, and what came since the announcement before."""
+
+    version: str
+    commits: int
+    rows: int
+    committed_at: float
+
+
+def announce(
+    before: Announced, progress: Progress, table: TableProgress, now: float, *, every_commits: int, every_seconds: float
+) -> tuple[Announced, CommitEvent | None]:
+    """Return what is announced after this look, and the event if one is due.
+
+    Args:
+        before: After the look before.
+        progress: The application's latest.
+        table: Its part on the table.
+        now: Epoch seconds.
+        every_commits: So many commits are worth an event.
+        every_seconds: Fewer wait no longer than so.
+    """
+    if table.version == before.version:
+        return before, None
+    known = (
+        before if before.app_id == progress.app_id else Announced(progress.app_id, before.version, 0, 0, before.waiting_since)
+    )
+    commits, rows = max(0, table.commits - known.commits), max(0, table.rows - known.rows)
+    since = known.waiting_since if known.waiting_since is not None else now
+    if commits < every_commits and now - since < every_seconds:
+        return Announced(known.app_id, known.version, known.commits, known.rows, since), None
+    event = CommitEvent(table.version, commits, rows, table.committed_at)
+    return Announced(progress.app_id, table.version, table.commits, table.rows), event

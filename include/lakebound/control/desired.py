@@ -1,0 +1,91 @@
+"""What a person or a DAG wants of a pipeline. The application, the operator, recovery and rewind obey it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakebound.control.folder import ControlFolder, locked, read_json, write_json
+from lakebound.errors import HeldError
+
+DesiredState = Literal["running", "stopped", "held"]
+
+
+class Bound(BaseModel):
+    """Where a bounded run ends: at offsets (exclusive, per topic and partition) or at a record time; never both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    offsets: dict[str, dict[int, int]] | None = None
+    timestamp_ms: int | None = None
+
+
+class Desired(BaseModel):
+    """The wish. ``generation`` grows with each change that a running application must be restarted for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    state: DesiredState = "running"
+    generation: int = Field(default=0, ge=0)
+    freshness: str | None = Field(default=None, description="Overrides the pipeline's own line.")
+    until: Bound | None = None
+    reason: str = ""
+    by: str = ""
+    since: float = Field(default=0.0, description="Epoch seconds.")
+
+    @property
+    def wants_app(self) -> bool:
+        """Whether an application should be running."""
+        return self.state == "running"
+
+
+def read_desired(control: ControlFolder) -> Desired:
+    """Return the wish; a pipeline of which nobody said anything is wanted running."""
+    body: Any = read_json(control.desired)
+    return Desired() if body is None else Desired.model_validate(body)
+
+
+def change_desired(
+    control: ControlFolder,
+    state: DesiredState,
+    *,
+    restart: bool = False,
+    freshness: str | None = None,
+    until: Bound | None = None,
+    reason: str = "",
+    by: str = "",
+    release_hold: bool = True,
+) -> Desired:
+    """Write a new wish and return it.
+
+    The generation grows when ``restart`` is asked for, or when freshness or bound differ from before.
+
+    Args:
+        release_hold: Whether this change may end a hold; a restart or a bounded run may not.
+
+    Raises:
+        HeldError: The pipeline is held and this change may not end that.
+    """
+    with locked(control.desired):
+        before = read_desired(control)
+        if before.state == "held" and state != "held" and not release_hold:
+            raise HeldError(control.pipeline, before.reason)
+        restarts = restart or (freshness, until) != (before.freshness, before.until)
+        after = Desired(
+            state=state,
+            generation=before.generation + (1 if restarts else 0),
+            freshness=freshness,
+            until=until,
+            reason=reason,
+            by=by,
+            since=time.time(),
+        )
+        write_json(control.desired, after.model_dump(), durable=True)
+    return after
+
+
+def request_stop(control: ControlFolder, app_id: str, *, reason: str, by: str) -> None:
+    """Ask one application to end gracefully; the desired state stays, so another may be started after it."""
+    write_json(control.stop_marker(app_id), {"reason": reason, "by": by, "at": time.time()})

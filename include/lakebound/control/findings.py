@@ -1,0 +1,87 @@
+"""Findings: what is wrong at this moment, as each part that looks says it; from them the alerts are made.
+
+A source (the doctor, validation, maintenance, …) writes all that it finds wrong with a pipeline each time it has looked,
+and an empty list when nothing is: what it no longer names is over. So no part has to remember what it said before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakebound.control.folder import ControlFolder, read_json, write_json
+
+Fact = str | int | float | bool | None
+
+
+class Severity(StrEnum):
+    """How much it matters: ``info`` is for reading, ``warning`` for today, ``critical`` wakes somebody up."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class Finding(BaseModel):
+    """One thing that is wrong with a pipeline.
+
+    Attributes:
+        cause: What tells it from other findings of its source, the same each time it is found: one cause, one alert.
+        what: One sentence.
+        since: Epoch seconds from which it is wrong, as far as the source knows.
+        evidence: The facts that show it, few and short; never a secret.
+        runbook: Name of the page in ``include/runbooks``, without its ending.
+        done: What was already done about it without a person.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cause: str = Field(min_length=1)
+    severity: Severity
+    what: str
+    since: float
+    evidence: dict[str, Fact] = Field(default_factory=dict)
+    runbook: str | None = None
+    done: str = ""
+
+
+class Findings(BaseModel):
+    """All that one source last found wrong with one pipeline; ``at`` is epoch seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    source: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    pipeline: str
+    at: float
+    findings: tuple[Finding, ...] = ()
+
+
+def write_findings(control: ControlFolder, source: str, findings: Iterable[Finding]) -> Findings:
+    """Replace what the source said of this pipeline before, and return it."""
+    found = Findings(source=source, pipeline=control.pipeline, at=time.time(), findings=tuple(findings))
+    write_json(control.findings / f"{source}.json", found.model_dump(mode="json"))
+    return found
+
+
+def read_findings(control: ControlFolder) -> list[Findings]:
+    """Return what every source last said of this pipeline, by the sources' names; empty when nothing ever looked."""
+    files = sorted(control.findings.glob("*.json"))
+    return [Findings.model_validate(body) for file in files if (body := read_json(file)) is not None]
+
+
+def read_source(control: ControlFolder, source: str) -> Findings | None:
+    """Return what a source last said of this pipeline; None when it never looked, or when the file cannot be read."""
+    try:
+        body = read_json(control.findings / f"{source}.json")
+        return None if body is None else Findings.model_validate(body)
+    except (OSError, ValueError):
+        return None
+
+
+def found_before(before: Findings | None, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings, those that were there before with the time from which they were: for sources that know no other."""
+    known = {finding.cause: finding.since for finding in before.findings} if before is not None else {}
+    return tuple(one.model_copy(update={"since": min(one.since, known.get(one.cause, one.since))}) for one in findings)

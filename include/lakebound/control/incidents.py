@@ -1,0 +1,83 @@
+"""Incidents: what went wrong, what was done about it, by whom; kept as one JSON file each, the newest first."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.control.progress import Outcome
+from lakebound.control.runbooks import runbook_of
+from lakebound.ledger.lost import LostRange
+
+IncidentKind = Literal["unclean_end", "repair", "refused", "crash_loop", "rewind"]
+
+
+class Incident(BaseModel):
+    """One incident. Times are epoch seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    pipeline: str
+    kind: IncidentKind
+    at: float
+    what: str = Field(description="One sentence.")
+    runbook: str | None = None
+    facts: dict[str, Any] = Field(default_factory=dict)
+    plan: dict[str, Any] | None = Field(default=None, description="As it was approved.")
+    approved_by: str | None = None
+    outcome: str = ""
+    loses: tuple[LostRange, ...] = ()
+
+
+def record_incident(
+    control: ControlFolder,
+    kind: IncidentKind,
+    what: str,
+    *,
+    runbook: str | None = None,
+    facts: dict[str, Any] | None = None,
+    plan: dict[str, Any] | None = None,
+    approved_by: str | None = None,
+    outcome: str = "",
+    loses: Iterable[LostRange] = (),
+) -> Incident:
+    """Write an incident and return it."""
+    now = time.time()
+    incident = Incident(
+        id=f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now))}-{uuid.uuid4().hex[:6]}",
+        pipeline=control.pipeline,
+        kind=kind,
+        at=now,
+        what=what,
+        runbook=runbook,
+        facts=facts or {},
+        plan=plan,
+        approved_by=approved_by,
+        outcome=outcome,
+        loses=tuple(loses),
+    )
+    write_json(control.incidents / f"{incident.id}.json", incident.model_dump(mode="json"), durable=True)
+    return incident
+
+
+def record_refusal(control: ControlFolder, outcome: Outcome) -> Incident | None:
+    """Write down that an application refused to start; None when the newest incident says just that already."""
+    newest = next(iter(read_incidents(control)), None)
+    kind: IncidentKind = "crash_loop" if outcome.error_class == "CrashLoopError" else "refused"
+    if newest is not None and (newest.kind, newest.what) == (kind, outcome.reason):
+        return None
+    facts = {"app_id": outcome.app_id, "error_class": outcome.error_class}
+    runbook = runbook_of(outcome.error_class)
+    return record_incident(control, kind, outcome.reason, runbook=runbook, facts=facts, outcome="a person must decide")
+
+
+def read_incidents(control: ControlFolder) -> list[Incident]:
+    """Return the pipeline's incidents, newest first."""
+    files = sorted(control.incidents.glob("*.json"), reverse=True)
+    return [Incident.model_validate(read_json(file)) for file in files]

@@ -1,0 +1,144 @@
+"""The lease: which application may write for a pipeline, with an epoch that only grows.
+
+The lease keeps two applications apart in ordinary life. What keeps a zombie out is the fence in the table itself:
+every commit carries the epoch, and a table refuses a commit made on a handle older than a later epoch's ``open`` entry.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Any
+
+import structlog
+from pydantic import BaseModel, ConfigDict
+
+from lakebound.control.folder import ControlFolder, locked, read_json, write_json
+from lakebound.control.process_identity import lives, started_at
+from lakebound.errors import LeaseHeldError, LeaseLostError
+
+_log = structlog.get_logger(__name__)
+
+
+class Lease(BaseModel):
+    """The lease as it stands in the file. Times are epoch seconds of the holder's clock."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    epoch: int
+    app_id: str
+    host: str
+    pid: int
+    pid_started_at: float
+    acquired_at: float
+    heartbeat_at: float
+    ttl_seconds: float
+    released: bool = False
+    spark_ui: str | None = None
+
+    def age_seconds(self, now: float) -> float:
+        """Seconds since the holder's last sign of life."""
+        return now - self.heartbeat_at
+
+    def is_live(self, now: float) -> bool:
+        """Whether the holder still counts as alive: not released, not silent for the TTL, its process not seen dead."""
+        if self.released or self.age_seconds(now) > self.ttl_seconds:
+            return False
+        return not self.holder_is_dead()
+
+    def holder_is_dead(self) -> bool:
+        """Whether this machine is the holder's and its process is gone; False where that cannot be known."""
+        if self.host != socket.gethostname():
+            return False
+        return lives(self.pid, self.pid_started_at) is False
+
+
+def read_lease(control: ControlFolder) -> Lease | None:
+    """Return the lease as it stands, or None where there never was one."""
+    body: Any = read_json(control.lease)
+    return None if body is None else Lease.model_validate(body)
+
+
+def readable_lease(control: ControlFolder) -> Lease | None:
+    """Return the lease, or None where there is none that can be read: a torn one keeps nobody out, the tables' epochs do."""
+    try:
+        return read_lease(control)
+    except ValueError:
+        return None
+
+
+def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_epoch: int = 0, by_force: bool = False) -> Lease:
+    """Take the lease for this process and return it.
+
+    Args:
+        control: The pipeline's folder.
+        app_id: Of this application.
+        ttl_seconds: How long the lease outlives the last heartbeat.
+        above_epoch: The new epoch is larger than this, too: the largest epoch in the tables' ledgers, so that
+            a lost state folder cannot make epochs start again.
+        by_force: Take it from a live holder, too; the tables refuse that one once an entry of the new epoch is in them.
+
+    Raises:
+        LeaseHeldError: A live application holds it.
+    """
+    with locked(control.lease):
+        now = time.time()
+        _move_aside_if_torn(control)
+        held = read_lease(control)
+        if held is not None and held.app_id != app_id and held.is_live(now) and not by_force:
+            raise LeaseHeldError(control.pipeline, held.app_id, held.epoch, held.age_seconds(now))
+        lease = Lease(
+            epoch=max(held.epoch if held else 0, above_epoch) + 1,
+            app_id=app_id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            pid_started_at=started_at(os.getpid()),
+            acquired_at=now,
+            heartbeat_at=now,
+            ttl_seconds=ttl_seconds,
+        )
+        write_json(control.lease, lease.model_dump(), durable=True)
+    return lease
+
+
+def renew(control: ControlFolder, own: Lease, *, spark_ui: str | None = None) -> Lease:
+    """Write a sign of life and return the lease as written.
+
+    Raises:
+        LeaseLostError: Another application took the lease meanwhile.
+    """
+    return _replace(control, own, heartbeat_at=time.time(), spark_ui=spark_ui or own.spark_ui)
+
+
+def release(control: ControlFolder, own: Lease) -> None:
+    """Give the lease back; nothing happens when it is no longer held, or torn."""
+    try:
+        _replace(control, own, released=True)
+    except (LeaseLostError, ValueError):
+        return
+
+
+def _move_aside_if_torn(control: ControlFolder) -> None:
+    """Make room for a lease where a power cut has torn the file: ``above_epoch`` keeps epochs growing without it."""
+    if control.lease.exists() and readable_lease(control) is None:
+        aside = control.lease.with_name(f"{control.lease.name}.torn-{time.time_ns()}")
+        os.replace(control.lease, aside)
+        _log.warning("torn_lease_moved_aside", pipeline=control.pipeline, to=str(aside))
+
+
+def check_held(control: ControlFolder, own: Lease) -> None:
+    """Raise LeaseLostError once another application has taken the lease."""
+    found = read_lease(control)
+    if found is None or found.epoch != own.epoch:
+        raise LeaseLostError(control.pipeline, own.epoch, found.epoch if found else 0)
+
+
+def _replace(control: ControlFolder, own: Lease, **changes: object) -> Lease:
+    with locked(control.lease):
+        found = read_lease(control)
+        if found is None or found.epoch != own.epoch or found.app_id != own.app_id:
+            raise LeaseLostError(control.pipeline, own.epoch, found.epoch if found else 0)
+        lease = own.model_copy(update=changes)
+        write_json(control.lease, lease.model_dump())
+    return lease

@@ -1,0 +1,112 @@
+"""What an application says of itself: progress while it lives, an outcome when it ends."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakebound.control.folder import ControlFolder, read_json, write_json
+
+AppState = Literal["starting", "running", "waiting", "stopping", "ended"]
+Verdict = Literal["stopped", "completed", "failed", "refused", "superseded"]
+"""stopped: on request · completed: nothing more to read · failed · refused: a person must decide · superseded: a zombie."""
+
+
+class TableProgress(BaseModel):
+    """One table's last commit by this application."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    version: str = Field(description="Delta version or Iceberg snapshot id.")
+    committed_at: float = Field(description="Epoch seconds at which the commit returned.")
+    commits: int = 0
+    rows: int = 0
+
+
+class Progress(BaseModel):
+    """The application's latest state. Times are epoch seconds; offsets are per topic and partition."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    pipeline: str
+    app_id: str
+    epoch: int = 0
+    generation: int = 0
+    source_hash: str = ""
+    state: AppState = "starting"
+    state_since: float | None = Field(default=None, description="Since when it is in this state, as far as that is noted.")
+    waiting_for: str | None = Field(default=None, description="What is waited for, in state 'waiting'.")
+    waiting_since: float | None = Field(default=None, description="Since when it has been waited for.")
+    waiting_error: str | None = Field(default=None, description="The class of the error that is waited out.")
+    failures: int = Field(default=0, description="Attempts in a row that failed since a batch was landed.")
+    failing_since: float | None = None
+    failing_error: str | None = Field(default=None, description="The class of the last error.")
+    last_failure: str | None = None
+    started_at: float
+    updated_at: float
+    batch: int | None = None
+    lane: Literal["driver", "cluster"] | None = None
+    records: int = Field(default=0, description="Records read by this application.")
+    filtered: int = 0
+    quarantined: int = 0
+    high_water_marks: dict[str, dict[int, int]] = Field(default_factory=dict)
+    latest_offsets: dict[str, dict[int, int]] = Field(default_factory=dict, description="Kafka's, at the last look.")
+    lag_records: int | None = None
+    newest_record_ms: int | None = Field(default=None, description="Kafka timestamp of the newest landed record.")
+    last_commit_at: float | None = None
+    freshness_p99_seconds: float | None = Field(
+        default=None, description="Of the records of the last five minutes, as they landed; an upper bound."
+    )
+    durations_ms: dict[str, float] = Field(default_factory=dict, description="Of the last batch, per step.")
+    tables: dict[str, TableProgress] = Field(default_factory=dict)
+    spark_ui: str | None = None
+
+
+class Outcome(BaseModel):
+    """How an application ended."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    app_id: str
+    verdict: Verdict
+    reason: str
+    error_class: str | None = None
+    records: int = 0
+    commits: int = Field(default=0, description="Commits with rows: what makes a crash an incident rather than a crash loop.")
+    started_at: float
+    ended_at: float
+
+
+def write_progress(control: ControlFolder, progress: Progress) -> None:
+    """Replace the progress file."""
+    write_json(control.progress, progress.model_dump(mode="json"))
+
+
+def read_progress(control: ControlFolder) -> Progress | None:
+    """Return the latest progress, or None where there is none.
+
+    Raises:
+        ValueError: It cannot be read: a power cut may tear it, as it is written every second and not synced.
+    """
+    body: Any = read_json(control.progress)
+    return None if body is None else Progress.model_validate(body)
+
+
+def readable_progress(control: ControlFolder) -> Progress | None:
+    """Return the latest progress, or None where there is none that can be read: the next application writes it anew."""
+    try:
+        return read_progress(control)
+    except ValueError:
+        return None
+
+
+def write_outcome(control: ControlFolder, outcome: Outcome) -> None:
+    """Write how the application ended."""
+    write_json(control.outcome(outcome.app_id), outcome.model_dump(mode="json"), durable=True)
+
+
+def read_outcome(control: ControlFolder, app_id: str) -> Outcome | None:
+    """Return how that application ended, or None while it lives or when it died without a word."""
+    body: Any = read_json(control.outcome(app_id))
+    return None if body is None else Outcome.model_validate(body)

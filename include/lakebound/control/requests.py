@@ -1,0 +1,162 @@
+"""What a person can ask of a pipeline, and whether it has become so. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from lakebound.control.desired import Bound, Desired, DesiredState
+from lakebound.control.progress import Outcome, Progress
+from lakebound.control.submission import Submission
+from lakebound.errors import LakeboundError
+from lakebound.spec.pipeline import PipelineSpec, parse_freshness
+
+Action = Literal["start", "stop", "restart", "hold", "bounded_run"]
+Awaited = Literal["running", "stopped", "completed"]
+
+
+class InvalidWishError(LakeboundError):
+    """The form asks for something that contradicts itself, or the pipeline."""
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: {reason}; nothing was changed")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be written as the desired state."""
+
+    state: DesiredState
+    restart: bool = False
+    freshness: str | None = None
+    until: Bound | None = None
+    reason: str = ""
+    may_end_hold: bool = False
+
+
+class WishForm(BaseModel):
+    """The form of the control DAG, as a person fills it in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: Action
+    freshness: str | None = None
+    offsets: dict[str, dict[int, int]] | None = None
+    until_time: datetime | None = None
+    reason: str = ""
+    wait_seconds: float = Field(default=600.0, gt=0)
+
+    @field_validator("freshness", "offsets", "until_time", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: object) -> object:
+        return value or None
+
+    def wish(self, spec: PipelineSpec) -> Wish:
+        """Return the wish.
+
+        Raises:
+            InvalidWishError: The form contradicts itself, or the pipeline.
+        """
+        if self.freshness is not None:
+            try:
+                parse_freshness(self.freshness)
+            except ValueError as exc:
+                raise InvalidWishError(spec.pipeline, f"freshness: {exc}") from exc
+        bound = self._bound(spec)
+        if self.action == "stop":
+            return Wish("stopped", reason=self.reason, may_end_hold=True)
+        if self.action == "hold":
+            return Wish("held", reason=self.reason or "held by a person")
+        restart = self.action != "start"
+        return Wish("running", restart, self.freshness, bound, self.reason, may_end_hold=self.action == "start")
+
+    def _bound(self, spec: PipelineSpec) -> Bound | None:
+        given = [self.offsets is not None, self.until_time is not None]
+        if self.action != "bounded_run":
+            if any(given):
+                raise InvalidWishError(spec.pipeline, f"offsets and until_time belong to bounded_run, not to {self.action}")
+            return None
+        if sum(given) != 1:
+            raise InvalidWishError(spec.pipeline, "a bounded run needs either offsets or until_time")
+        if self.until_time is not None:
+            if self.until_time.tzinfo is None:
+                raise InvalidWishError(spec.pipeline, "until_time needs a time zone, such as 2026-01-31T14:05:00Z")
+            return Bound(timestamp_ms=int(self.until_time.timestamp() * 1000))
+        unknown = sorted(set(self.offsets or ()) - set(spec.topics))
+        if unknown:
+            raise InvalidWishError(spec.pipeline, f"offsets: it does not read {', '.join(unknown)}")
+        return Bound(offsets=self.offsets)
+
+
+def await_kind(wish: Wish, spec: PipelineSpec) -> Awaited | None:
+    """Return what to wait for; None when the pipeline's own schedule starts it, whenever that is."""
+    if wish.state != "running":
+        return "stopped"
+    if wish.until is not None:
+        return "completed"
+    freshness = wish.freshness or spec.freshness
+    return "running" if spec.runs_continuously and parse_freshness(freshness) is not None else None
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The pipeline as it stands.
+
+    Attributes:
+        desired: The wish as it stands now.
+        submission: The application that was submitted last.
+        alive: Whether any application lives.
+        progress: The latest.
+        outcome: Of ``submission``.
+    """
+
+    desired: Desired
+    submission: Submission | None
+    alive: bool
+    progress: Progress | None
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True)
+class WishState:
+    """Whether the wish is so (``met``), will not be so (``failed``), or is not so yet (``waiting``), and why."""
+
+    state: Literal["met", "failed", "waiting"]
+    reason: str
+
+
+def wish_state(awaited: Awaited, state: DesiredState, generation: int, sight: Sight) -> WishState:
+    """Return how far the wish is.
+
+    Args:
+        awaited: What must become so.
+        state: The desired state that was written.
+        generation: Its generation.
+        sight: The pipeline as it stands.
+    """
+    submission, outcome = sight.submission, sight.outcome
+    of_wish = submission is not None and submission.generation >= generation
+    if awaited == "completed" and of_wish and outcome is not None and outcome.verdict == "completed":
+        return WishState("met", f"complete: {outcome.records} records")
+    # An application that reaches its bound writes the wish to be stopped a moment before its outcome.
+    written_by_app = submission is not None and sight.desired.by == submission.app_id
+    if (sight.desired.state, sight.desired.generation) != (state, generation) and not written_by_app:
+        return WishState("failed", f"another wish was written meanwhile: {sight.desired.state} ({sight.desired.reason})")
+    if awaited == "stopped":
+        return WishState("waiting", "an application still runs") if sight.alive else WishState("met", "nothing runs")
+    if of_wish and outcome is not None and outcome.verdict in ("failed", "refused"):
+        return WishState("failed", f"the application {outcome.verdict}: {outcome.reason}")
+    if awaited == "running" and of_wish and sight.alive and _lands(submission, sight.progress, generation):
+        return WishState("met", f"{submission.app_id if submission else ''} runs")
+    if not sight.alive:
+        return WishState("waiting", "no application runs; is its ingest DAG paused?")
+    return WishState("waiting", "the application is not there yet")
+
+
+def _lands(submission: Submission | None, progress: Progress | None, generation: int) -> bool:
+    if submission is None or progress is None or progress.app_id != submission.app_id:
+        return False
+    return progress.generation >= generation and progress.state in ("running", "waiting")

@@ -1,0 +1,132 @@
+"""What a pipeline's situation is: one sentence, and the one command that ends it. Pure.
+
+``lakebound status``, alerts, the doctor, refusals and runbooks take their words from here, so that they say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakebound.control.crash_loop import CrashLoop
+from lakebound.control.progress import Outcome, Progress
+from lakebound.control.runbooks import runbook_of
+from lakebound.spec.times import in_utc
+
+WAITS_LONG_SECONDS = 300.0
+"""A topic that a person is about to create is there by then; afterwards somebody is told."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What keeps a pipeline from landing.
+
+    Attributes:
+        name: In kebab-case.
+        text: What is so, since when, and why.
+        command: What ends it; empty where it ends by itself.
+        runbook: The page; None where there is nothing more to say.
+    """
+
+    name: str
+    text: str
+    command: str = ""
+    runbook: str | None = None
+
+    def __str__(self) -> str:
+        """Return the sentence with its command."""
+        return f"{self.text}; {self.command}" if self.command else self.text
+
+
+def start_command(pipeline: str) -> str:
+    """Return the command that says that a pipeline may run, whatever kept it from running."""
+    return f"lakebound start {pipeline}"
+
+
+def never_started(pipeline: str) -> Situation:
+    """No application of the pipeline ever ran."""
+    return Situation("never-started", "it was never started", f"start it: {start_command(pipeline)}")
+
+
+def dag_paused(pipeline: str) -> Situation:
+    """The pipeline is wanted, and Airflow starts nothing."""
+    text = f"it should run, but its DAG ingest__{pipeline} is paused, so nothing starts it"
+    return Situation("dag-paused", text, f"start it: {start_command(pipeline)}", "application-dead")
+
+
+def crash_looping(pipeline: str, loop: CrashLoop) -> Situation:
+    """Starts in a row landed nothing, and no further one is made."""
+    text = (
+        f"the last {len(loop.ends)} starts ended without landing a record (the last one at {clock_time(loop.at)}: "
+        f"{loop.reason or 'no reason is known'}); nothing is started any more"
+    )
+    return Situation("crash-loop", text, f"mend the cause, then start it: {start_command(pipeline)}", "crash-loop")
+
+
+def start_paused(pipeline: str, loop: CrashLoop, limit: int, not_before: float) -> Situation:
+    """A start failed, and the next one is made after a pause."""
+    text = (
+        f"start {len(loop.ends)} of {limit} ended without landing a record ({loop.reason or 'no reason is known'}); "
+        f"the next start is made after {clock_time(not_before)}"
+    )
+    return Situation("start-paused", text, f"to start it at once: {start_command(pipeline)}", "crash-loop")
+
+
+def topic_missing(topics: Sequence[str], bootstrap_servers: str, pipeline: str, landed: Sequence[str] = ()) -> Situation:
+    """Topics of the pipeline are not on the broker.
+
+    Args:
+        topics: Their names.
+        bootstrap_servers: Of the broker.
+        pipeline: Its name.
+        landed: Those of them that were landed from, so that somebody has deleted them.
+    """
+    names = ", ".join(topics)
+    text = (
+        f"topic {names} is not on the broker at {bootstrap_servers}"
+        if len(topics) == 1
+        else (f"the topics {names} are not on the broker at {bootstrap_servers}")
+    )
+    if landed:
+        text += (
+            f"; records of {', '.join(landed)} were landed before, so somebody has deleted it: what was not landed of it is "
+            f"gone, and a topic that is made again under this name is another one"
+        )
+        return Situation("topic-missing", text, "decide with the runbook topic-missing", "topic-missing")
+    return Situation("topic-missing", text, f"create it: lakebound create-topic --pipeline {pipeline}", "topic-missing")
+
+
+def awaits_topic(progress: Progress, now: float) -> bool:
+    """Whether the application waits for a topic, and not for long: a person is about to create it."""
+    waited = now - (progress.waiting_since or progress.updated_at)
+    return progress.waiting_error == "MissingTopicError" and waited < WAITS_LONG_SECONDS
+
+
+def waiting(progress: Progress) -> Situation:
+    """The application waits for something outside of it, and goes on by itself."""
+    # Progress that an older version wrote names no error: it waited for Kafka only.
+    runbook = runbook_of(progress.waiting_error or "BrokerUnavailableError")
+    return Situation("waiting", f"waiting: {progress.waiting_for or 'for what it needs'}", "", runbook)
+
+
+def failing(progress: Progress) -> Situation:
+    """The application lives and tries again and again what fails."""
+    since = clock_time(progress.failing_since or progress.updated_at)
+    text = f"failing since {since}, {progress.failures} times in a row: {progress.last_failure}"
+    runbook = runbook_of(progress.failing_error)
+    return Situation("failing", text, "", runbook if runbook != "refused" else "stall")
+
+
+def ended_badly(outcome: Outcome) -> Situation:
+    """The last application failed or refused to start."""
+    return Situation(
+        f"last-start-{outcome.verdict}",
+        f"the last application {outcome.verdict} at {clock_time(outcome.ended_at)}: {outcome.reason}",
+        "",
+        runbook_of(outcome.error_class),
+    )
+
+
+def clock_time(epoch_seconds: float) -> str:
+    """Return a time as ``2026-11-20 14:05:09 UTC``."""
+    return in_utc(round(epoch_seconds) * 1000)

@@ -1,0 +1,251 @@
+"""How each pipeline is, from its folder of state: no table and no Kafka is asked; who calls says which DAGs are paused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakebound.control import situations
+from lakebound.control.applications import living_submission, pipelines_with_state
+from lakebound.control.crash_loop import CrashLoop, read_crash_loop
+from lakebound.control.desired import Desired, read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.lease import Lease, read_lease
+from lakebound.control.progress import Outcome, Progress, read_outcome, read_progress
+from lakebound.control.situations import Situation
+from lakebound.control.submission import Submission, read_submission
+from lakebound.first_line import first_line
+from lakebound.settings import Settings
+from lakebound.spec.load import LoadedPipelines, load_pipelines
+from lakebound.spec.pipeline import LimitsSpec, PipelineSpec
+from lakebound.spec.source import source_hash
+
+# Progress is written every second; an application that is silent for longer is not well.
+SILENT_SECONDS = 10.0
+
+T = TypeVar("T")
+
+
+class PipelineStatus(BaseModel):
+    """One pipeline as it stands.
+
+    ``freshness_seconds`` is the application's own figure: its last commit minus the time of the newest record in it. What a
+    reader sees is measured by ``make bench-freshness``, from outside.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pipeline: str
+    desired: str = "running"
+    reason: str = Field(default="", description="Of the desired state.")
+    app: str = Field(default="never started", description="State of the application, or how the last one ended.")
+    alive: bool = False
+    app_id: str | None = None
+    epoch: int | None = None
+    outdated: bool = Field(default=False, description="It runs with an older YAML or transform; a restart takes the new.")
+    lag_records: int | None = Field(default=None, description="As the application last saw Kafka's ends.")
+    freshness_seconds: float | None = None
+    last_commit_age_seconds: float | None = None
+    high_water_marks: dict[str, dict[int, int]] = Field(default_factory=dict)
+    records: int | None = Field(default=None, description="Read by the application so far.")
+    quarantined: int | None = None
+    spark_ui: str | None = None
+    log: Path | None = None
+    situation: str | None = Field(default=None, description="What keeps it from landing, in kebab-case; None: nothing does.")
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PipelineFacts:
+    """What the state folder and the YAML say.
+
+    Attributes:
+        spec: None when no right YAML file declares the pipeline.
+        source_hash: Of YAML and transform as they are now.
+        living: The application that lives.
+        last: The application that was submitted last, living or not.
+        outcome: How ``last`` ended.
+        crash_loop: The starts in a row that landed nothing.
+        is_paused: Whether its DAG is paused in Airflow; None where that is not known.
+        unreadable: What of the folder could not be read.
+    """
+
+    pipeline: str
+    spec: PipelineSpec | None = None
+    source_hash: str | None = None
+    desired: Desired | None = None
+    living: Submission | None = None
+    last: Submission | None = None
+    lease: Lease | None = None
+    progress: Progress | None = None
+    outcome: Outcome | None = None
+    crash_loop: CrashLoop = field(default_factory=CrashLoop)
+    is_paused: bool | None = None
+    unreadable: tuple[str, ...] = ()
+
+
+def pipeline_statuses(
+    settings: Settings, only: str | None = None, paused: Mapping[str, bool] | None = None
+) -> list[PipelineStatus]:
+    """Return the status of every pipeline that is declared or ever ran here, by name.
+
+    Args:
+        settings: Of this machine.
+        only: A single pipeline.
+        paused: Whether a DAG is paused, by its id; what is not in it is not known.
+    """
+    known = paused or {}
+    loaded = load_pipelines(settings)
+    names = {*loaded.specs, *(control.pipeline for control in pipelines_with_state(settings)), *_wrong(loaded)}
+    chosen = [name for name in sorted(names) if only in (None, name)]
+    found = [(read_facts(name, loaded.specs.get(name), settings), known.get(f"ingest__{name}")) for name in chosen]
+    return [status_of(replace(facts, is_paused=is_paused), time.time()) for facts, is_paused in found]
+
+
+def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> PipelineFacts:
+    """Read what there is; a file that cannot be read becomes a note and hides nothing else."""
+    control = ControlFolder(settings.home, pipeline)
+    unreadable: list[str] = []
+    last = _try(lambda: read_submission(control), control.submission, unreadable)
+    return PipelineFacts(
+        pipeline=pipeline,
+        spec=spec,
+        source_hash=source_hash(spec, settings.apps) if spec else None,
+        desired=_try(lambda: read_desired(control), control.desired, unreadable),
+        living=_try(lambda: living_submission(control), control.lease, unreadable),
+        last=last,
+        lease=_try(lambda: read_lease(control), control.lease, unreadable),
+        progress=_try(lambda: read_progress(control), control.progress, unreadable),
+        outcome=_try(lambda: read_outcome(control, last.app_id), control.outcome(last.app_id), unreadable) if last else None,
+        crash_loop=read_crash_loop(control),
+        unreadable=tuple(dict.fromkeys(unreadable)),
+    )
+
+
+def status_of(facts: PipelineFacts, now: float) -> PipelineStatus:
+    """Return the pipeline's status at ``now`` (epoch seconds). Pure."""
+    desired, progress = facts.desired or Desired(), facts.progress
+    app = facts.living or facts.last
+    own = progress if progress and app and progress.app_id == app.app_id else None
+    outdated = bool(facts.living and own and facts.source_hash and own.source_hash and own.source_hash != facts.source_hash)
+    committed_at = progress.last_commit_at if progress else None
+    return PipelineStatus(
+        pipeline=facts.pipeline,
+        desired=desired.state,
+        reason=desired.reason,
+        app=_app_state(facts, own, now),
+        alive=facts.living is not None,
+        app_id=app.app_id if app else None,
+        epoch=own.epoch if own else facts.lease.epoch if facts.lease else None,
+        outdated=outdated,
+        lag_records=waiting_records(progress),
+        freshness_seconds=_freshness_seconds(progress),
+        last_commit_age_seconds=max(0.0, now - committed_at) if committed_at is not None else None,
+        high_water_marks=progress.high_water_marks if progress else {},
+        records=own.records if own else None,
+        quarantined=own.quarantined if own else None,
+        spark_ui=(own.spark_ui if own else None) if facts.living else None,
+        log=app.log if app else None,
+        situation=situation.name if (situation := situation_of(facts, now)) else None,
+        notes=tuple(_notes(facts, situation, outdated)),
+    )
+
+
+def situation_of(facts: PipelineFacts, now: float) -> Situation | None:
+    """Return what keeps the pipeline from landing; None where nothing does, or nobody wants it to. Pure."""
+    progress, desired = facts.progress, facts.desired or Desired()
+    if facts.living is not None:
+        if progress is None or progress.app_id != facts.living.app_id:
+            return None
+        if progress.state == "waiting":
+            return situations.waiting(progress)
+        return situations.failing(progress) if progress.failures else None
+    if not desired.wants_app:
+        return None
+    return _why_nothing_lives(facts, facts.crash_loop.since(desired.since), now)
+
+
+def _why_nothing_lives(facts: PipelineFacts, loop: CrashLoop, now: float) -> Situation | None:
+    limits = facts.spec.limits if facts.spec else LimitsSpec()
+    if loop.is_over_limit(limits.max_failed_starts):
+        return situations.crash_looping(facts.pipeline, loop)
+    if facts.last is None and facts.progress is None:
+        return situations.never_started(facts.pipeline)
+    if facts.is_paused:
+        return situations.dag_paused(facts.pipeline)
+    not_before = loop.not_before(limits.failed_start_pause_seconds)
+    if now < not_before:
+        return situations.start_paused(facts.pipeline, loop, limits.max_failed_starts, not_before)
+    if facts.outcome is not None and facts.outcome.verdict in ("failed", "refused"):
+        return situations.ended_badly(facts.outcome)
+    return None
+
+
+def _app_state(facts: PipelineFacts, own: Progress | None, now: float) -> str:
+    if facts.living is not None:
+        if own is None:
+            return "starting"
+        silent = now - own.updated_at
+        return f"silent for {silent:.0f} s" if silent > SILENT_SECONDS else own.state
+    if facts.last is None:
+        return "none" if facts.progress else "never started"
+    return facts.outcome.verdict if facts.outcome else "died"
+
+
+def waiting_records(progress: Progress | None) -> int | None:
+    """Return how far the newest marks are behind Kafka's ends: the application looks at those less often than it commits."""
+    if progress is None or not progress.latest_offsets or not progress.high_water_marks:
+        return progress.lag_records if progress else None
+    marks = progress.high_water_marks
+    behind = (
+        max(0, end - marks.get(topic, {}).get(partition, end))
+        for topic, ends in progress.latest_offsets.items()
+        for partition, end in ends.items()
+    )
+    return sum(behind)
+
+
+def _freshness_seconds(progress: Progress | None) -> float | None:
+    if progress is None or progress.last_commit_at is None or progress.newest_record_ms is None:
+        return None
+    return max(0.0, progress.last_commit_at - progress.newest_record_ms / 1000)
+
+
+def _notes(facts: PipelineFacts, situation: Situation | None, outdated: bool) -> list[str]:
+    notes = [*facts.unreadable]
+    if facts.spec is None:
+        notes.append("no right YAML file declares it (lakebound check)")
+    if outdated:
+        notes.append("outdated: YAML or transform changed since it started; restart it")
+    if situation is not None:
+        notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))
+    if facts.living is None and facts.last is not None and not _says_how_it_ended(situation):
+        notes.append(_how_it_ended(facts.last, facts.outcome))
+    return notes
+
+
+def _says_how_it_ended(situation: Situation | None) -> bool:
+    return situation is not None and situation.name.startswith("last-start-")
+
+
+def _how_it_ended(last: Submission, outcome: Outcome | None) -> str:
+    if outcome is None:
+        return f"the last application died without a word; its log: {last.log or 'unknown'}"
+    return f"the last application {outcome.verdict}: {outcome.reason}"
+
+
+def _wrong(loaded: LoadedPipelines) -> list[str]:
+    return [path.stem for path in loaded.mistakes if path.suffix]
+
+
+def _try(read: Callable[[], T], path: Path, unreadable: list[str]) -> T | None:
+    try:
+        return read()
+    except (OSError, ValueError) as exc:
+        unreadable.append(f"{path} cannot be read: {first_line(exc)}")
+        return None

@@ -1,0 +1,110 @@
+"""The record of the application that was submitted last: what it is, where it runs, who watches it, whether it lives."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import socket
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.control.process_identity import lives
+
+
+class BackendName(StrEnum):
+    """What can run an application."""
+
+    LOCAL = "local"
+    STANDALONE = "standalone"
+
+
+class Custody(StrEnum):
+    """Whose the application is at this moment; by it, the next task knows why it finds one alive.
+
+    - ``TAKEN``: a worker has it in hand, between submission and deferral. Found later: the worker died.
+    - ``WATCHED``: the task is deferred. Found later, when that task is over: a person cleared or marked the task.
+    - ``HANDED_OVER``: the task ended by itself and left the application running.
+    - ``CONDEMNED``: the task ended because the application stalled; it must be replaced.
+    """
+
+    TAKEN = "taken"
+    WATCHED = "watched"
+    HANDED_OVER = "handed_over"
+    CONDEMNED = "condemned"
+
+
+class Owner(BaseModel):
+    """The try of an Airflow task that has an application in its care."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    try_number: int = 1
+
+    @property
+    def key(self) -> str:
+        """The try as one text, for application ids."""
+        return f"{self.dag_id}/{self.run_id}/{self.task_id}/{self.try_number}"
+
+    def is_same_run(self, other: Owner) -> bool:
+        """Whether both are tries of the same task of the same run."""
+        return (self.dag_id, self.run_id, self.task_id) == (other.dag_id, other.run_id, other.task_id)
+
+
+class Submission(BaseModel):
+    """One submitted application. Holds no secret. Times are epoch seconds.
+
+    Attributes:
+        pid: Local backend: the leader of the application's session; None while it is being started.
+        remote_id: Standalone backend: the driver's id at the master.
+        address: Standalone backend: the master's REST address.
+        owner: None for an application that nobody in Airflow started.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    app_id: str
+    backend: BackendName = BackendName.LOCAL
+    host: str = Field(default_factory=socket.gethostname)
+    pid: int | None = None
+    pid_started_at: float | None = None
+    remote_id: str | None = None
+    address: str | None = None
+    submitted_at: float = Field(default_factory=time.time)
+    log: Path | None = None
+    generation: int = 0
+    source_hash: str = ""
+    spark_ui: str | None = None
+    owner: Owner | None = None
+    custody: Custody = Custody.TAKEN
+
+
+def app_id_for(pipeline: str, generation: int, run_key: str) -> str:
+    """Return the application's id: the same for the same wish and the same try, so a repeated submission is recognised."""
+    digest = hashlib.sha256(f"{pipeline}\n{generation}\n{run_key}".encode()).hexdigest()[:10]
+    return f"{re.sub(r'[^a-z0-9-]', '-', pipeline.lower())}-g{generation}-{digest}"
+
+
+def read_submission(control: ControlFolder) -> Submission | None:
+    """Return the latest submission, or None where there never was one."""
+    body: Any = read_json(control.submission)
+    return None if body is None else Submission.model_validate(body)
+
+
+def write_submission(control: ControlFolder, submission: Submission) -> None:
+    """Replace the record."""
+    write_json(control.submission, submission.model_dump(mode="json"), durable=True)
+
+
+def process_is_alive(submission: Submission) -> bool | None:
+    """Return whether the submitted process lives, or None where that cannot be known from this machine."""
+    if submission.pid is None or submission.pid_started_at is None or submission.host != socket.gethostname():
+        return None
+    return lives(submission.pid, submission.pid_started_at)

@@ -1,0 +1,256 @@
+"""What the operator and its trigger decide: attach or submit, ended or stalled, incident or crash loop. Pure.
+
+How a task that finds a living application knows what to do (``decide_start``):
+
+| the application found alive | means | so |
+| --- | --- | --- |
+| was submitted by this very try | the task resumes, or a worker was lost | attach |
+| belongs to an earlier try of this run | a person cleared the task | stop it, submit anew |
+| belongs to a run that is over, which was deferred to its end | a person marked the task | stop it, submit anew |
+| belongs to a run that ended by itself, or died in a worker | Airflow was killed, a trigger crashed | attach |
+| belongs to a run of which Airflow knows nothing | Airflow's database was lost | attach |
+| belongs to a run that is not over | two runs, one pipeline | attach, and watch only |
+| has no owner in Airflow | a person started it by hand | attach, and watch only |
+| was condemned | it stalled | end it, submit anew |
+
+So an Airflow that is killed and started again finds its application, and a task that was cleared or marked while no
+triggerer ran stops it. Never does one application stand beside another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from lakebound.control.desired import Desired
+from lakebound.control.progress import Outcome, Progress
+from lakebound.control.submission import Custody, Owner, Submission
+from lakebound.spec.pipeline import ThresholdsSpec, parse_freshness
+
+# An application writes its first progress when Python and JVM are up, which takes long on a busy machine.
+START_SECONDS = 180.0
+LONGEST_START_SECONDS = 900.0
+"""With signs of life: long enough to read the ledger of a table that has to be scanned for it."""
+
+LANDED_LONG_SECONDS = 600.0
+
+_OVER = frozenset({"success", "failed", "skipped", "removed", "upstream_failed"})
+
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+class Start(StrEnum):
+    """What a task does about the application when it starts."""
+
+    IDLE = "idle"
+    ATTACH = "attach"
+    REPLACE = "replace"
+    SUBMIT = "submit"
+
+
+@dataclass(frozen=True)
+class StartDecision:
+    """What to do, and why, in words for the log."""
+
+    start: Start
+    reason: str
+
+
+def decide_start(
+    desired: Desired, submission: Submission | None, alive: bool, me: Owner, owner_state: str | None
+) -> StartDecision:
+    """Return what the task does first.
+
+    Args:
+        desired: The wish.
+        submission: The record of the application that was submitted last.
+        alive: Whether an application of the pipeline lives, be it still starting.
+        me: This try.
+        owner_state: What Airflow says of the task that owns ``submission``; None when it knows no such task.
+    """
+    if not alive:
+        if desired.wants_app:
+            return StartDecision(Start.SUBMIT, "no application is running")
+        return StartDecision(Start.IDLE, f"the pipeline is {desired.state}: {desired.reason or 'no reason given'}")
+    if submission is None or submission.owner is None:
+        return StartDecision(Start.ATTACH, "an application that was started by hand is running")
+    app, owner = submission.app_id, submission.owner
+    if submission.custody is Custody.CONDEMNED:
+        return StartDecision(Start.REPLACE, f"{app} stalled")
+    if owner == me:
+        return StartDecision(Start.ATTACH, f"{app} was submitted by this try")
+    if owner.is_same_run(me):
+        return StartDecision(Start.REPLACE, f"{app} belongs to try {owner.try_number}, which was cleared")
+    if owner_state in _OVER and submission.custody is Custody.WATCHED:
+        return StartDecision(Start.REPLACE, f"{app} belongs to run {owner.run_id}, which was marked {owner_state}")
+    if owner_state in _OVER or owner_state is None:
+        return StartDecision(Start.ATTACH, f"{app} outlived run {owner.run_id}")
+    return StartDecision(Start.ATTACH, f"{app} is in the care of run {owner.run_id}, which is {owner_state}")
+
+
+def belongs_to(submission: Submission, me: Owner, owner_state: str | None) -> bool:
+    """Whether a task that attaches becomes the application's owner; else it only watches."""
+    if submission.owner is None:
+        return False
+    return submission.owner == me or owner_state is None or owner_state in _OVER
+
+
+# --- while it runs -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KafkaView:
+    """How far Kafka was ahead of the application, as seen from outside.
+
+    Attributes:
+        behind_since: Epoch seconds at which records were first seen waiting with the same marks as now; None when
+            nothing waits.
+        marks: The application's high-water marks at that time.
+        waiting_records: Offsets between the marks and Kafka's end.
+    """
+
+    behind_since: float | None = None
+    marks: Offsets | None = None
+    waiting_records: int = 0
+
+
+def look_at_kafka(before: KafkaView, progress: Progress | None, latest: Offsets, now: float) -> KafkaView:
+    """Return the view after one more look at Kafka's latest offsets."""
+    if progress is None or not progress.high_water_marks:
+        return KafkaView()
+    marks = progress.high_water_marks
+    waiting = sum(
+        max(0, end - marks.get(topic, {}).get(partition, end))
+        for topic, ends in latest.items()
+        for partition, end in ends.items()
+    )
+    if waiting == 0:
+        return KafkaView(marks=marks)
+    unchanged = before.behind_since is not None and before.marks == marks
+    return KafkaView(before.behind_since if unchanged else now, marks, waiting)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """The verdict on an application that lives and does not land."""
+
+    kind: Literal["silent", "never_started", "not_committing"]
+    reason: str
+
+
+def stall(
+    thresholds: ThresholdsSpec,
+    freshness: str,
+    submission: Submission,
+    progress: Progress | None,
+    kafka: KafkaView,
+    now: float,
+) -> Stall | None:
+    """Return the verdict on a living application, or None while there is nothing to say.
+
+    An application that says it waits out an outage is believed until its own limit ends it.
+
+    Args:
+        thresholds: The pipeline's.
+        freshness: What the application runs with; between two batches nothing is committed.
+        submission: Of the application.
+        progress: The latest, perhaps of the application before.
+        kafka: The outside view.
+        now: Epoch seconds.
+    """
+    limit, age = thresholds.stall_seconds, now - submission.submitted_at
+    if progress is None or progress.app_id != submission.app_id:
+        if age > max(START_SECONDS, limit):
+            return Stall("never_started", f"{submission.app_id} was submitted {age:.0f} s ago and has not said a word")
+        return None
+    silent = now - progress.updated_at
+    if silent > limit:
+        return Stall("silent", f"{submission.app_id} has been silent for {silent:.0f} s, more than {limit:.0f} s")
+    starts = now - max(submission.submitted_at, progress.state_since or 0.0)
+    if progress.state == "starting" and starts > LONGEST_START_SECONDS:
+        return Stall(
+            "never_started", f"{submission.app_id} has been starting for {starts:.0f} s, gives signs of life and lands nothing"
+        )
+    if progress.state != "running" or kafka.behind_since is None or kafka.marks != progress.high_water_marks:
+        return None
+    patience = limit + 2 * (parse_freshness(freshness) or 0.0)
+    behind = now - kafka.behind_since
+    if behind > patience:
+        return Stall(
+            "not_committing",
+            f"{kafka.waiting_records} records wait in Kafka, and {submission.app_id} has committed nothing for {behind:.0f} s",
+        )
+    return None
+
+
+def is_outdated(running_hash: str, current_hash: str) -> bool:
+    """Whether the application runs another YAML or transform than the files hold now; unknown hashes are not."""
+    return bool(running_hash and current_hash) and running_hash != current_hash
+
+
+# --- when it ended -----------------------------------------------------------------------------------------------
+
+
+class End(StrEnum):
+    """What an application's end means for the task."""
+
+    DONE = "done"
+    RESTART = "restart"
+    SUPERSEDED = "superseded"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class EndDecision:
+    """What the end means, and why, in words for the log and the alert."""
+
+    end: End
+    reason: str
+    landed: bool
+
+
+def decide_end(submission: Submission, outcome: Outcome | None, progress: Progress | None, desired: Desired) -> EndDecision:
+    """Return what the end of an application means.
+
+    Args:
+        submission: Of the application that ended.
+        outcome: Its own last word; None when it died without one.
+        progress: Its latest progress.
+        desired: The wish now: a graceful end for the sake of a newer generation means that a new one starts at once.
+    """
+    landed = has_landed(submission, outcome, progress)
+    if outcome is None:
+        return EndDecision(End.FAILED, f"{submission.app_id} died without a word (killed, or out of memory)", landed)
+    if outcome.verdict == "refused":
+        return EndDecision(End.REFUSED, outcome.reason, landed)
+    if outcome.verdict == "superseded":
+        return EndDecision(End.SUPERSEDED, outcome.reason, landed)
+    if outcome.verdict == "failed":
+        return EndDecision(End.FAILED, outcome.reason, landed)
+    if outcome.verdict == "stopped" and desired.wants_app and desired.generation > submission.generation:
+        return EndDecision(End.RESTART, f"restart to generation {desired.generation}", landed)
+    return EndDecision(End.DONE, f"{outcome.verdict}: {outcome.reason}", landed)
+
+
+def has_landed(submission: Submission, outcome: Outcome | None, progress: Progress | None) -> bool:
+    """Whether the application committed any row."""
+    if outcome is not None and outcome.commits > 0:
+        return True
+    if progress is None or progress.app_id != submission.app_id:
+        return False
+    return any(table.rows > 0 for table in progress.tables.values())
+
+
+def is_incident(uptime_seconds: float, landed: bool) -> bool:
+    """Whether a failed application is worth an incident's alert: it had landed data for long before it died."""
+    return landed and uptime_seconds >= LANDED_LONG_SECONDS
+
+
+def lags_too_far(progress: Progress, thresholds: ThresholdsSpec, now: float) -> bool:
+    """Whether records wait and the newest landed one is older than the pipeline allows."""
+    if not progress.lag_records or progress.newest_record_ms is None:
+        return False
+    return now - progress.newest_record_ms / 1000 > thresholds.max_lag_seconds

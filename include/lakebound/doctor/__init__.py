@@ -1,1 +1,0 @@
-"""The doctor: facts are collected first, then pure rules give one verdict. It never writes."""

@@ -1,0 +1,65 @@
+"""What the doctor says: findings of single rules, and the one verdict that follows from them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, computed_field
+
+from lakebound.ledger.lost import LostRange
+
+Verdict = Literal["healthy", "starting", "repairable", "needs_approval", "needs_person"]
+"""In the order of what they cost: the worst finding decides.
+
+healthy · starting: not known yet, look again · repairable: the next start repairs it and loses nothing · needs_approval: what
+mends it loses records, or takes something from somebody · needs_person: facts contradict each other.
+"""
+
+_ORDER = get_args(Verdict)
+
+
+class Finding(BaseModel):
+    """What one rule found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rule: str = Field(description="Its name, in kebab-case; never changes.")
+    verdict: Verdict
+    sentence: str = Field(description="What is wrong, what it costs, what will be done or is to be done.")
+    runbook: str | None = Field(default=None, description="File name, without .md, in include/runbooks; None when healthy.")
+    evidence: dict[str, Any] = Field(default_factory=dict, description="The facts that contradict each other, or that decide.")
+    replays_records: int = Field(default=0, ge=0, description="Offsets that are read again; none is landed twice.")
+    loses: tuple[LostRange, ...] = ()
+
+
+class Diagnosis(BaseModel):
+    """The doctor's answer for one pipeline, or for one foreign checkpoint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    subject: str = Field(description="The pipeline's name, or the checkpoint's path.")
+    findings: tuple[Finding, ...] = ()
+    numbers: dict[str, float | None] = Field(default_factory=dict, description="Warning numbers, units in the names.")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the findings; healthy without any."""
+        return worst(finding.verdict for finding in self.findings)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def loses_records(self) -> int:
+        """Offsets that are lost, over all findings."""
+        return sum(lost.records for finding in self.findings for lost in finding.loses)
+
+    @property
+    def decisive(self) -> Finding | None:
+        """The finding that gave the verdict, None when all is well."""
+        return next((finding for finding in self.findings if finding.verdict == self.verdict), None)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict that costs most; healthy when there is none."""
+    return max(verdicts, key=_ORDER.index, default="healthy")

@@ -1,0 +1,96 @@
+"""The diagnosis of a foreign checkpoint: all rules, and the few that look at what the others found. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding, worst
+from lakebound.inspection.doctor.foreign import file_rules as files
+from lakebound.inspection.doctor.foreign import kafka_rules as kafka
+from lakebound.inspection.doctor.foreign import table_rules as tables
+from lakebound.inspection.doctor.foreign.facts import ForeignFacts
+from lakebound.inspection.doctor.foreign.standing import Standing
+
+Rule = Callable[[Standing], Finding | None]
+
+RUNBOOKS = (files.RUNBOOK, tables.RUNBOOK, kafka.RUNBOOK)
+"""Every page that a finding of a foreign checkpoint may name."""
+
+RULES: tuple[Rule, ...] = (
+    tables.still_moving,
+    tables.table_unreadable,
+    tables.not_landed_yet,
+    files.checkpoint_missing,
+    files.reset_by_hand,
+    files.metadata_missing,
+    files.query_unknown_to_table,
+    files.stray_batch_file,
+    files.offsets_missing,
+    files.newest_offsets_damaged,
+    files.previous_offsets_missing,
+    files.newest_commit_damaged,
+    files.commits_missing,
+    files.initial_offsets_missing,
+    tables.table_ahead,
+    tables.table_behind,
+    tables.rows_removed,
+    tables.epoch_committed_twice,
+    files.offsets_out_of_order,
+    tables.offsets_contradict_table,
+    files.offsets_unverified,
+    kafka.topic_gone,
+    kafka.stored_offset_beyond_end,
+    kafka.topic_recreated,
+    kafka.retention_passed,
+    kafka.partitions_added,
+)
+
+
+def diagnose(subject: str, facts: ForeignFacts, rules: Sequence[Rule] = RULES) -> Diagnosis:
+    """Return what is wrong with a checkpoint; healthy means that a restart is exact. A foreign checkpoint is never repaired."""
+    standing = Standing(facts)
+    found = [finding for rule in rules if (finding := rule(standing)) is not None]
+    if facts.checkpoint.is_stateful and worst(finding.verdict for finding in found) == "repairable":
+        found.append(_stateful(standing))
+    if worst(finding.verdict for finding in found) == "healthy" and standing.planned > standing.finished:
+        found.append(_in_flight(standing))
+    return Diagnosis(subject=subject, findings=tuple(found), numbers=_numbers(standing))
+
+
+def _stateful(s: Standing) -> Finding:
+    return Finding(
+        rule="stateful",
+        verdict="needs_person",
+        sentence="the query keeps state, which must fit the batch that runs again: whether it does cannot be seen from here",
+        runbook=files.RUNBOOK,
+        evidence=s.evidence(),
+    )
+
+
+def _in_flight(s: Standing) -> Finding:
+    return Finding(
+        rule="batch-in-flight",
+        verdict="healthy",
+        sentence=f"batch {s.planned} is planned and not finished: it is running, or a restart runs it again with the same "
+        "range, and lands what the table does not hold",
+        evidence=s.evidence(),
+        replays_records=max(0, s.ranges.records(s.planned) or 0),
+    )
+
+
+def _numbers(s: Standing) -> dict[str, float | None]:
+    in_flight = s.ranges.records(s.planned) if s.planned > s.lowest else 0
+    stored = kafka.going_on_from(s)
+    lag = None
+    if stored is not None and s.kafka_topics is not None:
+        seen = {mark: s.kafka_topics.get(mark[1]) for mark in stored.marks}
+        lag = sum(topic.latest.get(mark[2], 0) - stored.marks[mark] for mark, topic in seen.items() if topic is not None)
+    return {
+        "offsets_newest_batch": s.planned,
+        "commits_newest_batch": s.finished,
+        "table_lowest_epoch": s.lowest,
+        "table_highest_epoch": s.highest,
+        "recovery_debt_records": in_flight,
+        "lag_records": lag,
+        "leftover_files": s.checkpoint.leftovers,
+    }

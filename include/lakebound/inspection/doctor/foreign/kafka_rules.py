@@ -1,0 +1,138 @@
+"""Rules about Kafka and a foreign checkpoint: what is still there to be read. Pure; they are silent when Kafka was "
+"not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lakebound.inspection.doctor.diagnosis import Finding, Verdict
+from lakebound.inspection.doctor.foreign.facts import TopicSeen
+from lakebound.inspection.doctor.foreign.standing import Standing
+from lakebound.landing.checkpoint.log_files import OffsetsFile
+from lakebound.ledger.lost import LostRange
+
+RUNBOOK = "foreign-checkpoint-kafka"
+
+
+def going_on_from(s: Standing) -> OffsetsFile | None:
+    """Return where the next start reads on: the end of the newest batch in the table, else of the newest plan that is sound."""
+    return s.checkpoint.sound_offsets(s.lowest) or s.checkpoint.sound_offsets(s.planned)
+
+
+def topic_gone(s: Standing) -> Finding | None:
+    """E14: a topic, or a partition of it, is not on the broker."""
+    gone = sorted(
+        f"{topic}/{partition}" for topic, partition, _, seen in _stored(s) if seen is None or partition not in seen.latest
+    )
+    if not gone:
+        return None
+    return _finding(
+        "topic-gone",
+        "needs_person",
+        f"{', '.join(gone)} is not on the broker: it is another broker, or the topic was deleted, or made anew with fewer "
+        "partitions; Spark fails with KAFKA_DATA_LOSS.PARTITIONS_DELETED, or skips in silence with failOnDataLoss=false",
+        s.evidence(gone=gone),
+    )
+
+
+def stored_offset_beyond_end(s: Standing) -> Finding | None:
+    """E14, E16: the checkpoint stands behind the end of the topic."""
+    beyond = {f"{t}/{p}": (stored, seen.latest[p]) for t, p, stored, seen in _known(s) if stored > seen.latest[p]}
+    planned = s.checkpoint.sound_offsets(s.planned)
+    if planned is not None and s.kafka_topics is not None:
+        ends = ((topic, p, offset, s.kafka_topics.get(topic)) for (_, topic, p), offset in planned.marks.items())
+        beyond |= {f"{t}/{p}": (end, seen.latest[p]) for t, p, end, seen in ends if seen and end > seen.latest.get(p, end)}
+    if not beyond:
+        return None
+    shown = ", ".join(f"{name} (stored {stored}, end {latest})" for name, (stored, latest) in sorted(beyond.items()))
+    return _finding(
+        "stored-offset-beyond-end",
+        "needs_person",
+        f"the checkpoint names offsets that Kafka does not have: {shown}: the topic was made anew or cut, it is another "
+        "broker, or the file was changed; Spark fails with KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED, or skips with "
+        "failOnDataLoss=false. A new topic needs a new checkpoint, from earliest",
+        s.evidence(beyond=beyond),
+    )
+
+
+def topic_recreated(s: Standing) -> Finding | None:
+    """E14 without an error: the topic was made anew, and has grown past the stored offset."""
+    younger = {
+        f"{t}/{p}": (seen.younger_from[p], stored)
+        for t, p, stored, seen in _known(s)
+        if seen.younger_from.get(p, stored) < stored
+    }
+    if not younger:
+        return None
+    shown = ", ".join(f"{name} [{start}, {end})" for name, (start, end) in sorted(younger.items()))
+    return _finding(
+        "topic-recreated",
+        "needs_person",
+        f"the checkpoint has read {shown}, and records with these offsets are younger than that: the topic was made anew "
+        "(or its producers' clocks are wrong). Spark goes on without an error and leaves these records out; a new topic "
+        "needs a new checkpoint, from earliest",
+        s.evidence(younger=younger, topic_ids={topic: seen.topic_id for topic, _, _, seen in _known(s)}),
+    )
+
+
+def retention_passed(s: Standing) -> Finding | None:
+    """E13: Kafka has deleted what was not read yet."""
+    lost = tuple(
+        LostRange(topic=t, partition=p, start=stored, end=seen.earliest[p])
+        for t, p, stored, seen in _known(s)
+        if stored < seen.earliest[p] and stored <= seen.latest[p]
+    )
+    if not lost:
+        return None
+    return _lossy(
+        "retention-passed",
+        f"Kafka has deleted {sum(gone.records for gone in lost)} offsets that were not landed; Spark fails with "
+        "KAFKA_DATA_LOSS. To go on, look for these records elsewhere, accept the loss, and start a new checkpoint at "
+        "earliest; failOnDataLoss=false would hide this loss and every later one",
+        s.evidence(),
+        lost,
+    )
+
+
+def partitions_added(s: Standing) -> Finding | None:
+    """E15: a partition that the query has not seen yet no longer begins at 0."""
+    stored = {(topic, partition) for topic, partition, _, _ in _stored(s)}
+    topics = {topic: seen for topic, _, _, seen in _known(s)}
+    lost = tuple(
+        LostRange(topic=topic, partition=partition, start=0, end=earliest)
+        for topic, seen in sorted(topics.items())
+        for partition, earliest in sorted(seen.earliest.items())
+        if (topic, partition) not in stored and earliest > 0
+    )
+    if not lost:
+        return None
+    return _lossy(
+        "partitions-added",
+        "partitions were added, and Kafka has already deleted the beginning of them; Spark fails with "
+        "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO. To go on, accept the loss, and start a new checkpoint",
+        s.evidence(),
+        lost,
+    )
+
+
+def _stored(s: Standing) -> Iterator[tuple[str, int, int, TopicSeen | None]]:
+    """Yield topic, partition, the offset that is read next, and the topic as Kafka has it; nothing when it was not asked."""
+    found = going_on_from(s)
+    if found is None or s.kafka_topics is None:
+        return
+    for (_, topic, partition), offset in sorted(found.marks.items()):
+        yield topic, partition, offset, s.kafka_topics.get(topic)
+
+
+def _known(s: Standing) -> Iterator[tuple[str, int, int, TopicSeen]]:
+    for topic, partition, offset, seen in _stored(s):
+        if seen is not None and partition in seen.latest:
+            yield topic, partition, offset, seen
+
+
+def _lossy(rule: str, sentence: str, evidence: Mapping[str, object], lost: tuple[LostRange, ...]) -> Finding:
+    return _finding(rule, "needs_approval", sentence, evidence).model_copy(update={"loses": lost})
+
+
+def _finding(rule: str, verdict: Verdict, sentence: str, evidence: Mapping[str, object]) -> Finding:
+    return Finding(rule=rule, verdict=verdict, sentence=sentence, runbook=RUNBOOK, evidence=dict(evidence))

@@ -1,0 +1,150 @@
+"""Rules about tables and a foreign checkpoint that contradict each other. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.foreign.standing import CLOCK_SLACK_MS, Standing
+from lakebound.landing.checkpoint.log_files import Mark
+
+RUNBOOK = "foreign-checkpoint-table"
+
+
+def still_moving(s: Standing) -> Finding | None:
+    """The facts were never the same twice: the query is running."""
+    if not s.facts.is_moving:
+        return None
+    sentence = (
+        "the query finishes batches faster than this doctor reads: it is running; look again when it is slower or stopped"
+    )
+    return Finding(rule="still-moving", verdict="starting", sentence=sentence, evidence=s.evidence())
+
+
+def table_unreadable(s: Standing) -> Finding | None:
+    """A table could not be read."""
+    broken = [table for table in s.tables if table.problem]
+    if not broken:
+        return None
+    what = "; ".join(f"{table.table}: {table.problem}" for table in broken)
+    return _finding("table-unreadable", f"without the table nothing can be judged: {what}", s.evidence())
+
+
+def not_landed_yet(s: Standing) -> Finding | None:
+    """Nothing has landed, and at most the first batch is planned."""
+    is_known = all(table.is_complete for table in s.tables)
+    if s.highest >= 0 or s.finished >= 0 or s.planned > 0 or not is_known:
+        return None
+    sentence = "nothing of this query has landed yet: there is nothing to compare"
+    return Finding(rule="not-landed-yet", verdict="starting", sentence=sentence, evidence=s.evidence())
+
+
+def table_ahead(s: Standing) -> Finding | None:
+    """E8: the table holds batches that the checkpoint has not planned."""
+    if s.planned < 0 or s.highest <= s.planned:
+        return None
+    return _finding(
+        "table-ahead",
+        f"the table holds epochs up to {s.highest}, the checkpoint has planned batches up to {s.planned} only: it is an "
+        f"older copy, or lost its newest files. A restart plans batches up to {s.highest} anew, with more records in them, "
+        "and the table skips them without an error: do not start it; go on from the end of the newest epoch in the table, "
+        "forward, never back",
+        s.evidence(),
+    )
+
+
+def table_behind(s: Standing) -> Finding | None:
+    """E9, E12: batches have ended, and the table does not hold them."""
+    known = [(table.table, epoch) for table, epoch in zip(s.tables, s.landed, strict=True) if 0 <= epoch < s.floor]
+    if not known:
+        return None
+    lowest = min(epoch for _, epoch in known)
+    return _finding(
+        "table-behind",
+        f"the checkpoint goes on after batch {s.floor}, {known[0][0]} holds epochs up to {lowest} only: the table was "
+        "rolled back or made anew, or commits failed unseen. A restart leaves the batches between out. If these rows are "
+        f"to come back, go on from the end of epoch {lowest}; if they are to stay away, the stream may go on as it is",
+        s.evidence(a_plain_restart_leaves_out=ranges_between(s, lowest, s.floor)),
+    )
+
+
+def rows_removed(s: Standing) -> Finding | None:
+    """E9: rows that the query landed were taken away after its last commit; epochs do not show that."""
+    for table in s.tables:
+        newest = next(iter(table.of(s.query_id)), None)
+        removed = [
+            removal
+            for removal in table.removals
+            if newest is not None and removal.order > newest.order and removal.kept_order < newest.order
+        ]
+        if removed:
+            last = removed[0]
+            return _finding(
+                "rows-removed",
+                f"{table.table}: {last.operation} in version {last.version} took away rows that the query had landed, after "
+                f"its last commit (version {newest.version if newest else ''}); the checkpoint does not know, and a restart "
+                "goes on behind them. If they are to come back, read their range again with a bounded job before the "
+                "stream starts",
+                s.evidence(operation=last.operation, version=last.version),
+            )
+    return None
+
+
+def epoch_committed_twice(s: Standing) -> Finding | None:
+    """E10: two drivers on one checkpoint. Iceberg accepts both commits."""
+    for table in s.tables:
+        counts = Counter(commit.epoch for commit in table.of(s.query_id))
+        twice = sorted(epoch for epoch, count in counts.items() if count > 1)
+        if twice:
+            return _finding(
+                "epoch-committed-twice",
+                f"{table.table} holds epoch {twice[0]} of this query {counts[twice[0]]} times: two drivers use one "
+                "checkpoint, and their records are doubled; stop all but one, then remove the rows of the second commit",
+                s.evidence(epochs=twice, versions=[commit.version for commit in table.of(s.query_id) if commit.epoch in twice]),
+            )
+    return None
+
+
+def offsets_contradict_table(s: Standing) -> Finding | None:
+    """The plan that a restart goes on from does not fit the commit of that batch: other rows, or another time."""
+    for batch in sorted({epoch for epoch in s.landed if epoch >= 0}):
+        problem = _contradiction(s, batch)
+        if problem:
+            return _finding(
+                "offsets-contradict-table",
+                f"offsets/{batch} is not what the table's epoch {batch} was made from: {problem}; a restart would read "
+                "again, or leave out, the difference",
+                s.evidence(
+                    batch=batch, spans=s.ranges.records(batch), rows=[commit.rows for commit in s.ranges.commits_of(batch)]
+                ),
+            )
+    return None
+
+
+def ranges_between(s: Standing, first: int, last: int) -> dict[str, tuple[int, int]] | None:
+    """Return per partition the offsets from the end of one batch to the end of another; None where the files do not say."""
+    before, after = s.checkpoint.sound_offsets(first), s.checkpoint.sound_offsets(last)
+    if before is None or after is None:
+        return None
+    return {_name(mark): (before.marks.get(mark, 0), offset) for mark, offset in sorted(after.marks.items())}
+
+
+def _contradiction(s: Standing, batch: int) -> str | None:
+    if s.ranges.rows_contradict(batch):
+        return "all other batches have as many rows as offsets, this one has not"
+    planned = s.checkpoint.sound_offsets(batch)
+    if planned is None or planned.planned_at_ms is None:
+        return None
+    if any(0 < commit.committed_at_ms < planned.planned_at_ms - CLOCK_SLACK_MS for commit in s.ranges.commits_of(batch)):
+        return "it was planned after that batch was committed"
+    if any(commit.committed_at_ms > planned.planned_at_ms + CLOCK_SLACK_MS for commit in s.ranges.commits_of(batch - 1)):
+        return "it was planned before the batch before it was committed"
+    return None
+
+
+def _name(mark: Mark) -> str:
+    return f"{mark[1]}/{mark[2]}"
+
+
+def _finding(rule: str, sentence: str, evidence: dict[str, object]) -> Finding:
+    return Finding(rule=rule, verdict="needs_person", sentence=sentence, runbook=RUNBOOK, evidence=evidence)

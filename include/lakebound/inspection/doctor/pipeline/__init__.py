@@ -1,0 +1,1 @@
+"""The doctor's facts and rules for a pipeline of Lakebound."""

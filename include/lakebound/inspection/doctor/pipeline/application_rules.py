@@ -1,0 +1,194 @@
+"""Rules about the application and its control files: each looks at the facts and says what it found. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakebound.control import situations
+from lakebound.control.runbooks import runbook_of
+from lakebound.control.supervision import START_SECONDS, KafkaView, stall
+from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
+from lakebound.inspection.doctor.pipeline.numbers import lag_records, lag_seconds, recovery_debt_records, seconds_since_commit
+from lakebound.inspection.doctor.wording import needs_approval, needs_person, repairable, starting, warning
+from lakebound.spec.pipeline import parse_freshness
+
+_BLOCKING = ("desired state", "submission")
+"""Files without which nothing starts an application."""
+
+_UNSEEN_BY_DOCTOR = (
+    "CommitFailedError",
+    "MissingSecretError",
+    "SchemaChangedError",
+    "TableMismatchError",
+    "TransformRefusedError",
+    "UnknownTableError",
+)
+"""Refusals whose cause the doctor cannot look at itself."""
+
+_UPDATE_SECONDS = 10.0
+
+
+def control_file_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
+    """A control file is torn: lease and progress are written anew; a wish or a submission keeps anything from starting."""
+    "starting."
+    for name, problem in facts.unreadable.items():
+        if name in _BLOCKING:
+            sentence = (
+                f"the {name}: {problem}; nothing can be started while it lies there. Move it aside: no record is lost, "
+                f"the tables know the epoch and the offsets"
+            )
+            yield needs_person("control-file-unreadable", sentence, "control-files", file=name)
+        else:
+            sentence = f"the {name}: {problem}; the next start moves it aside or writes it anew, and loses nothing"
+            yield repairable("control-file-torn", sentence, "control-files", file=name)
+
+
+def held_or_stopped(facts: PipelineFacts) -> Iterator[Finding]:
+    """Nothing runs because somebody wants it so."""
+    desired = facts.desired
+    if desired is not None and not desired.wants_app:
+        by = f" by {desired.by}" if desired.by else ""
+        yield warning("not-wanted", f"the pipeline is {desired.state}{by}: {desired.reason or 'no reason given'}; nothing runs")
+
+
+def never_started(facts: PipelineFacts) -> Iterator[Finding]:
+    """Nothing was ever started, and nothing was landed."""
+    if facts.is_wanted and facts.living is None and not facts.has_run and not facts.unreadable:
+        yield starting("never-started", str(situations.never_started(facts.spec.pipeline)))
+
+
+def application_dead(facts: PipelineFacts) -> Iterator[Finding]:
+    """An application is wanted and none lives: the next start goes on from the tables."""
+    if not facts.is_wanted or facts.living is not None or not facts.has_run or _rests_between_runs(facts):
+        return
+    debt = recovery_debt_records(facts)
+    how = facts.last_end.described if facts.last_end is not None else "nothing is known of the last application"
+    sentence = (
+        f"no application lives, and one is wanted ({how}). The next start goes on from the tables: at least {debt} "
+        f"offsets that were read before are read again, none is landed twice, none is lost"
+    )
+    evidence = {"lag_records": lag_records(facts), "unclean": facts.last_end is not None and facts.last_end.is_unclean}
+    yield repairable("application-dead", sentence, "application-dead", replays=debt, **evidence)
+
+
+def checkpoint_lost(facts: PipelineFacts) -> Iterator[Finding]:
+    """The scratch checkpoint of an application that did not end cleanly is gone or torn. It is never read again."""
+    died = facts.living is None and facts.last_end is not None and facts.last_end.is_unclean
+    runs = facts.own_progress is not None and facts.own_progress.state == "running" and facts.own_progress.batch is not None
+    if facts.scratch.torn and died:
+        what = f"files of the Spark checkpoint are torn ({', '.join(facts.scratch.torn)})"
+    elif not facts.scratch.exists and (died or runs):
+        what = "the Spark checkpoint is gone"
+    else:
+        return
+    sentence = f"{what}: it is scratch, the next query starts from the tables and loses nothing"
+    build = repairable if runs or facts.is_wanted else warning
+    yield build("checkpoint-lost", sentence, "application-dead")
+
+
+def crash_loop(facts: PipelineFacts) -> Iterator[Finding]:
+    """Starts in a row landed nothing: the application refuses the next one."""
+    loop, limit = facts.crash_loop, facts.spec.limits.max_failed_starts
+    if facts.is_wanted and facts.living is None and loop.is_over_limit(limit):
+        sentence = str(situations.crash_looping(facts.spec.pipeline, loop))
+        yield needs_person("crash-loop", sentence, "crash-loop", ends=list(loop.ends))
+
+
+def last_start_refused(facts: PipelineFacts) -> Iterator[Finding]:
+    """The last application refused to start, for a reason that only it can see."""
+    outcome = facts.outcome
+    if facts.living is None and facts.is_wanted and outcome is not None and outcome.error_class in _UNSEEN_BY_DOCTOR:
+        sentence = f"{outcome.app_id} {outcome.verdict}: {outcome.reason}; mend that, then start it"
+        yield needs_person("start-refused", sentence, runbook_of(outcome.error_class), error_class=outcome.error_class)
+
+
+def two_drivers(facts: PipelineFacts) -> Iterator[Finding]:
+    """Two applications live. The tables accept the later epoch only; the other one burns resources until it notices."""
+    lease, submission, progress = facts.lease, facts.submission, facts.progress
+    if lease is None or not facts.lease_live:
+        return
+    age = facts.now - submission.submitted_at if submission is not None else 0.0
+    beside = submission is not None and submission.app_id != lease.app_id and facts.submission_alive and age > START_SECONDS
+    zombie = progress is not None and progress.app_id != lease.app_id and facts.now - progress.updated_at < _UPDATE_SECONDS
+    late = facts.now - lease.acquired_at > _UPDATE_SECONDS
+    other = submission.app_id if beside and submission else progress.app_id if zombie and late and progress else None
+    if other is not None:
+        sentence = (
+            f"two applications live: {lease.app_id} holds the lease (epoch {lease.epoch}), and {other} is there beside "
+            f"it. The tables refuse the one without the lease; ending it takes nothing that was landed"
+        )
+        yield needs_approval("two-drivers", sentence, "two-drivers", holder=lease.app_id, other=other)
+
+
+def application_starting(facts: PipelineFacts) -> Iterator[Finding]:
+    """An application lives and does not land yet: it starts, or waits out an outage, or is ending."""
+    progress = facts.own_progress
+    if facts.living is None or _stalled(facts) is not None:
+        return
+    if progress is None:
+        yield starting("application-starting", f"{facts.living} was started and has not said a word yet")
+    elif progress.state == "waiting":
+        waits = situations.waiting(progress)
+        rule = "topic-awaited" if progress.waiting_error == "MissingTopicError" else "application-waiting"
+        yield starting(rule, f"{facts.living}: {waits}", waits.runbook)
+    elif progress.state != "running":
+        yield starting("application-starting", f"{facts.living} is {progress.state}")
+
+
+def stalled(facts: PipelineFacts) -> Iterator[Finding]:
+    """An application lives and is silent, or runs and lands nothing of what waits."""
+    found = _stalled(facts)
+    if found is not None:
+        sentence = f"{found}; the next start replaces it, goes on from the tables and loses nothing"
+        yield repairable("stalled", sentence, "stall", replays=recovery_debt_records(facts))
+
+
+def _stalled(facts: PipelineFacts) -> str | None:
+    if facts.living is None:
+        return None
+    if facts.submission is not None and facts.submission.app_id == facts.living:
+        silence = stall(facts.spec.thresholds, _freshness(facts), facts.submission, facts.progress, KafkaView(), facts.now)
+        if silence is not None:
+            return silence.reason
+    elif facts.own_progress is not None and facts.now - facts.own_progress.updated_at > facts.spec.thresholds.stall_seconds:
+        return f"{facts.living} has been silent for {facts.now - facts.own_progress.updated_at:.0f} s"
+    return _not_committing(facts)
+
+
+def _not_committing(facts: PipelineFacts) -> str | None:
+    """One look is enough: the oldest waiting record is older than the patience, and nothing was committed for as long."""
+    progress, waits = facts.own_progress, lag_seconds(facts)
+    if progress is None or progress.state != "running" or not waits:
+        return None
+    patience = facts.spec.thresholds.stall_seconds + 2 * (parse_freshness(_freshness(facts)) or 0.0)
+    quiet = facts.now - max(progress.started_at, progress.last_commit_at or 0.0)
+    quiet = min(quiet, seconds_since_commit(facts) or quiet)
+    if min(waits, quiet) <= patience:
+        return None
+    return f"{lag_records(facts)} offsets wait in Kafka, and {facts.living} has committed nothing for {quiet:.0f} s"
+
+
+def _freshness(facts: PipelineFacts) -> str:
+    return (facts.desired.freshness if facts.desired else None) or facts.spec.freshness
+
+
+def _rests_between_runs(facts: PipelineFacts) -> bool:
+    """Whether the pipeline runs on a schedule and its last run ended well."""
+    if facts.spec.runs_continuously or facts.last_end is None:
+        return False
+    return not facts.last_end.is_unclean
+
+
+APPLICATION_RULES = (
+    control_file_unreadable,
+    crash_loop,
+    two_drivers,
+    last_start_refused,
+    stalled,
+    application_dead,
+    checkpoint_lost,
+    application_starting,
+    never_started,
+    held_or_stopped,
+)

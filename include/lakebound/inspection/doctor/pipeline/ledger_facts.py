@@ -1,0 +1,65 @@
+"""Reads what each table of a pipeline says of itself. Nothing is written, and whatever goes wrong is a fact."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+from lakebound.errors import BadEntryError, ForeignTableError, LakeboundError, NoLedgerError, TableRestoredError
+from lakebound.first_line import first_line
+from lakebound.inspection.doctor.pipeline.facts import LedgerFacts, TableState
+from lakebound.ledger.entry import check_owner
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.landed import RECENT_ENTRIES
+from lakebound.tables.places import Places
+from lakebound.tables.stale_ledger import rows_beyond, txn_epoch
+from lakebound.tables.table import LedgerView, Table, open_table
+
+_STATES: tuple[tuple[type[LakeboundError], TableState], ...] = (
+    (NoLedgerError, "no_ledger"),
+    (BadEntryError, "bad_entry"),
+    (ForeignTableError, "foreign"),
+    (TableRestoredError, "restored"),
+)
+
+
+def read_ledgers(spec: PipelineSpec, places: Places) -> tuple[LedgerFacts, ...]:
+    """Return the facts of each table, the quarantine's last."""
+    looking = places.read_only()
+    targets = [_read(table, looking, spec.pipeline, "target") for table in spec.tables]
+    return (*targets, _read(spec.quarantine_table, looking, spec.pipeline, "quarantine"))
+
+
+def _read(spec: TableSpec, places: Places, pipeline: str, role: str) -> LedgerFacts:
+    facts = LedgerFacts(spec.id, "quarantine" if role == "quarantine" else "target", "absent")
+    try:
+        table = open_table(spec, places)
+        if not table.exists():
+            return facts
+        view = table.read_ledger()
+        if view.entry is not None:
+            check_owner(view.entry, pipeline, spec.id)
+        return _described(facts, table, view, places)
+    except LakeboundError as exc:
+        state: TableState = next((state for kind, state in _STATES if isinstance(exc, kind)), "unreadable")
+        return replace(facts, state=state, problem=str(exc))
+    except Exception as exc:  # the libraries raise what they like: a table that cannot be read is a fact
+        return replace(facts, state="unreadable", problem=f"{type(exc).__name__}: {first_line(exc)}")
+
+
+def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Places) -> LedgerFacts:
+    if view.entry is None:
+        return replace(facts, state="empty", version=view.version)
+    facts = replace(facts, state="entry", entry=view.entry, version=view.version)
+    recent = list(islice(table.entries(), RECENT_ENTRIES))
+    facts = replace(facts, quarantined_range=next((c.entry.range for c in recent if c.entry.quarantined), {}))
+    newest = next((committed for committed in recent if committed.entry.rows), None)
+    if newest is not None:
+        times = newest.entry.timestamps_ms
+        facts = replace(
+            facts,
+            landed_epoch=newest.entry.epoch,
+            committed_at_ms=newest.committed_at_ms,
+            newest_record_ms=times[1] if times else None,
+        )
+    return replace(facts, beyond_ledger=rows_beyond(table, view), txn_epoch=txn_epoch(table.spec, places))

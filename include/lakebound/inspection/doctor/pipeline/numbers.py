@@ -1,0 +1,114 @@
+"""The numbers that warn before something breaks, from the facts alone. Pure; None: not known, or nothing to be measured.
+
+*Time to data loss* is how long the stream could stand still from now on: per partition in which records wait, the least of
+
+- by age: (timestamp of the record at the mark + ``retention.ms``) - now;
+- by size, where ``retention.bytes`` is set: (mark - earliest offset) / (records produced per second over the last 10 minutes):
+  once a log is full, its beginning moves as fast as its end.
+
+Kafka deletes whole segments, so the records live longer rather than shorter. Where nothing waits, nothing can be lost.
+
+*Recovery debt* is what a crash now would have read again: from the lowest mark of the tables to the highest mark that a table
+or the application has. The batch in flight is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakebound.control.start_incident import debt_records, highest_marks
+from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
+from lakebound.inspection.doctor.pipeline.kafka_look import waiting_places
+
+
+def numbers_of(facts: PipelineFacts) -> dict[str, float | None]:
+    """Return every number, the unit in its name."""
+    return {
+        "lag_records": lag_records(facts),
+        "lag_seconds": lag_seconds(facts),
+        "seconds_to_data_loss": seconds_to_data_loss(facts),
+        "recovery_debt_records": recovery_debt_records(facts),
+        "seconds_since_commit": seconds_since_commit(facts),
+        "checkpoint_bytes": facts.scratch.bytes,
+        "lease_age_seconds": lease_age_seconds(facts),
+        "clock_difference_seconds": clock_difference_seconds(facts),
+    }
+
+
+def lag_records(facts: PipelineFacts) -> int | None:
+    """Return how many offsets the lowest marks of the tables are behind Kafka's ends."""
+    marks = facts.lowest_marks()
+    if not marks:
+        return None
+    return sum(
+        max(0, known.latest[partition] - mark)
+        for topic, partitions in marks.items()
+        if (known := facts.kafka.topics.get(topic)) is not None
+        for partition, mark in partitions.items()
+        if partition in known.latest
+    )
+
+
+def lag_seconds(facts: PipelineFacts) -> float | None:
+    """Return the age of the oldest record that waits; 0 where none does."""
+    if not facts.lowest_marks():
+        return None
+    if not waiting_places(facts.kafka, facts.lowest_marks()):
+        return 0.0
+    ages = [facts.now - waiting.timestamp_ms / 1000 for waiting in facts.kafka.waiting.values() if waiting.timestamp_ms]
+    return max((0.0, *ages)) if ages else None
+
+
+def seconds_to_data_loss(facts: PipelineFacts) -> float | None:
+    """Return how long the stream could stand still before retention takes the first record that is not landed."""
+    left = list(_seconds_left(facts))
+    return min(left) if left else None
+
+
+def _seconds_left(facts: PipelineFacts) -> Iterator[float]:
+    marks = facts.lowest_marks()
+    for (topic, partition), waiting in facts.kafka.waiting.items():
+        known, retention = facts.kafka.topics.get(topic), facts.kafka.retention.get(topic)
+        if known is None or retention is None:
+            continue
+        if retention.milliseconds is not None and waiting.timestamp_ms is not None:
+            yield max(0.0, (waiting.timestamp_ms + retention.milliseconds) / 1000 - facts.now)
+        if retention.bytes is not None and waiting.per_second > 0:
+            ahead = marks.get(topic, {}).get(partition, 0) - known.earliest.get(partition, 0)
+            yield max(0.0, ahead / waiting.per_second)
+
+
+def recovery_debt_records(facts: PipelineFacts) -> int:
+    """Return how many offsets, read once already, a start now would read again."""
+    read = facts.progress.high_water_marks if facts.progress is not None else {}
+    return debt_records(facts.lowest_marks(), highest_marks(read, *facts.table_marks()))
+
+
+def seconds_since_commit(facts: PipelineFacts) -> float | None:
+    """Return the time since the newest commit with rows, in any table."""
+    times = [table.committed_at_ms / 1000 for table in facts.targets if table.committed_at_ms is not None]
+    return max(0.0, facts.now - max(times)) if times else None
+
+
+def lease_age_seconds(facts: PipelineFacts) -> float | None:
+    """Return the time since the holder's last sign of life; None where nobody holds the lease."""
+    if facts.lease is None or facts.lease.released:
+        return None
+    return facts.lease.age_seconds(facts.now)
+
+
+def clock_difference_seconds(facts: PipelineFacts) -> float | None:
+    """Return how far clocks are seen to be apart at least.
+
+    The holder writes its clock into the lease, the file system the time of the writing; and nothing that this machine reads was
+    made in its future. Where the holder's clock is behind, only the lease shows it.
+    """
+    lease = facts.lease
+    ahead = [0.0]
+    if lease is not None and facts.lease_live and facts.lease_written_at is not None:
+        ahead.append(abs(facts.lease_written_at - lease.heartbeat_at))
+    if lease is not None:
+        ahead.append(lease.heartbeat_at - facts.now)
+    ahead += [table.committed_at_ms / 1000 - facts.now for table in facts.targets if table.committed_at_ms]
+    ahead += [table.newest_record_ms / 1000 - facts.now for table in facts.targets if table.newest_record_ms]
+    return max(ahead) if lease is not None or len(ahead) > 1 else None

@@ -1,0 +1,159 @@
+"""Rules about the tables of a pipeline: each looks at the facts and says what it found. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
+from lakebound.inspection.doctor.wording import listed, marks_of, needs_person, offsets_of, repairable
+from lakebound.ledger.entry import common, count
+
+
+def rows_without_entry(facts: PipelineFacts) -> Iterator[Finding]:
+    """Rows of unknown origin: what the table holds is not known, so nothing may be written."""
+    for table in facts.tables:
+        if table.state == "no_ledger":
+            yield needs_person("rows-without-entry", table.problem, "no-ledger", table=table.table, holds="rows", entry=None)
+
+
+def entry_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
+    """The newest entry is damaged or forged: going back to an older one would land rows twice."""
+    for table in facts.tables:
+        if table.state == "bad_entry":
+            sentence = f"{table.problem}; an application refuses to start, because an older entry would land rows twice"
+            yield needs_person("entry-unreadable", sentence, "bad-entry", table=table.table)
+
+
+def foreign_table(facts: PipelineFacts) -> Iterator[Finding]:
+    """Another pipeline lands in the table."""
+    for table in facts.tables:
+        if table.state == "foreign":
+            yield needs_person("foreign-table", table.problem, "foreign-table", table=table.table)
+
+
+def table_restored(facts: PipelineFacts) -> Iterator[Finding]:
+    """Rows were taken away behind the ledger's back."""
+    for table in facts.tables:
+        if table.state == "restored":
+            evidence = {"table": table.table, "ledger": "its newest entry speaks of rows from before the restore"}
+            yield needs_person("table-restored", table.problem, "table-restored", **evidence)
+
+
+def table_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
+    """Catalog or disk does not answer. A living application waits; what a start would find is not known."""
+    for table in facts.tables:
+        if table.state != "unreadable":
+            continue
+        sentence = f"table {table.table} could not be read: {table.problem}"
+        if facts.living is not None:
+            yield Finding(
+                rule="table-unreadable",
+                verdict="starting",
+                sentence=f"{sentence}; the application tries again for limits.outage_seconds, look again",
+                runbook="table-unreadable",
+            )
+        else:
+            yield needs_person("table-unreadable", sentence, "table-unreadable", table=table.table)
+
+
+def table_dropped(facts: PipelineFacts) -> Iterator[Finding]:
+    """A table that was landed in is gone: a start would make it anew and begin where Kafka begins now."""
+    landed = {name for name, table in facts.progress.tables.items() if table.rows} if facts.progress else set()
+    others = any(count(table.coverage) for table in facts.targets)
+    for table in facts.tables:
+        lost = table.table in landed if table.role == "target" else others
+        if table.state in ("absent", "empty") and lost:
+            sentence = (
+                f"table {table.table} was landed in and is gone, or was made anew by somebody "
+                f"else; a start would make it again "
+                f"and begin where Kafka begins now. Restore it, or say that it is to begin anew by stopping the pipeline and "
+                f"removing its progress.json"
+            )
+            yield needs_person("table-dropped", sentence, "table-dropped", table=table.table, state=table.state)
+
+
+def quarantine_behind(facts: PipelineFacts) -> Iterator[Finding]:
+    """The quarantine does not know of records that the tables say are in it. Bad records are committed before all others."""
+    held = next((table for table in facts.tables if table.role == "quarantine" and table.state == "entry"), None)
+    if held is None:
+        return
+    for table in facts.targets:
+        if table.quarantined_range and not common(table.quarantined_range, held.coverage):
+            sentence = (
+                f"table {table.table} says that records of its newest commits are in {held.table}, whose ledger does not "
+                f"know of them: it was dropped, rolled back or restored from an older copy. A start would not land them again"
+            )
+            evidence = {"table": offsets_of(table.quarantined_range), "quarantine": marks_of(held.coverage)}
+            yield needs_person("quarantine-behind", sentence, "table-dropped", **evidence)
+            return
+
+
+def ledger_behind_rows(facts: PipelineFacts) -> Iterator[Finding]:
+    """The entry that counts was carried on by maintenance and is older than rows that the table holds."""
+    for table in facts.tables:
+        if table.beyond_ledger:
+            doubled = count(table.beyond_ledger)
+            sentence = (
+                f"table {table.table} holds rows of {doubled} offsets that its ledger does not: the commits that landed "
+                f"them were expired, and an older entry was carried on. A start would land them twice"
+            )
+            evidence = {"rows": offsets_of(table.beyond_ledger), "ledger": marks_of(table.coverage)}
+            yield needs_person("ledger-behind-rows", sentence, "ledger-behind", **evidence)
+
+
+def ledger_behind_txn(facts: PipelineFacts) -> Iterator[Finding]:
+    """The Delta log remembers a later application than the newest entry does."""
+    for table in facts.tables:
+        if table.entry is not None and table.txn_epoch is not None and table.txn_epoch > table.entry.epoch:
+            sentence = (
+                f"table {table.table} was written by epoch {table.txn_epoch} (its txn), but its newest entry is of epoch "
+                f"{table.entry.epoch}: an entry is gone from its log, and a start would land what that one landed twice"
+            )
+            evidence = {"txn_epoch": table.txn_epoch, "entry_epoch": table.entry.epoch, "version": table.version}
+            yield needs_person("ledger-behind-txn", sentence, "ledger-behind", **evidence)
+
+
+def tables_disagree(facts: PipelineFacts) -> Iterator[Finding]:
+    """Tables of one pipeline hold different incarnations of a topic: they cannot go on from one place."""
+    for topic in facts.spec.topics:
+        ids = {table.table: table.coverage[topic].topic_id for table in facts.tables if topic in table.coverage}
+        if len(set(ids.values())) > 1:
+            sentence = f"the tables hold different incarnations of topic {topic!r}: {listed(ids)}"
+            yield needs_person("tables-disagree", sentence, "tables-disagree", topic_ids=ids)
+
+
+def state_folder_behind(facts: PipelineFacts) -> Iterator[Finding]:
+    """The tables know a later epoch than the lease: the state folder was lost or is an old copy, or there are two."""
+    highest = max((table.entry.epoch for table in facts.tables if table.entry), default=0)
+    own = facts.lease.epoch if facts.lease is not None else 0
+    if highest <= own or "lease" in facts.unreadable:
+        return
+    evidence = {"lease_epoch": own, "ledger_epoch": highest}
+    if facts.lease_live:
+        sentence = (
+            f"the application that lives here has epoch {own}, and a table was written by epoch {highest}: another state "
+            f"folder is in use for this pipeline. The tables refuse the older one; find out which LAKEBOUND_HOME is right"
+        )
+        yield needs_person("two-state-folders", sentence, "state-folder", **evidence)
+        return
+    sentence = (
+        f"the state folder knows epoch {own}, the tables know epoch {highest}: the folder was lost or is an old copy. The next "
+        f"start takes epoch {highest + 1} and goes on from the tables"
+    )
+    yield repairable("state-folder-behind", sentence, "state-folder", **evidence)
+
+
+TABLE_RULES = (
+    rows_without_entry,
+    entry_unreadable,
+    foreign_table,
+    table_restored,
+    table_unreadable,
+    table_dropped,
+    quarantine_behind,
+    ledger_behind_rows,
+    ledger_behind_txn,
+    tables_disagree,
+    state_folder_behind,
+)

@@ -1,0 +1,73 @@
+"""Rules that warn before something breaks: numbers beyond a bound. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
+from lakebound.inspection.doctor.pipeline.numbers import (
+    clock_difference_seconds,
+    lag_records,
+    lag_seconds,
+    seconds_since_commit,
+    seconds_to_data_loss,
+)
+from lakebound.inspection.doctor.wording import needs_person, seconds_in_words, warning
+
+NEAR_LOSS_SECONDS = 6 * 3600.0
+NEAR_LOSS_SHARE = 0.25
+CHECKPOINT_BYTES = 1 << 30
+CLOCK_SECONDS = 5.0
+
+
+def data_loss_near(facts: PipelineFacts) -> Iterator[Finding]:
+    """Retention is about to take what is not landed: a person is asked when nothing lands, warned when something does."""
+    left = seconds_to_data_loss(facts)
+    kept = [kept.milliseconds / 1000 for kept in facts.kafka.retention.values() if kept.milliseconds is not None]
+    if left is None or left > min([NEAR_LOSS_SECONDS, *(NEAR_LOSS_SHARE * seconds for seconds in kept)]):
+        return
+    sentence = f"{lag_records(facts)} offsets wait, and Kafka's retention reaches the first of them in {seconds_in_words(left)}"
+    quiet = seconds_since_commit(facts)
+    if facts.living is not None and quiet is not None and quiet <= facts.spec.thresholds.stall_seconds:
+        yield warning("data-loss-near", f"{sentence}; the stream is landing: see that it catches up", "data-loss-near")
+        return
+    yield needs_person("data-loss-near", f"{sentence}, and nothing lands", "data-loss-near", seconds_left=left)
+
+
+def lag_too_large(facts: PipelineFacts) -> Iterator[Finding]:
+    """A record waits longer than the pipeline allows, although an application lands."""
+    waits = lag_seconds(facts)
+    if facts.living is not None and waits is not None and waits > facts.spec.thresholds.max_lag_seconds:
+        allowed = facts.spec.thresholds.max_lag_seconds
+        sentence = f"the oldest record that waits is {seconds_in_words(waits)} old, {seconds_in_words(allowed)} are allowed"
+        yield warning("lag", sentence, "lag", lag_records=lag_records(facts))
+
+
+def clocks_differ(facts: PipelineFacts) -> Iterator[Finding]:
+    """Leases and retention are judged by clocks."""
+    apart = clock_difference_seconds(facts)
+    if apart is not None and apart > CLOCK_SECONDS:
+        sentence = (
+            f"two clocks are at least {seconds_in_words(apart)} apart (application, file system, Kafka's producers, this "
+            f"machine): a lease may be taken too early or too late; no record is at risk, the tables decide by epoch"
+        )
+        yield warning("clocks-differ", sentence, "clock-difference")
+
+
+def checkpoint_grows(facts: PipelineFacts) -> Iterator[Finding]:
+    """Scratch checkpoints pile up: those of applications that died are removed by nobody."""
+    if facts.scratch.bytes > CHECKPOINT_BYTES:
+        sentence = (
+            f"the scratch checkpoints take {facts.scratch.bytes >> 20} MB; those of applications that have ended can be removed"
+        )
+        yield warning("checkpoint-grows", sentence, "application-dead")
+
+
+def facts_unread(facts: PipelineFacts) -> Iterator[Finding]:
+    """Some number could not be read; what decides was."""
+    for text in facts.kafka.unread:
+        yield warning("facts-unread", text)
+
+
+WARNING_RULES = (data_loss_near, lag_too_large, clocks_differ, checkpoint_grows, facts_unread)

@@ -1,0 +1,79 @@
+"""How findings are put together and facts are put into words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.ledger.entry import TopicOffsets, high_water_marks, intervals_of
+from lakebound.ledger.lost import LostRange
+
+_SHOWN = 8
+
+
+def needs_person(rule: str, sentence: str, runbook: str, **evidence: Any) -> Finding:
+    """Return a finding that only a person can settle."""
+    return Finding(rule=rule, verdict="needs_person", sentence=sentence, runbook=runbook, evidence=evidence)
+
+
+def needs_approval(
+    rule: str, sentence: str, runbook: str, *, loses: Iterable[LostRange] = (), replays: int = 0, **evidence: Any
+) -> Finding:
+    """Return a finding whose repair must be approved."""
+    return Finding(
+        rule=rule,
+        verdict="needs_approval",
+        sentence=sentence,
+        runbook=runbook,
+        evidence=evidence,
+        replays_records=replays,
+        loses=tuple(loses),
+    )
+
+
+def repairable(rule: str, sentence: str, runbook: str, *, replays: int = 0, **evidence: Any) -> Finding:
+    """Return a finding that the next start repairs without a loss."""
+    return Finding(
+        rule=rule, verdict="repairable", sentence=sentence, runbook=runbook, evidence=evidence, replays_records=replays
+    )
+
+
+def starting(rule: str, sentence: str, runbook: str | None = None, **evidence: Any) -> Finding:
+    """Return a finding that is to be looked at again."""
+    return Finding(rule=rule, verdict="starting", sentence=sentence, runbook=runbook, evidence=evidence)
+
+
+def warning(rule: str, sentence: str, runbook: str | None = None, **evidence: Any) -> Finding:
+    """Return a finding that costs nothing yet: the verdict stays healthy."""
+    return Finding(rule=rule, verdict="healthy", sentence=sentence, runbook=runbook, evidence=evidence)
+
+
+def listed(values: Mapping[str, object]) -> str:
+    """Return ``a: 1, b: 2``."""
+    return ", ".join(f"{name}: {value}" for name, value in values.items())
+
+
+def ranges(lost: Iterable[LostRange]) -> str:
+    """Return the ranges in words, the first few of many."""
+    found = list(lost)
+    shown = [f"{r.topic} partition {r.partition} [{r.start}, {r.end})" for r in found[:_SHOWN]]
+    return ", ".join(shown) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+
+
+def offsets_of(offsets: Mapping[str, TopicOffsets]) -> dict[str, list[tuple[int, int]]]:
+    """Return the intervals as evidence."""
+    return {f"{topic}/{partition}": list(intervals) for topic, partition, intervals in intervals_of(offsets)}
+
+
+def marks_of(coverage: Mapping[str, TopicOffsets]) -> dict[str, dict[int, int]]:
+    """Return the high-water marks as evidence."""
+    return high_water_marks(coverage)
+
+
+def seconds_in_words(seconds: float) -> str:
+    """Return a duration as people say it."""
+    for unit, length in (("days", 172_800.0), ("hours", 7200.0), ("minutes", 120.0)):
+        if seconds >= length:
+            return f"{seconds / {'days': 86_400.0, 'hours': 3600.0, 'minutes': 60.0}[unit]:.0f} {unit}"
+    return f"{seconds:.0f} s"

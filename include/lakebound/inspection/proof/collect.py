@@ -1,0 +1,185 @@
+"""Collects what a proof is judged by: ledgers first, then rows, then what Kafka has. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lakebound.errors import BadEntryError, LakeboundError, MissingTopicError, NoLedgerError, UnknownTableError
+from lakebound.inspection.proof import Proof, TableFacts, judge
+from lakebound.inspection.proof.facts import Readable, Role
+from lakebound.inspection.proof.judgement import hull
+from lakebound.inspection.proof.readable_offsets import read_offsets
+from lakebound.inspection.validation.quarantine_copies import without_copies
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.ledger.entry import Offsets
+from lakebound.ledger.intervals import Interval
+from lakebound.ledger.topics import TopicFacts
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import CommittedEntry, Table, open_table
+
+_READINGS = 3
+
+
+def prove(
+    spec: PipelineSpec, places: Places, *, deep: bool = False, table: str | None = None, facts: KafkaFacts | None = None
+) -> Proof:
+    """Return whether every offset was landed, filtered or quarantined once. A running stream may go on meanwhile.
+
+    Args:
+        spec: The pipeline.
+        places: Where its tables are.
+        deep: Judge the rows against what Kafka has, not the entries alone; reads the topics and ``_kafka`` of every row.
+        table: Name or id of the one table whose proof is wanted; the others are read all the same, to be compared.
+        facts: Whom to ask about Kafka.
+
+    Raises:
+        UnknownTableError: The pipeline has no such table.
+        BrokerUnavailableError: Kafka does not answer.
+        MissingSecretError: The connection's secret is not there.
+    """
+    wanted = None if table is None else table_id(spec, table)
+    broker = facts or KafkaFacts(spec.connection)
+    tables = _read_tables(spec, places, deep=deep)
+    topics = _topics(broker, spec.topics)
+    readable: Readable | None = None
+    if deep:
+        readable = _readable(spec, tables, topics)
+        # What was deleted while it was read is no longer expected to be found.
+        topics = _topics(broker, spec.topics)
+    may_filter = spec.transform is not None or spec.null_values == "skip"
+    return judge(spec.pipeline, tables, topics, readable=readable, may_filter=may_filter, table=wanted)
+
+
+def table_id(spec: PipelineSpec, name: str) -> str:
+    """Return the id of the pipeline's table that is called so.
+
+    Raises:
+        UnknownTableError: None is, or several are.
+    """
+    ids = [table.id for table in (*spec.tables, spec.quarantine_table)]
+    matches = [found for found in ids if name in (found, found.partition(":")[2])]
+    if len(matches) != 1:
+        raise UnknownTableError(spec.pipeline, name, ids)
+    return matches[0]
+
+
+def _read_tables(spec: PipelineSpec, places: Places, *, deep: bool) -> list[TableFacts]:
+    """Read all ledgers, then all rows, the quarantine last each time: bad records are committed before the coverage of them."""
+    tables = [open_table(table_spec, places) for table_spec in (*spec.tables, spec.quarantine_table)]
+    ledgers = [_read_ledger(table, "target") for table in tables[:-1]] + [_read_ledger(tables[-1], "quarantine")]
+    if not deep:
+        return ledgers
+    return [_with_rows(table, ledger) for table, ledger in zip(tables, ledgers, strict=True)]
+
+
+def _read_ledger(table: Table, role: Role) -> TableFacts:
+    facts = TableFacts(table.spec.id, role)
+    try:
+        if not table.exists():
+            return replace(facts, exists=False)
+        view = table.read_ledger()
+        if view.entry is None:
+            return facts
+        entries = _readable_entries(table)
+        former, released = view.entry.former, view.released
+        return replace(facts, source="entry", coverage=view.coverage, former=former, released=released, entries=entries)
+    except NoLedgerError as exc:
+        return _reconstructed(table, facts, exc)
+    except LakeboundError as exc:
+        return replace(facts, error=str(exc))
+
+
+def _readable_entries(table: Table) -> tuple[CommittedEntry, ...]:
+    """Return the entries newest first, down to the birth or to one that cannot be read, which a reset has replaced."""
+    found: list[CommittedEntry] = []
+    try:
+        for committed in table.entries():
+            found.append(committed)
+    except BadEntryError:
+        return tuple(found)
+    return tuple(found)
+
+
+def _reconstructed(table: Table, facts: TableFacts, reason: NoLedgerError) -> TableFacts:
+    try:
+        found = table.reconstruct()
+    except LakeboundError as exc:
+        return replace(facts, error=f"{reason}; and of its rows: {exc}")
+    return replace(facts, error=str(reason)) if found is None else replace(facts, source=found.source, coverage=found.coverage)
+
+
+def _with_rows(table: Table, facts: TableFacts) -> TableFacts:
+    """Return the facts with the rows, and with the coverage as it stands after them.
+
+    A rewind between the two readings takes rows away that the first one expects: then everything is read again.
+    """
+    for _ in range(_READINGS):
+        if facts.source == "none":
+            # Where the quarantine's ledger cannot be read, its rows still say what is not missing from the targets.
+            return replace(facts, rows=_rows(table, facts.role)) if facts.error and facts.role == "quarantine" else facts
+        rows = _rows(table, facts.role)
+        later = (facts.coverage, ()) if facts.source != "entry" else _said_since(table, facts.entries[0].version)
+        if later is not None:
+            coverage, releases = later
+            return replace(facts, rows=rows, later_coverage=coverage, later_releases=releases)
+        facts = _read_ledger(table, facts.role)
+    return replace(facts, source="none", error=f"table {facts.table} is being rewound: prove it again when that is done")
+
+
+def _rows(table: Table, role: Role) -> pa.Table:
+    rows = table.scan_kafka()
+    return without_copies(rows) if role == "quarantine" else rows
+
+
+def _said_since(table: Table, version: str) -> tuple[Offsets, tuple[Offsets, ...]] | None:
+    """Return the coverage now and what was released since, or None when the table does not merely continue that version."""
+    releases: list[Offsets] = []
+    try:
+        coverage = table.read_ledger().coverage
+        for committed in table.entries():
+            if committed.version == version:
+                return coverage, tuple(releases)
+            releases.append(committed.entry.releases)
+            if committed.entry.kind == "reset":
+                return None
+    except LakeboundError:
+        # Whatever it is, reading everything again will say it.
+        return None
+    return None
+
+
+def _topics(broker: KafkaFacts, names: Sequence[str]) -> dict[str, TopicFacts | None]:
+    try:
+        return dict(broker.topics(names))
+    except MissingTopicError:
+        if len(names) == 1:
+            return {names[0]: None}
+    return {name: facts for topic in names for name, facts in _topics(broker, [topic]).items()}
+
+
+def _readable(spec: PipelineSpec, tables: Sequence[TableFacts], topics: dict[str, TopicFacts | None]) -> Readable:
+    """Read, of every topic that is the same still, what lies between the first and the last offset that a target covers."""
+    wanted: dict[tuple[str, int], Interval] = {}
+    for facts in tables:
+        if facts.role == "quarantine":
+            continue
+        for place, (start, end) in _first_and_last(facts, topics).items():
+            known = wanted.get(place, (start, end))
+            wanted[place] = (min(start, known[0]), max(end, known[1]))
+    return read_offsets(spec.connection, wanted)
+
+
+def _first_and_last(facts: TableFacts, topics: dict[str, TopicFacts | None]) -> dict[tuple[str, int], Interval]:
+    found: dict[tuple[str, int], Interval] = {}
+    for topic, held in hull(facts.coverage).items():
+        known = topics.get(topic)
+        if known is None or known.topic_id != held.topic_id:
+            continue
+        for partition, ((start, end),) in held.partitions.items():
+            if partition in known.latest:
+                found[topic, partition] = (max(start, known.earliest[partition]), min(end, known.latest[partition]))
+    return found

@@ -1,0 +1,141 @@
+"""One table, judged by its entries alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lakebound.inspection.proof.facts import TableFacts
+from lakebound.inspection.proof.history import History, Overlaps, difference, given_up, ranges_of, spans_of, union
+from lakebound.inspection.proof.result import Found, Ranges, TableProof, describe, found
+from lakebound.ledger.entry import Entry, count, high_water_marks
+from lakebound.ledger.intervals import gaps
+from lakebound.tables.table import CommittedEntry
+
+MAX_NAMED = 20
+"""So many commits are named one by one; the rest is counted."""
+
+
+def judge_entries(facts: TableFacts, history: History, overlaps: Overlaps, pipeline: str) -> TableProof:
+    """Return what the entries of a table say of themselves."""
+    lost = found(ranges_of(given_up(history)))
+    proof = TableProof(
+        table=facts.table,
+        role=facts.role,
+        source=facts.source,
+        high_water_marks=high_water_marks(facts.coverage),
+        skipped=lost,
+        records=sum(committed.entry.landed for committed in history.standing),
+        rows=sum(committed.entry.rows for committed in history.standing),
+        filtered=sum(committed.entry.filtered for committed in history.standing),
+        quarantined=sum(committed.entry.quarantined for committed in history.standing),
+        problems=tuple(named(_contradictions(history.recent, pipeline))),
+        notes=(*_limits(history), *([f"lost by decision, as a skip entry says: {lost}"] if lost else [])),
+    )
+    if overlaps.found:
+        pairs = (f"{left} and {right}" for left, right in overlaps.versions)
+        text = f"offsets landed by more than one commit: {overlaps.found} (commits {', '.join(named(pairs))})"
+        proof = proof.adding(problems=[text], overlaps=overlaps.found, duplicated=overlaps.found)
+    return _judge_coverage(proof, facts, history)
+
+
+def without_ledger(facts: TableFacts) -> TableProof:
+    """Return the proof of a table whose coverage had to be worked out without any entry."""
+    return TableProof(
+        table=facts.table,
+        role=facts.role,
+        source=facts.source,
+        high_water_marks=high_water_marks(facts.coverage),
+        records=count(facts.coverage),
+        problems=(
+            f"it has rows and no ledger entry can be reached: its coverage was worked out from its {_ORIGIN[facts.source]}, "
+            "and is a lower bound; see the runbook no-ledger",
+        ),
+    )
+
+
+def unread(facts: TableFacts) -> TableProof:
+    """Return the proof of a table that is not there, or whose ledger cannot be read."""
+    empty = TableProof(table=facts.table, role=facts.role)
+    if facts.error:
+        return empty.adding(problems=[facts.error])
+    return empty.adding(notes=["the table is not there yet" if not facts.exists else "the table is empty and has no entry"])
+
+
+def named(texts: Iterable[str]) -> list[str]:
+    """Return the first texts, and how many more there are."""
+    every = list(texts)
+    more = len(every) - MAX_NAMED
+    return every[:MAX_NAMED] + ([f"and {more} more of the kind"] if more > 0 else [])
+
+
+_ORIGIN = {"statistics": "files' statistics", "scan": "rows"}
+
+
+def _judge_coverage(proof: TableProof, facts: TableFacts, history: History) -> TableProof:
+    covered = spans_of(facts.coverage)
+    said = union([spans_of(history.base), *(spans_of(committed.entry.range) for committed in history.recent)])
+    unbacked, lost = ranges_of(difference(covered, said)), ranges_of(difference(said, covered))
+    missing = Found()
+    if unbacked:
+        missing = found(unbacked)
+        proof = proof.adding(problems=[f"offsets in the coverage that no commit landed: {missing}"])
+    if lost:
+        text = f"offsets that commits landed and the coverage does not hold, so they would be landed again: {found(lost)}"
+        proof = proof.adding(problems=[text])
+    holes = holes_of(facts)
+    if holes:
+        missing = missing.plus(found(holes))
+        proof = proof.adding(problems=[f"gaps in the coverage: {found(holes)}"], gaps=found(holes))
+    return proof.adding(missing=missing)
+
+
+def holes_of(facts: TableFacts) -> Ranges:
+    """Return the gaps of a target's coverage, marks included; a quarantine's coverage may have some."""
+    if facts.role == "quarantine":
+        return {}
+    return ranges_of(
+        {
+            (topic, held.topic_id, partition): gaps(intervals)
+            for topic, held in facts.coverage.items()
+            for partition, intervals in held.partitions.items()
+            if gaps(intervals)
+        }
+    )
+
+
+def _limits(history: History) -> Iterator[str]:
+    if history.is_complete:
+        return
+    if not history.recent and not count(history.base):
+        return
+    oldest = history.standing[0].version if history.standing else "none"
+    held = describe(ranges_of(spans_of(history.base))) or "nothing"
+    yield f"older entries are no longer kept (the oldest is that of commit {oldest}); taken as landed before: {held}"
+
+
+def _contradictions(recent: Sequence[CommittedEntry], pipeline: str) -> Iterator[str]:
+    epoch = 0
+    for committed in recent:
+        entry, where = committed.entry, f"the entry of commit {committed.version}"
+        if entry.pipeline != pipeline:
+            yield f"{where} belongs to pipeline {entry.pipeline!r}"
+        if entry.epoch < epoch:
+            yield f"{where} has epoch {entry.epoch}, after one with epoch {epoch}: a superseded application wrote it"
+        epoch = max(epoch, entry.epoch)
+        yield from (f"{where} {text}" for text in _count_problems(entry))
+
+
+def _count_problems(entry: Entry) -> Iterator[str]:
+    parts = entry.filtered + entry.landed + entry.quarantined
+    if entry.read != parts:
+        yield (
+            f"read {entry.read} records, but accounts for {parts}: "
+            f"{entry.filtered} filtered, {entry.landed} landed, {entry.quarantined} quarantined"
+        )
+    offsets = count(entry.range) + count(entry.releases)
+    if entry.read > offsets:
+        yield f"read {entry.read} records of a range of {offsets} offsets"
+    # A quarantine lands no record: its rows are the quarantined ones.
+    fits = entry.rows >= entry.landed if entry.landed else entry.rows in (0, entry.quarantined)
+    if not fits:
+        yield f"says that {entry.landed} landed records gave {entry.rows} rows"

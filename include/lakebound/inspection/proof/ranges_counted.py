@@ -1,0 +1,155 @@
+"""What rows and Kafka hold in the range of each entry, against what the entry counts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lakebound.inspection.proof.facts import OffsetArray
+from lakebound.inspection.proof.history import Key, Spans, below, difference, ranges_of, spans_of, union
+from lakebound.inspection.proof.offset_arrays import NONE, Arrays, both, found_offsets, spans_from, within
+from lakebound.inspection.proof.result import Found, found
+from lakebound.ledger.entry import Entry
+from lakebound.ledger.intervals import total
+from lakebound.tables.table import CommittedEntry
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of the offsets of a coverage.
+
+    Attributes:
+        decided: Distinct offsets landed or quarantined.
+        unaccounted: Readable offsets that are neither.
+        earliest: Kafka's earliest offset by topic, topic id and partition: below it, what was readable is not known.
+    """
+
+    decided: Arrays
+    unaccounted: Arrays
+    earliest: Callable[[str, str, int], int]
+
+    def candidates(self, spans: Spans) -> Found:
+        """Return the offsets of the spans that are not decided and were, or may have been, readable."""
+        untold = difference(below(spans, self.earliest), spans_from(within(self.decided, spans)))
+        return found(ranges_of(union([untold, spans_from(within(self.unaccounted, spans))])))
+
+
+@dataclass(frozen=True)
+class EntryCounts:
+    """What was found in the range of one entry.
+
+    Attributes:
+        version: Of its commit.
+        entry: The entry.
+        landed: Distinct offsets with rows.
+        rows: Rows, doubled ones once.
+        quarantined: Distinct offsets in quarantine.
+        shared: Offsets that are both landed and in quarantine.
+        unaccounted: Readable offsets that are neither.
+        untold: Offsets that are neither, and of which Kafka no longer tells whether they were readable.
+    """
+
+    version: str
+    entry: Entry
+    landed: int
+    rows: int
+    quarantined: int
+    shared: int
+    unaccounted: int
+    untold: int
+
+    @property
+    def spans(self) -> Spans:
+        """The entry's range."""
+        return spans_of(self.entry.range)
+
+    @property
+    def has_read_again(self) -> bool:
+        """Whether it landed records that are in quarantine because they did not fit when they were read before, or later.
+
+        It is so where the rows are exactly those that it counts, and the quarantine has, beside what was landed, exactly those
+        that it counts as bad.
+        """
+        entry = self.entry
+        held = (self.landed, self.rows, self.quarantined - self.shared)
+        agrees = held == (entry.landed, entry.rows, entry.quarantined)
+        return agrees and self.shared > 0 and entry.kind in ("land", "replay")
+
+    def shortfall(self, evidence: Evidence, *, landed_is_not_bad: bool = False) -> Found:
+        """Return what is missing of the range: exact offsets where they can be told, else the range and the number.
+
+        Args:
+            evidence: What is known of the offsets.
+            landed_is_not_bad: What is both landed and in quarantine is none of those that the entry counts as quarantined.
+        """
+        entry = self.entry
+        if entry.kind == "skip":
+            return Found()
+        in_quarantine = self.quarantined - (self.shared if landed_is_not_bad else 0)
+        fewer = max(entry.landed - self.landed, 0) + max(entry.quarantined - in_quarantine, 0)
+        lacking = max(self.unaccounted - entry.filtered, fewer)
+        if lacking <= 0:
+            return self._rows_shortfall()
+        exact = Found()
+        if lacking >= self.unaccounted + self.untold:
+            exact = evidence.candidates(self.spans)
+        elif not entry.filtered:
+            exact = found_offsets(within(evidence.unaccounted, self.spans))
+        rest = lacking - exact.count
+        return exact.plus(Found(count=rest, within=ranges_of(self.spans))) if rest > 0 else exact
+
+    @property
+    def surplus(self) -> Found:
+        """Records, else rows, beyond those that the entry counts."""
+        if self.entry.landed:
+            extra = max(self.landed - self.entry.landed, self.rows - self.entry.rows)
+        else:
+            extra = max(self.rows - self.entry.rows, 0)
+        return Found(count=extra, within=ranges_of(self.spans)) if extra > 0 else Found()
+
+    def _rows_shortfall(self) -> Found:
+        lacking = self.entry.rows - self.rows
+        return Found(count=lacking, within=ranges_of(self.spans)) if lacking > 0 else Found()
+
+
+def count_entries(
+    entries: Sequence[CommittedEntry], evidence: Evidence, *, landed: Arrays, rows: Arrays, quarantined: Arrays
+) -> list[EntryCounts]:
+    """Return what is found in the range of each entry that has one.
+
+    Args:
+        entries: Of the table.
+        evidence: What is known of the offsets.
+        landed: Distinct offsets with rows, sorted like the others.
+        rows: Offset of each row.
+        quarantined: Distinct offsets in quarantine.
+    """
+    shared = both(landed, quarantined)
+    arrays = {"landed": landed, "rows": rows, "quarantined": quarantined, "shared": shared}
+    arrays |= {"unaccounted": evidence.unaccounted}
+    pieces: dict[Key, list[tuple[int, int, int]]] = {}
+    for number, committed in enumerate(entries):
+        for key, intervals in spans_of(committed.entry.range).items():
+            pieces.setdefault(key, []).extend((number, start, end) for start, end in intervals)
+    counts: dict[str, Counts] = {name: np.zeros(len(entries), dtype=np.int64) for name in (*arrays, "untold")}
+    for key, listed in pieces.items():
+        numbers, starts, ends = np.array(listed, dtype=np.int64).T
+        for name, by_key in arrays.items():
+            np.add.at(counts[name], numbers, _between(by_key.get(key, NONE), starts, ends))
+        until = np.clip(ends, starts, np.maximum(starts, evidence.earliest(*key)))
+        np.add.at(counts["untold"], numbers, until - starts - _between(evidence.decided.get(key, NONE), starts, until))
+    return [
+        EntryCounts(committed.version, committed.entry, **{name: int(values[number]) for name, values in counts.items()})
+        for number, committed in enumerate(entries)
+        if total(interval for intervals in spans_of(committed.entry.range).values() for interval in intervals)
+    ]
+
+
+def _between(array: OffsetArray, starts: Counts, ends: Counts) -> Counts:
+    counts: Counts = np.searchsorted(array, ends) - np.searchsorted(array, starts)
+    return counts

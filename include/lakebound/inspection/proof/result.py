@@ -1,0 +1,185 @@
+"""What a proof says: per table what is landed, missing and doubled, with every range named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, computed_field
+
+from lakebound.inspection.proof.facts import Role, Source
+from lakebound.ledger.intervals import Interval, Intervals, merge, total
+
+Ranges = dict[str, dict[int, tuple[Interval, ...]]]
+"""Topic to partition to merged half-open intervals."""
+
+_NAMED_RANGES = 5
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Found(_Frozen):
+    """Something that was counted, and where.
+
+    Attributes:
+        count: How many offsets or rows.
+        ranges: The offsets, exactly.
+        within: Where only an entry's count is known: the ranges in which the rest of ``count`` lies.
+    """
+
+    count: int = 0
+    ranges: Ranges = Field(default_factory=dict)
+    within: Ranges = Field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def plus(self, other: Found) -> Found:
+        """Return both together; offsets that both name are counted once for each."""
+        return Found(
+            count=self.count + other.count,
+            ranges=_merged(self.ranges, other.ranges),
+            within=_merged(self.within, other.within),
+        )
+
+    def __str__(self) -> str:
+        places = [describe(self.ranges)] if self.ranges else []
+        if self.within:
+            places.append(f"somewhere in {describe(self.within)}")
+        return f"{self.count}" + (f": {', '.join(places)}" if places else "")
+
+
+class TableProof(_Frozen):
+    """What is proved of one table.
+
+    Attributes:
+        table: Its id.
+        role: What it is to the pipeline.
+        source: What its coverage was read from.
+        deep: Whether its rows were judged, not its entries alone.
+        records: Kafka records landed: counted in the rows when deep, else the sum of the entries.
+        rows: Rows landed, counted likewise.
+        filtered: Records that the transform dropped, by the entries.
+        quarantined: Records in quarantine, of this table's coverage.
+        missing: Records that should be there and are not. Where a record has lost only some of its rows, those rows.
+        duplicated: Surplus copies of rows, and offsets both landed and quarantined; by entries alone, what ``overlaps`` says.
+        overlaps: Offsets in the ranges of more than one commit.
+        gaps: Holes in the coverage.
+        skipped: Offsets that Kafka had deleted before they were landed and a person gave up: lost by decision, not missing.
+        outside: Rows whose offsets the coverage does not hold, or which name another topic id, or no origin at all.
+        surplus: Rows beyond those that the entry of their range counts.
+        undecided: Offsets without a row whose entry is no longer kept: filtered or lost, nobody can tell.
+        lag: Offsets that Kafka has beyond the high-water marks.
+        high_water_marks: Next offset to read, per topic and partition.
+        problems: Every reason why the proof does not hold.
+        notes: What limits it.
+    """
+
+    table: str
+    role: Role = "target"
+    source: Source = "none"
+    deep: bool = False
+    records: int = 0
+    rows: int = 0
+    filtered: int = 0
+    quarantined: int = 0
+    missing: Found = Found()
+    duplicated: Found = Found()
+    overlaps: Found = Found()
+    gaps: Found = Found()
+    skipped: Found = Found()
+    outside: Found = Found()
+    surplus: Found = Found()
+    undecided: Found = Found()
+    lag: int = 0
+    high_water_marks: dict[str, dict[int, int]] = Field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ok(self) -> bool:
+        """Whether the proof holds."""
+        return not self.problems
+
+    def adding(self, *, problems: Iterable[str] = (), notes: Iterable[str] = (), **changes: Any) -> TableProof:
+        """Return the same with more problems and notes, and other fields changed."""
+        texts = {"problems": (*self.problems, *problems), "notes": (*self.notes, *notes)}
+        return self.model_copy(update={**changes, **texts})
+
+
+class Proof(_Frozen):
+    """The answer for a pipeline, or for the one table of it that was asked for."""
+
+    pipeline: str
+    level: Literal["entries", "rows"]
+    tables: tuple[TableProof, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ok(self) -> bool:
+        """Whether the proof of every table holds."""
+        return all(table.ok for table in self.tables)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def missing(self) -> int:
+        """Sum over the tables."""
+        return sum(table.missing.count for table in self.tables)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def duplicated(self) -> int:
+        """Sum over the tables."""
+        return sum(table.duplicated.count for table in self.tables)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def skipped(self) -> int:
+        """Sum over the tables."""
+        return sum(table.skipped.count for table in self.tables)
+
+    @property
+    def sentence(self) -> str:
+        """One line that says it all."""
+        landed = ", ".join(f"{table.table} {table.records}" for table in self.tables if table.role == "target")
+        counts = f"landed {landed or 'nothing'}; missing {self.missing}, duplicated {self.duplicated}"
+        counts += f", lost by decision {self.skipped}" if self.skipped else ""
+        if self.ok:
+            return f"pipeline {self.pipeline}: proved by its {self.level}: {counts}"
+        number = sum(len(table.problems) for table in self.tables)
+        problems = "1 problem" if number == 1 else f"{number} problems"
+        return f"pipeline {self.pipeline}: the proof does not hold, {problems}: {counts}; see the runbook proof-failed"
+
+
+def found(ranges: Ranges) -> Found:
+    """Return offsets that are exactly known, each counted once."""
+    merged = _merged(ranges, {})
+    count = sum(total(intervals) for partitions in merged.values() for intervals in partitions.values())
+    return Found(count=count, ranges=merged)
+
+
+def describe(ranges: Ranges) -> str:
+    """Return the ranges as text, the first few of them."""
+    texts = [
+        f"{topic}/{partition} [{start}, {end})"
+        for topic, partitions in sorted(ranges.items())
+        for partition, intervals in sorted(partitions.items())
+        for start, end in intervals
+    ]
+    more = len(texts) - _NAMED_RANGES
+    return ", ".join(texts[:_NAMED_RANGES]) + (f" and {more} more ranges" if more > 0 else "")
+
+
+def _merged(left: Ranges, right: Ranges) -> Ranges:
+    result: dict[str, dict[int, Intervals]] = {}
+    for ranges in (left, right):
+        for topic, partitions in ranges.items():
+            for partition, intervals in partitions.items():
+                known = result.setdefault(topic, {}).get(partition, ())
+                both = tuple(interval for interval in merge((*known, *intervals)) if interval[0] < interval[1])
+                if both:
+                    result[topic][partition] = both
+    return {topic: dict(sorted(partitions.items())) for topic, partitions in sorted(result.items()) if partitions}

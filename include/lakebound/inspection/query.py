@@ -1,0 +1,204 @@
+"""SQL on the tables of all pipelines, by Polars and without Spark. It only reads.
+
+A table is called by its name (``sales.orders``), or with its format before the name (``delta.sales.orders``): a pipeline may
+have a table of the same name in each format.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from lakebound.errors import LakeboundError
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Format = Literal["delta", "iceberg"]
+
+_READS = re.compile(r"\s*(\(\s*)*(select|with|from|values|explain|show\s+tables)\b", re.IGNORECASE)
+_NO_PART_OF_A_NAME = re.compile(r"[\s\"`]+")
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_NOT_FOUND = re.compile(r"relation '([^']*)' was not found")
+
+
+class QueryError(LakeboundError):
+    """The query cannot be run."""
+
+
+class NotAQueryError(QueryError):
+    """The statement does not only read."""
+
+    def __init__(self, sql: str) -> None:
+        word = (sql.split() or ["nothing"])[0]
+        super().__init__(
+            f"a query begins with SELECT or WITH, and this one with {word}; tables are only read here: "
+            f"their pipelines write them"
+        )
+
+
+class UnknownTableError(QueryError):
+    """The query names a table that no pipeline has."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = ", ".join(sorted(known)) or "none: no pipeline declares any"
+        super().__init__(f"there is no table {name!r}; the pipelines' tables are {names}")
+
+
+class NoTableYetError(QueryError):
+    """The query names a table that was not created yet."""
+
+    def __init__(self, table: TableSpec, pipeline: str) -> None:
+        super().__init__(
+            f"table {table.id} does not exist yet: pipeline {pipeline} creates it when it starts for the first time; "
+            f"`lakebound status {pipeline}` says how it stands"
+        )
+
+
+class AmbiguousTableError(QueryError):
+    """The query names a table that there is in both formats."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is a Delta table and an Iceberg table of the name {name!r}; write delta.{name} or iceberg.{name} "
+            f"in the query, or give --format delta or --format iceberg"
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query gave.
+
+    Attributes:
+        columns: Their names and Polars' types.
+        rows: At most as many as were asked for.
+        is_cut: Whether there are more.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Any, ...], ...]
+    is_cut: bool
+
+
+def names_of(table: TableSpec) -> tuple[str, ...]:
+    """Return how a query may call a table without its format: a table without a namespace is in ``default``."""
+    full = f"{table.namespace}.{table.short_name}"
+    return (full,) if table.name == full else (table.name, full)
+
+
+def resolve(tables: Iterable[TableSpec], chosen: Format | None) -> dict[str, TableSpec | None]:
+    """Return what each name means in a query; None where it means two tables.
+
+    Args:
+        tables: Those that there are.
+        chosen: The format of names without one; None: whichever there is.
+    """
+    found: dict[str, TableSpec | None] = {}
+    for table in tables:
+        for name in names_of(table):
+            found[f"{table.format}.{name}"] = table
+            if chosen in (None, table.format):
+                found[name] = None if name in found else table
+    return found
+
+
+def check_reads_only(sql: str) -> None:
+    """Refuse a statement that does not begin as a query does: Polars would do it to what is in its memory, and say nothing.
+
+    Raises:
+        NotAQueryError: It does not.
+    """
+    bare = _COMMENT.sub(" ", sql)
+    if not _READS.match(bare):
+        raise NotAQueryError(bare)
+
+
+def run_query(
+    sql: str, tables: Mapping[str, list[TableSpec]], places: Places, *, chosen: Format | None = None, limit: int = 0
+) -> Answer:
+    """Return what a query gives.
+
+    Args:
+        sql: The query.
+        tables: Those of each pipeline.
+        places: Where they are.
+        chosen: The format of tables that are called without one.
+        limit: So many rows at most; 0: all.
+
+    Raises:
+        QueryError: The query cannot be run; the sentence says why.
+    """
+    import polars as pl
+
+    check_reads_only(sql)
+    places = places.read_only()
+    every = [table for one in tables.values() for table in one]
+    meant = [table for table in every if may_be_named(sql, table, chosen)]
+    names = resolve((table for table in meant if _exists(table, places)), chosen)
+    try:
+        frames = {name: _scan(table, places) for name, table in names.items() if table is not None}
+        with warnings.catch_warnings():
+            # Polars plans an Iceberg scan with PyIceberg, and recommends a plugin of its own.
+            warnings.simplefilter("ignore", pl.exceptions.PerformanceWarning)
+            found = pl.SQLContext(frames).execute(sql)
+            frame = (found.limit(limit + 1) if limit else found).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as exc:
+        raise _explained(exc, tables, names, chosen) from exc
+    rows = frame.rows()
+    columns = tuple((name, str(kind)) for name, kind in frame.schema.items())
+    return Answer(columns, tuple(rows[:limit] if limit else rows), bool(limit) and len(rows) > limit)
+
+
+def may_be_named(sql: str, table: TableSpec, chosen: Format | None) -> bool:
+    """Whether a query may mean a table; one that it does not mean need not be opened, and may be broken.
+
+    Args:
+        sql: The query.
+        table: The table.
+        chosen: The format of tables that are called without one.
+    """
+    text = _NO_PART_OF_A_NAME.sub("", sql)
+    for name in names_of(table):
+        bare = rf"(?<!delta\.)(?<!iceberg\.){re.escape(name)}"
+        if f"{table.format}.{name}" in text or (chosen in (None, table.format) and re.search(bare, text)):
+            return True
+    return False
+
+
+def _exists(table: TableSpec, places: Places) -> bool:
+    return open_table(table, places).exists()
+
+
+def _scan(table: TableSpec, places: Places) -> pl.LazyFrame:
+    import polars as pl
+
+    if table.format == "delta":
+        return pl.scan_delta(str(places.delta_path(table)))
+    from lakebound.tables.iceberg.catalog import open_catalog
+
+    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    return pl.scan_iceberg(catalog.load_table((table.namespace, table.short_name)))
+
+
+def _explained(
+    exc: BaseException, tables: Mapping[str, list[TableSpec]], names: Mapping[str, TableSpec | None], chosen: Format | None
+) -> QueryError:
+    """Return what is wrong with a query in words that name a way out."""
+    missing = _NOT_FOUND.search(str(exc))
+    if missing is None:
+        lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+        return QueryError(f"the query cannot be run: {(lines or [type(exc).__name__])[0]}")
+    name = missing[1]
+    if name in names:
+        return AmbiguousTableError(name)
+    declared = [(pipeline, table) for pipeline, one in tables.items() for table in one]
+    for pipeline, table in declared:
+        if name in resolve([table], chosen):
+            return NoTableYetError(table, pipeline)
+    return UnknownTableError(name, {f"{table.format}.{table.name}" for _, table in declared})

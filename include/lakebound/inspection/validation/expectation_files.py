@@ -1,0 +1,139 @@
+"""Reads files of expectations, ``include/expectations/<pipeline>.yaml``: of each mistake the file, line and field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lakebound.errors import LakeboundError
+from lakebound.inspection.validation.expectation_mistakes import TableColumns, column_mistakes, parse, sql_texts, table_mistakes
+from lakebound.inspection.validation.expectations import Expectation, ExpectationFile
+from lakebound.settings import Settings
+from lakebound.spec.ddl import UnclearDdlError, read_columns
+from lakebound.spec.load import SUFFIXES, problem_line
+from lakebound.spec.pipeline import KAFKA_COLUMN, BytesValueSpec, PipelineSpec
+from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
+
+
+class InvalidExpectationsError(LakeboundError):
+    """A file of expectations is wrong.
+
+    Attributes:
+        problems: A line per mistake: file, line, field, what is wrong.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class NoExpectationsError(LakeboundError):
+    """Nothing is expected of the pipeline."""
+
+    def __init__(self, pipeline: str, path: Path) -> None:
+        super().__init__(f"pipeline {pipeline!r}: there is no {path}; write there what is expected of its records")
+
+
+def expectations_path(pipeline: str, settings: Settings) -> Path:
+    """Return the file of a pipeline's expectations, or where it would be: beside the folder of pipelines."""
+    folder = settings.pipelines.parent / "expectations"
+    known = (folder / f"{pipeline}{suffix}" for suffix in SUFFIXES)
+    return next((path for path in known if path.is_file()), folder / f"{pipeline}{SUFFIXES[0]}")
+
+
+def load_expectations(spec: PipelineSpec, settings: Settings) -> ExpectationFile | None:
+    """Return what is expected of the pipeline; None where there is no file.
+
+    Raises:
+        InvalidExpectationsError: The file is wrong.
+    """
+    path = expectations_path(spec.pipeline, settings)
+    return _load(path, spec)[0] if path.is_file() else None
+
+
+def check_expectations(spec: PipelineSpec, settings: Settings, tables: TableColumns) -> list[str]:
+    """Return what is wrong with the pipeline's file, its columns included; nothing where there is no file.
+
+    Args:
+        spec: The pipeline.
+        settings: This machine's.
+        tables: The columns of those tables whose columns are known.
+    """
+    path = expectations_path(spec.pipeline, settings)
+    if not path.is_file():
+        return []
+    try:
+        file, source = _load(path, spec)
+    except InvalidExpectationsError as exc:
+        return exc.problems
+    return _lines(path, column_mistakes(file, tables, source))
+
+
+def conditions(spec: PipelineSpec, settings: Settings) -> list[tuple[Keys, str, tuple[str, ...]]]:
+    """Return the file's conditions in SQL: where each stands, its text, and the ids of the tables that it is for."""
+    file = _right(spec, settings)
+    if file is None:
+        return []
+    ids = [table.id for table in spec.tables]
+    return [(keys, text, _tables_of(one, file, ids)) for keys, (text, one) in sql_texts(file).items()]
+
+
+def condition_problem(spec: PipelineSpec, settings: Settings, keys: Keys, what: str) -> str:
+    """Return the line that says what Spark finds wrong with a condition."""
+    path = expectations_path(spec.pipeline, settings)
+    return problem_line(path, Mistake(read_yaml(path).line_of(keys), what, keys))
+
+
+def columns_without_spark(spec: PipelineSpec, existing: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the columns of the tables that can be known without Spark.
+
+    Args:
+        spec: The pipeline.
+        existing: The columns of those tables that are there already.
+    """
+    known = {table: tuple(columns) for table, columns in existing.items()}
+    own = own_columns(spec)
+    if own is not None:
+        for table in spec.tables:
+            known.setdefault(table.id, own)
+    return known
+
+
+def own_columns(spec: PipelineSpec) -> tuple[str, ...] | None:
+    """Return the columns that a pipeline gives its tables; None where only Spark can tell: a transform makes them."""
+    if spec.transform is not None:
+        return None
+    if isinstance(spec.value, BytesValueSpec):
+        return ("key", "value", KAFKA_COLUMN)
+    try:
+        return (*(column.name for column in read_columns(spec.value.value_schema)), KAFKA_COLUMN)
+    except UnclearDdlError:
+        return None
+
+
+def _right(spec: PipelineSpec, settings: Settings) -> ExpectationFile | None:
+    try:
+        return load_expectations(spec, settings)
+    except InvalidExpectationsError:
+        return None
+
+
+def _tables_of(one: Expectation, file: ExpectationFile, ids: Sequence[str]) -> tuple[str, ...]:
+    return tuple(table for table in ids if one in file.of(table))
+
+
+def _load(path: Path, spec: PipelineSpec) -> tuple[ExpectationFile, YamlSource]:
+    try:
+        source = read_yaml(path)
+    except UnreadableYamlError as exc:
+        raise InvalidExpectationsError([problem_line(path, exc.mistake)]) from None
+    file, mistakes = parse(source)
+    if file is not None:
+        mistakes = table_mistakes(file, spec, source)
+    if file is None or mistakes:
+        raise InvalidExpectationsError(_lines(path, mistakes))
+    return file, source
+
+
+def _lines(path: Path, mistakes: Sequence[Mistake]) -> list[str]:
+    return [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]

@@ -1,0 +1,159 @@
+"""What is expected of a pipeline's records, as its author writes it: frozen models without unknown keys."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from lakebound.control.findings import Severity
+from lakebound.spec.pipeline import NAME, Frozen
+
+DEFAULT_SUITE = "default"
+DAY_SECONDS = 86_400.0
+
+OnFailure = Literal["alert", "quarantine", "stop"]
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class _Expectation(Frozen):
+    expect: str = Field(description="A GX name such as expect_column_values_to_be_between, or one of Lakebound's own kinds.")
+    name: str = Field(default="", description="How it is called in findings and as a quarantine reason.")
+    severity: Severity = Severity.WARNING
+    suite: str = Field(default=DEFAULT_SUITE, pattern=NAME)
+    tables: tuple[str, ...] = Field(default=(), description="Names or format:name; default: every table of the pipeline.")
+    description: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name, made from what it says where none is given; one of a kind in its file."""
+        return self.name or f"{self.expect}({', '.join(self.subjects())})"
+
+    def subjects(self) -> tuple[str, ...]:
+        """Return what it is about."""
+        return ()
+
+
+class GxExpectation(_Expectation):
+    """An expectation of Great Expectations, by its name and its own arguments."""
+
+    # By the prefix none of Lakebound's own kinds is taken for one of these when a file comes back from JSON.
+    expect: str = Field(pattern="^expect_")
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    where: str | None = Field(default=None, min_length=1, description="Only rows for which this SQL condition is true.")
+
+    def subjects(self) -> tuple[str, ...]:
+        """Return its columns, and its condition."""
+        columns = [self.kwargs.get(key) for key in ("column", "column_A", "column_B")]
+        listed = self.kwargs.get("column_list")
+        return tuple(str(one) for one in (*columns, *(listed if isinstance(listed, list) else ()), self.where) if one)
+
+
+class RowsToSatisfy(_Expectation):
+    """Each row fulfils a condition in SQL; one for which it is null counts as fulfilling it."""
+
+    expect: Literal["rows_to_satisfy"]
+    rule: str = Field(min_length=1, description="SQL, such as total >= 0 OR status = 'cancelled'.")
+    where: str | None = Field(default=None, min_length=1)
+    mostly: Share = 1.0
+
+    def subjects(self) -> tuple[str, ...]:
+        """Return the rule."""
+        return (self.rule,)
+
+
+class UniqueOverWindow(_Expectation):
+    """No two rows of the window have these values; the window ends with the range that is validated."""
+
+    expect: Literal["unique_over_window"]
+    columns: tuple[str, ...] = Field(min_length=1)
+    over_seconds: float | None = Field(default=None, gt=0, description="Rows committed so long before the range's end.")
+    over_commits: int | None = Field(default=None, ge=1, description="Rows of so many commits before the range's end.")
+    mostly: Share = 1.0
+
+    @model_validator(mode="after")
+    def _one_window(self) -> UniqueOverWindow:
+        if self.over_seconds is not None and self.over_commits is not None:
+            raise ValueError("give either over_seconds or over_commits")
+        return self
+
+    @property
+    def window_seconds(self) -> float | None:
+        """Its length; None where it is counted in commits."""
+        return None if self.over_commits is not None else self.over_seconds or DAY_SECONDS
+
+    def subjects(self) -> tuple[str, ...]:
+        """Return the columns."""
+        return self.columns
+
+
+class Fresh(_Expectation):
+    """A share of the rows was committed within so long after Kafka's time of the record."""
+
+    expect: Literal["fresh"]
+    max_seconds: float = Field(gt=0)
+    share: Share = 0.99
+
+
+class UsualVolume(_Expectation):
+    """Rows per minute within some standard deviations of what earlier ranges had."""
+
+    expect: Literal["usual_volume"]
+    deviations: float = Field(default=4.0, gt=0)
+    past_seconds: float = Field(default=DAY_SECONDS, gt=0)
+    min_ranges: int = Field(default=10, ge=2, description="With fewer earlier ranges nothing is expected yet.")
+
+
+class ValuesInTable(_Expectation):
+    """The values of some columns stand in another table; rows in which one of them is null are passed over."""
+
+    expect: Literal["values_in_table"]
+    columns: dict[str, str] = Field(min_length=1, description="Own column to the other table's column.")
+    table: str = Field(pattern=r"^(delta|iceberg):[a-z][a-z0-9_.]*$", description="format:name, in the same warehouse.")
+    mostly: Share = 1.0
+
+    def subjects(self) -> tuple[str, ...]:
+        """Return columns and table."""
+        return (*self.columns, self.table)
+
+
+Expectation = GxExpectation | RowsToSatisfy | UniqueOverWindow | Fresh | UsualVolume | ValuesInTable
+
+OWN_KINDS: dict[str, type[Expectation]] = {
+    "rows_to_satisfy": RowsToSatisfy,
+    "unique_over_window": UniqueOverWindow,
+    "fresh": Fresh,
+    "usual_volume": UsualVolume,
+    "values_in_table": ValuesInTable,
+}
+"""Kinds that Great Expectations has no name for; their results are reported as its own all the same."""
+
+
+class ExpectationHead(Frozen):
+    """The file without the meaning of its expectations."""
+
+    pipeline: str = Field(pattern=NAME)
+    on_failure: OnFailure = "alert"
+    every_seconds: float = Field(default=60.0, ge=10, description="New commits are validated at most so often.")
+    resolve_after_seconds: float = Field(
+        default=900.0, ge=0, description="A finding is over when its expectation held for so long."
+    )
+    max_rows_per_range: int = Field(default=5_000_000, ge=1, description="A longer range is validated in parts.")
+    keep_runs: int = Field(default=50, ge=1, description="So many runs' results and Data Docs are kept.")
+    expectations: tuple[dict[str, Any], ...] = Field(min_length=1)
+
+
+class ExpectationFile(ExpectationHead):
+    """What is expected of one pipeline, and what becomes of records that are not so.
+
+    Of a failure, ``quarantine`` copies the records of warnings and critical ones; ``stop`` stops for critical ones alone.
+    """
+
+    expectations: tuple[Expectation, ...]  # type: ignore[assignment]
+
+    def of(self, table: str, suite: str | None = None) -> tuple[Expectation, ...]:
+        """Return what is expected of a table (by its id), of one suite or of all."""
+        names = {table, table.partition(":")[2]}
+        return tuple(
+            one for one in self.expectations if (not one.tables or names & set(one.tables)) and suite in (None, one.suite)
+        )

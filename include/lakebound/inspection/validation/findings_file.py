@@ -1,0 +1,74 @@
+"""What validation says of a pipeline, for the alerts: written by each run, when one died, and anew as time passes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from lakebound.control.findings import found_before, read_source, write_findings
+from lakebound.control.folder import ControlFolder
+from lakebound.inspection.validation.expectation_files import InvalidExpectationsError, load_expectations
+from lakebound.inspection.validation.expectations import ExpectationFile
+from lakebound.inspection.validation.history import history_file, read_history
+from lakebound.inspection.validation.open_findings import RUN, failed_run, open_findings
+from lakebound.inspection.validation.verdict import ValidatedRange
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+
+SOURCE = "validation"
+
+
+def write_open_findings(
+    control: ControlFolder,
+    spec: PipelineSpec,
+    file: ExpectationFile,
+    history: Sequence[ValidatedRange],
+    problems: Sequence[str] = (),
+) -> None:
+    """Write what stands by the record.
+
+    Args:
+        control: The pipeline's.
+        spec: The pipeline.
+        file: What is expected.
+        history: The record, oldest first.
+        problems: Why something could not be validated.
+    """
+    now = time.time()
+    found = open_findings(history, file, _ids(spec), now=now)
+    failed = found_before(read_source(control, SOURCE), [failed_run(one, now=now) for one in problems])
+    write_findings(control, SOURCE, [*found, *failed])
+
+
+def add_failed_run(control: ControlFolder, problem: str) -> None:
+    """Write that a run could not begin, or died, beside what stands; the next run that reports takes it away."""
+    before = read_source(control, SOURCE)
+    others = [one for one in before.findings if one.cause != RUN] if before is not None else []
+    failed = found_before(before, [failed_run(problem, now=time.time())])
+    write_findings(control, SOURCE, [*others, *failed])
+
+
+def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -> None:
+    """Write what stands now, between runs: without new data no run says that something is over.
+
+    The record may be long, so it is read only when it has changed, or when something stands that may be over.
+    """
+    before = read_source(control, SOURCE)
+    try:
+        changed_at = history_file(control).stat().st_mtime
+        file = load_expectations(spec, settings)
+    except (FileNotFoundError, InvalidExpectationsError):
+        return
+    if file is None:
+        return
+    standing = before.findings if before is not None else ()
+    found = [one for one in standing if one.cause == RUN]
+    if before is None or standing or changed_at >= before.at - 1:
+        found = [*open_findings(read_history(control), file, _ids(spec), now=time.time()), *found]
+    # A run that wrote meanwhile knows better.
+    if read_source(control, SOURCE) == before:
+        write_findings(control, SOURCE, found)
+
+
+def _ids(spec: PipelineSpec) -> list[str]:
+    return [table.id for table in spec.tables]

@@ -1,0 +1,178 @@
+"""What was validated, as an append-only record with claims: each commit is validated once in it, and none is passed over.
+
+One run of a pipeline at a time holds the lock. It writes a *claim* before it begins a range, and one line of the record when
+the verdict is there; the claim goes last. A run that is killed leaves its claim, and the next run takes exactly that range
+first: what depends on a range, such as records that it copies to the quarantine, can so be found again by the claim's id. The
+record is written in one step, and a line that a power cut has torn counts as not written.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lakebound.control.folder import ControlFolder, read_json, write_json, write_text
+from lakebound.errors import LakeboundError
+from lakebound.inspection.validation.line import Done, Gap
+from lakebound.inspection.validation.verdict import ValidatedRange
+from lakebound.ledger.intervals import Interval, merge
+
+MAX_RECORD_BYTES = 16 * 1024 * 1024
+"""Of the history. Then the older half of each table's lines becomes one that says no more than which commits were validated."""
+
+
+class ValidationRunsError(LakeboundError):
+    """Another validation of the pipeline is under way."""
+
+    def __init__(self, pipeline: str) -> None:
+        super().__init__(f"pipeline {pipeline!r} is being validated by another run; nothing was done, that run does it")
+
+
+class Claim(BaseModel):
+    """A range that a run has begun.
+
+    Attributes:
+        id: A UUID; what is done for the range carries it.
+        holes: Positions among ``positions`` that could not be read when it was claimed.
+        lost_offsets: How many offsets were landed there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    run_id: str
+    table: str
+    positions: tuple[Interval, ...]
+    holes: tuple[Interval, ...] = ()
+    lost_offsets: int = 0
+    is_before_first: bool = False
+
+    @property
+    def gap(self) -> Gap | None:
+        """What could not be read."""
+        return Gap(self.holes, self.lost_offsets, self.is_before_first) if self.lost_offsets else None
+
+
+def folder(control: ControlFolder) -> Path:
+    """Return the folder of all that validation keeps of a pipeline."""
+    return control.folder / "validation"
+
+
+def history_file(control: ControlFolder) -> Path:
+    """Return the record."""
+    return folder(control) / "history.jsonl"
+
+
+@contextmanager
+def only_run(control: ControlFolder) -> Iterator[None]:
+    """Be the pipeline's only validation on this machine inside the block; the lock of a killed run is free by itself.
+
+    Raises:
+        ValidationRunsError: Another one is under way.
+    """
+    folder(control).mkdir(parents=True, exist_ok=True)
+    with open(folder(control) / "run.lock", "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValidationRunsError(control.pipeline) from None
+        yield
+
+
+def read_history(control: ControlFolder) -> list[ValidatedRange]:
+    """Return the record, oldest first; a torn line is passed over."""
+    try:
+        text = history_file(control).read_text(errors="replace")
+    except FileNotFoundError:
+        return []
+    return [found for line in text.splitlines() if (found := _range(line)) is not None]
+
+
+def append(control: ControlFolder, record: ValidatedRange) -> None:
+    """Add a line to the record, in one step that survives a power cut. Only who holds the lock may."""
+    path = history_file(control)
+    _fold_if_large(path)
+    with open(path, "ab", buffering=0) as file:
+        start = b"\n" if file.tell() and _last_byte(path) != b"\n" else b""
+        file.write(start + record.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        os.fsync(file.fileno())
+
+
+def done_of(table: str, history: Iterable[ValidatedRange]) -> Done:
+    """Return what the record says was validated of a table. Pure."""
+    own = [one for one in history if one.table == table]
+    positions = merge(interval for one in own for interval in one.positions)
+    return Done(positions, {one.positions[-1][1] - 1: one.offsets for one in own if one.positions})
+
+
+def write_claim(control: ControlFolder, claim: Claim) -> None:
+    """Say that a range is begun."""
+    write_json(_claim_file(control, claim.table), claim.model_dump(mode="json"), durable=True)
+
+
+def open_claim(control: ControlFolder, table: str, history: Iterable[ValidatedRange]) -> Claim | None:
+    """Return the claim of a run that ended in the middle of a table's range; None where there is none.
+
+    A claim that cannot be read was never begun: work starts after it is written whole.
+    """
+    path = _claim_file(control, table)
+    try:
+        body = read_json(path)
+        claim = None if body is None else Claim.model_validate(body)
+    except ValueError:
+        claim = None
+    if claim is not None and any(one.claim == claim.id for one in history):
+        drop_claim(control, table)
+        return None
+    return claim
+
+
+def drop_claim(control: ControlFolder, table: str) -> None:
+    """Say that the table's claim is done with."""
+    _claim_file(control, table).unlink(missing_ok=True)
+
+
+def _claim_file(control: ControlFolder, table: str) -> Path:
+    return folder(control) / "claims" / f"{table.replace(':', '_')}.json"
+
+
+def _range(line: str) -> ValidatedRange | None:
+    try:
+        return ValidatedRange.model_validate_json(line)
+    except ValidationError:
+        return None
+
+
+def _last_byte(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1)
+
+
+def _fold_if_large(path: Path, max_bytes: int = MAX_RECORD_BYTES) -> None:
+    try:
+        if path.stat().st_size <= max_bytes:
+            return
+    except FileNotFoundError:
+        return
+    ranges = [found for line in path.read_text(errors="replace").splitlines() if (found := _range(line)) is not None]
+    kept = folded(ranges)
+    write_text(path, "".join(f"{one.model_dump_json(exclude_defaults=True)}\n" for one in kept), durable=True)
+
+
+def folded(ranges: list[ValidatedRange]) -> list[ValidatedRange]:
+    """Return the record with the older half of its lines as one line per table. Pure."""
+    half = len(ranges) // 2
+    older, newer = ranges[:half], ranges[half:]
+    lines = []
+    for table in dict.fromkeys(one.table for one in older):
+        own = [one for one in older if one.table == table]
+        positions = merge(interval for one in own for interval in one.positions)
+        forgotten: dict[str, object] = {"results": (), "skipped": {}, "lost": None, "first": ""}
+        lines.append(own[-1].model_copy(update={**forgotten, "positions": positions}))
+    return [*lines, *newer]

@@ -1,0 +1,74 @@
+"""The standing line of a real table, and the files that each commit on it added. Reads metadata only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from lakebound.inspection.validation.line import Line, Step
+from lakebound.ledger.entry import Entry, count
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.places import Places
+from lakebound.tables.size import may_exist
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """A data file that a commit added.
+
+    Attributes:
+        path: Where it is.
+        version: The commit's.
+        committed_at_ms: The commit's.
+        rows: How many it has; None where its commit does not say.
+        partition: Delta: value per partition column, which the file itself does not hold.
+    """
+
+    path: Path
+    version: str
+    committed_at_ms: int
+    rows: int | None = None
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+
+
+class LineReader(Protocol):
+    """Reads one format."""
+
+    def line(self, is_validated: Callable[[int], bool]) -> Line:
+        """Return the standing line down to the first commit for which ``is_validated``, or as far as it is kept."""
+
+    def files(self, steps: Iterable[Step]) -> list[LandedFile]:
+        """Return the files that the commits added, of those commits that can still be read."""
+
+
+_READERS = {
+    "delta": "lakebound.inspection.validation.delta_line:DeltaLine",
+    "iceberg": "lakebound.inspection.validation.iceberg_line:IcebergLine",
+}
+
+
+def line_reader(spec: TableSpec, places: Places) -> LineReader | None:
+    """Return the reader of a table; None where there is no such table."""
+    if not may_exist(spec, places):
+        return None
+    module, _, name = _READERS[spec.format].partition(":")
+    reader: LineReader = getattr(import_module(module), name)(spec, places)
+    return reader
+
+
+def step_of(entry: Entry | None, *, position: int, version: str, committed_at_ms: int, parent: int | None) -> Step:
+    """Return a commit as a step of the line."""
+    return Step(
+        position=position,
+        version=version,
+        committed_at_ms=committed_at_ms,
+        parent=parent,
+        kind=entry.kind if entry is not None else None,
+        rows=entry.rows if entry is not None else 0,
+        offsets=count(entry.coverage) if entry is not None else None,
+        # A carried entry may still name the range of the one that it carries on.
+        own_offsets=count(entry.range) if entry is not None and entry.kind != "carry" else 0,
+    )

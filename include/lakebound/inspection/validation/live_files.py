@@ -1,0 +1,85 @@
+"""The files that a table consists of now, or that hold its recent rows: what a range is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from lakebound.errors import LakeboundError
+from lakebound.inspection.validation.landed_files import LandedFile
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import KAFKA_COLUMN
+
+_TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
+
+
+class DeletesInTableError(LakeboundError):
+    """A table's rows cannot be read from its data files alone."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"table {table} has delete files or deletion vectors, so its data files also hold rows that were deleted; "
+            f"it cannot be compared with"
+        )
+
+
+def live_files(spec: TableSpec, places: Places, *, since_ms: int | None = None) -> list[LandedFile]:
+    """Return the table's files; none where there is no such table.
+
+    Args:
+        spec: The table.
+        places: Where it is.
+        since_ms: Leave out files whose statistics say that all of their records are older, by Kafka's time.
+
+    Raises:
+        DeletesInTableError: Its files hold rows that were deleted.
+    """
+    return list(_delta(spec, places, since_ms) if spec.format == "delta" else _iceberg(spec, places, since_ms))
+
+
+def _delta(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[LandedFile]:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+    from lakebound.tables.partition_values import delta_partition_texts
+
+    folder = places.delta_path(spec)
+    if not (folder / "_delta_log").is_dir():
+        return
+    table = DeltaTable(str(folder))
+    if "deletionVectors" in (table.protocol().reader_features or []):
+        raise DeletesInTableError(spec.id)
+    actions = pa.table(table.get_add_actions(flatten=True))
+    texts = {n.partition(".")[2]: delta_partition_texts(actions[n]) for n in actions.column_names if n.startswith("partition.")}
+    for number, row in enumerate(actions.to_pylist()):
+        if since_ms is not None and _is_older(row.get(f"max.{_TIMESTAMP}"), since_ms):
+            continue
+        partition = {name: each[number] for name, each in texts.items()}
+        yield LandedFile(folder / unquote(row["path"]), str(table.version()), 0, row.get("num_records"), partition)
+
+
+def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[LandedFile]:
+    from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+
+    from lakebound.tables.iceberg.catalog import open_catalog
+    from lakebound.tables.iceberg.local_files import local_path
+
+    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    if not catalog.table_exists((spec.namespace, spec.short_name)):
+        return
+    table = catalog.load_table((spec.namespace, spec.short_name))
+    wanted: str | BooleanExpression = AlwaysTrue()
+    if since_ms is not None:
+        wanted = f"{_TIMESTAMP} >= '{datetime.fromtimestamp(since_ms / 1000, UTC).isoformat()}'"
+    for task in table.scan(row_filter=wanted).plan_files():
+        if task.delete_files:
+            raise DeletesInTableError(spec.id)
+        yield LandedFile(Path(local_path(task.file.file_path)), "", 0, task.file.record_count)
+
+
+def _is_older(newest: Any, since_ms: int) -> bool:
+    return isinstance(newest, datetime) and newest.astimezone(UTC).timestamp() * 1000 < since_ms

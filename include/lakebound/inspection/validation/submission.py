@@ -1,0 +1,86 @@
+"""What a validation application is told, and the spark-submit command that starts it: small, and behind everything else."""
+
+from __future__ import annotations
+
+from lakebound.control.desired import Desired
+from lakebound.inspection.validation.by_hand import ByHand
+from lakebound.inspection.validation.expectations import ExpectationFile
+from lakebound.landing.batch_command import application_command, batch_conf, behind_everything
+from lakebound.landing.run_spec import RunSpec, make_run_spec
+from lakebound.landing.spark_command import QUICK_START, driver_java_options
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+
+APPLICATION = "validate.py"
+
+PROGRESS = "validate: "
+"""Starts a line of the log that a person who waits wants to see."""
+
+ANOTHER_RUN = 3
+"""Exit code of a run that ended at once, because another one of the pipeline is under way."""
+
+
+QUICK_ROWS = 100_000
+"""A run of at most so many rows ends before the JVM's second compiler has earned back its own work (20 of 52 CPU seconds)."""
+
+
+class ValidationOrders(RunSpec):
+    """One validation run's orders: those of an application, whose id names the run.
+
+    Attributes:
+        expectations: What is expected, as the file said when the run was submitted.
+        by_hand: A range that a person names; None: what is due.
+        rows: How many are due, as far as it was known at the start.
+        is_waited_for: A person waits for the end: the run gets an ordinary share of the cores, and does not go behind
+            everything else.
+    """
+
+    expectations: ExpectationFile
+    by_hand: ByHand | None = None
+    rows: int | None = None
+    is_waited_for: bool = False
+
+
+def validation_orders(
+    spec: PipelineSpec,
+    settings: Settings,
+    file: ExpectationFile,
+    app_id: str,
+    *,
+    by_hand: ByHand | None = None,
+    rows: int | None = None,
+    is_waited_for: bool = False,
+) -> ValidationOrders:
+    """Return the orders of a validation run that is about to be submitted; the arguments are those of the class."""
+    run = make_run_spec(spec, settings, Desired(), app_id)
+    fields = {name: getattr(run, name) for name in RunSpec.model_fields}
+    return ValidationOrders(**fields, expectations=file, by_hand=by_hand, rows=rows, is_waited_for=is_waited_for)
+
+
+def validation_conf(orders: ValidationOrders, settings: Settings) -> dict[str, str]:
+    """Return the Spark settings of a validation application: those of maintenance, for many small files."""
+    is_quick = orders.rows is not None and orders.rows <= QUICK_ROWS
+    collector = f"-XX:+UseSerialGC {QUICK_START}" if is_quick else "-XX:+UseSerialGC"
+    return {
+        **batch_conf(orders, settings),
+        "spark.driver.extraJavaOptions": driver_java_options(settings, collector, local=True),
+        # A commit's files are small, and one core reads them: a task per file would cost more than the reading.
+        "spark.sql.files.openCostInBytes": str(64 * 1024),
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+        "spark.sql.autoBroadcastJoinThreshold": str(32 * 1024 * 1024),
+        # Conditions are asked of whatever landed, also of rows that their `where` excludes: what cannot be computed, such as
+        # the first of no items, is null and not the end of the run.
+        "spark.sql.ansi.enabled": "false",
+    }
+
+
+def validation_arguments(orders: ValidationOrders) -> list[str]:
+    """Return the application's own arguments."""
+    return ["--run-spec", orders.model_dump_json(by_alias=True)]
+
+
+def validation_command(orders: ValidationOrders, settings: Settings) -> list[str]:
+    """Return the command that starts the application, behind everything else unless a person waits for it."""
+    conf = validation_conf(orders, settings)
+    command = application_command(settings.apps / APPLICATION, orders, conf, validation_arguments(orders))
+    return command if orders.is_waited_for else behind_everything(command)

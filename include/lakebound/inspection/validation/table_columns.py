@@ -1,0 +1,20 @@
+"""The columns of tables that are there already, read without changing anything."""
+
+from __future__ import annotations
+
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
+
+
+def existing_columns(spec: PipelineSpec, places: Places) -> dict[str, tuple[str, ...]]:
+    """Return the columns of the pipeline's tables; tables that are not there, or cannot be read, are left out."""
+    found: dict[str, tuple[str, ...]] = {}
+    for table in spec.tables:
+        try:
+            opened = open_table(table, places.read_only())
+            if opened.exists():
+                found[table.id] = tuple(opened.schema().names)
+        except Exception:
+            continue  # whether a table can be read is the doctor's to say
+    return found

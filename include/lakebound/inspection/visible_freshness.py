@@ -1,0 +1,211 @@
+"""Freshness as a reader sees it: when each commit became visible from outside, minus when its records were produced.
+
+The application's own clock is never asked. An observer looks at the tables every few milliseconds, as a reader would that
+waits for the next version; afterwards the rows of each commit say when their records were produced (Kafka's CreateTime).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pyarrow.parquet as pq
+from pyiceberg.io import FileIO
+from pyiceberg.table import StaticTable
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.log import commit_file
+from lakebound.tables.places import Places
+from lakebound.tables.table import KAFKA_COLUMN
+
+POLL_SECONDS = 0.005
+_TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
+_LOCATION = "select metadata_location from iceberg_tables where table_namespace = ? and table_name = ?"
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """Of all rows that became visible while the observer looked; milliseconds."""
+
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+    rows: int
+    commits: int
+    files: int
+
+
+@dataclass(frozen=True)
+class _Commit:
+    """A commit that was seen: when, and the files that it added."""
+
+    visible_at_ms: float
+    files: tuple[Path, ...]
+
+
+class FreshnessObserver:
+    """Looks at tables from outside until it is stopped; tables may appear meanwhile."""
+
+    def __init__(self, places: Places, tables: Sequence[TableSpec]) -> None:
+        self._places = places
+        self._tables = list(tables)
+        self._ended = threading.Event()
+        self._started_at_ms = time.time() * 1000
+        self._delta_seen: dict[str, dict[int, float]] = {spec.id: {} for spec in tables if spec.format == "delta"}
+        self._iceberg_seen: dict[str, list[float]] = {spec.id: [] for spec in tables if spec.format == "iceberg"}
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> FreshnessObserver:
+        # What is there now is looked at before anything is watched: a commit that follows at once is a new one.
+        for spec in self._tables:
+            watch = self._delta_watch(spec) if spec.format == "delta" else self._iceberg_watch(spec)
+            self._threads.append(threading.Thread(target=watch, daemon=True))
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    def measure(self, *, produced_after_ms: float = 0.0) -> dict[str, Freshness]:
+        """Return the freshness per table id; a table of which no commit with rows was seen is left out.
+
+        Args:
+            produced_after_ms: Records produced before (epoch milliseconds) are a warm-up and do not count.
+        """
+        found: dict[str, Freshness] = {}
+        for spec in self._tables:
+            commits = self._delta_commits(spec) if spec.format == "delta" else self._iceberg_commits(spec)
+            freshness = _freshness(list(commits), produced_after_ms)
+            if freshness is not None:
+                found[spec.id] = freshness
+        return found
+
+    def _delta_watch(self, spec: TableSpec) -> Callable[[], None]:
+        folder = self._places.delta_path(spec)
+        seen = self._delta_seen[spec.id]
+        first = max((int(path.stem) for path in (folder / "_delta_log").glob("*.json") if path.stem.isdigit()), default=-1) + 1
+
+        def watch() -> None:
+            version = first
+            while not self._ended.wait(POLL_SECONDS):
+                while commit_file(folder, version).exists():
+                    seen[version] = time.time() * 1000
+                    version += 1
+
+        return watch
+
+    def _iceberg_watch(self, spec: TableSpec) -> Callable[[], None]:
+        known = self._metadata_location(spec)
+
+        def watch() -> None:
+            for seen_at_ms in changes_seen(known, self._looks(spec)):
+                self._iceberg_seen[spec.id].append(seen_at_ms)
+
+        return watch
+
+    def _looks(self, spec: TableSpec) -> Iterator[tuple[float, str | None]]:
+        while not self._ended.wait(POLL_SECONDS):
+            location = self._metadata_location(spec)
+            yield time.time() * 1000, location
+
+    def _metadata_location(self, spec: TableSpec) -> str | None:
+        path = self._places.iceberg_catalog_uri.removeprefix("sqlite:///")
+        try:
+            connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)
+        except sqlite3.OperationalError:
+            return None
+        try:
+            row = connection.execute(_LOCATION, (spec.namespace, spec.short_name)).fetchone()
+        except sqlite3.OperationalError:
+            return None
+        finally:
+            connection.close()
+        return None if row is None else str(row[0])
+
+    def _delta_commits(self, spec: TableSpec) -> Iterator[_Commit]:
+        folder = self._places.delta_path(spec)
+        for version, visible_at_ms in self._delta_seen[spec.id].copy().items():
+            lines = commit_file(folder, version).read_text().splitlines()
+            adds = [action["add"] for action in map(json.loads, lines) if "add" in action]
+            files = tuple(folder / unquote(add["path"]) for add in adds if add.get("dataChange", True))
+            yield _Commit(visible_at_ms, files)
+
+    def _iceberg_commits(self, spec: TableSpec) -> Iterator[_Commit]:
+        """A snapshot became visible at the first change that was seen after it was made: one writer commits one by one."""
+        location = self._metadata_location(spec)
+        changes = self._iceberg_seen[spec.id].copy()
+        if location is None or not changes:
+            return
+        table = StaticTable.from_metadata(location)
+        for snapshot in table.snapshots():
+            index = bisect_left(changes, snapshot.timestamp_ms)
+            if snapshot.timestamp_ms >= self._started_at_ms and index < len(changes) and _brings_rows(snapshot):
+                yield _Commit(changes[index], tuple(_added_files(snapshot, table.io)))
+
+
+def _brings_rows(snapshot: Snapshot) -> bool:
+    # A compaction's files hold rows that were visible before.
+    return snapshot.summary is not None and snapshot.summary.operation == Operation.APPEND
+
+
+def _added_files(snapshot: Snapshot, io: FileIO) -> Iterator[Path]:
+    for manifest in snapshot.manifests(io):
+        if manifest.added_snapshot_id == snapshot.snapshot_id:
+            # By entry, not by manifest: commits merge small manifests now and then.
+            for entry in manifest.fetch_manifest_entry(io):
+                if entry.snapshot_id == snapshot.snapshot_id:
+                    yield Path(urlparse(entry.data_file.file_path).path)
+
+
+def changes_seen(known: str | None, looks: Iterable[tuple[float, str | None]]) -> Iterator[float]:
+    """Yield the times of those looks that found another location than the one before.
+
+    A look that found none met a busy catalog, or a table that is not there yet: it would else count as a commit, twice.
+    """
+    for at_ms, location in looks:
+        if location is not None and location != known:
+            known = location
+            yield at_ms
+
+
+def _freshness(commits: list[_Commit], produced_after_ms: float) -> Freshness | None:
+    parts: list[np.ndarray] = []
+    files = counted = 0
+    for commit in commits:
+        before = len(parts)
+        for file in commit.files:
+            column = pq.ParquetFile(file).read(columns=[_TIMESTAMP]).flatten().column(0)
+            produced_ms = column.cast("int64").to_numpy() / 1000
+            kept = produced_ms[produced_ms >= produced_after_ms]
+            if len(kept):
+                parts.append(commit.visible_at_ms - kept)
+                files += 1
+        counted += len(parts) > before
+    if not parts:
+        return None
+    values = np.concatenate(parts)
+    p50, p95, p99 = (float(value) for value in np.percentile(values, (50, 95, 99)))
+    return Freshness(
+        mean_ms=float(values.mean()),
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        max_ms=float(values.max()),
+        rows=len(values),
+        commits=counted,
+        files=files,
+    )

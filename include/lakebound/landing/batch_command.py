@@ -1,0 +1,92 @@
+"""The spark-submit command of an application that works beside streams: one core, a small heap, behind everything else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lakebound.errors import LakeboundError
+from lakebound.landing import background
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.spark_command import app_name, driver_java_options, spark_conf
+from lakebound.settings import Settings
+
+MASTER = "local[1]"
+"""One core: the streams keep theirs."""
+
+
+DRIVER_MEMORY = "1g"
+"""Holds one row group that is read and one that is written, of 128 MiB each, and the metadata of 20,000 snapshots."""
+
+
+ANOTHER_RUN = 3
+"""Exit code of a run that ended at once, because another one of the pipeline is under way."""
+
+
+_CATALOG = "spark.sql.catalog.ice"
+
+
+_SQLITE = "sqlite:///"
+
+
+class CatalogNotSharedError(LakeboundError):
+    """Spark cannot be told of the Iceberg catalog."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(
+            f"the Iceberg catalog {uri.partition('@')[0]} is not a SQLite file, so Spark cannot open it; "
+            f"Iceberg's files cannot be rewritten with it"
+        )
+
+
+def batch_conf(orders: RunSpec, settings: Settings) -> dict[str, str]:
+    """Return the Spark settings of a maintenance application: those of all applications, and the Iceberg catalog.
+
+    Raises:
+        CatalogNotSharedError: The catalog is not one that Spark can open.
+    """
+    places = orders.places
+    if not places.iceberg_catalog_uri.startswith(_SQLITE):
+        raise CatalogNotSharedError(places.iceberg_catalog_uri)
+    jars = str(settings.jars / "spark" / "*")
+    # Iceberg asks a file system for its scheme, and the raw one of an application that lands has none.
+    common = {key: value for key, value in spark_conf(orders, settings).items() if not key.startswith("spark.hadoop.fs.")}
+    return {
+        **common,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraClassPath": jars,
+        "spark.executor.extraClassPath": jars,
+        "spark.driver.extraJavaOptions": driver_java_options(settings, "-XX:+UseSerialGC", local=True),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        _CATALOG: "org.apache.iceberg.spark.SparkCatalog",
+        f"{_CATALOG}.type": "jdbc",
+        f"{_CATALOG}.uri": f"jdbc:sqlite:{places.iceberg_catalog_uri.removeprefix(_SQLITE)}",
+        f"{_CATALOG}.jdbc.busy_timeout": "60000",
+        f"{_CATALOG}.warehouse": f"file://{places.iceberg_warehouse}",
+        f"{_CATALOG}.cache-enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+    }
+
+
+def application_command(application: Path, orders: RunSpec, conf: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+    """Return the command that starts an application on one core and a small heap.
+
+    Args:
+        application: Its entry point.
+        orders: What it is told; they name the run.
+        conf: Its Spark settings.
+        arguments: Its own arguments.
+    """
+    command = [str(Path(sys.executable).parent / "spark-submit"), "--master", MASTER, "--name", app_name(orders.app_id)]
+    command += ["--driver-memory", DRIVER_MEMORY]
+    for key, value in sorted(conf.items()):
+        command += ["--conf", f"{key}={value}"]
+    return [*command, str(application), *arguments]
+
+
+def behind_everything(command: list[str]) -> list[str]:
+    """Return the command as the last in line for the machine's cores, in a session of its own."""
+    return [sys.executable, "-I", "-S", background.__file__, *command]

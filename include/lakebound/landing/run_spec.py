@@ -1,0 +1,45 @@
+"""What one application is told: the whole spec as one argument, and never a secret."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from lakebound.control.desired import Bound, Desired
+from lakebound.control.folder import ControlFolder
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.source import source_hash
+from lakebound.tables.places import Places, places_of
+
+
+class RunSpec(BaseModel):
+    """One application's orders."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spec: PipelineSpec
+    places: Places
+    app_id: str
+    generation: int = 0
+    freshness: str
+    until: Bound | None = None
+    source_hash: str = ""
+    trace: bool = False
+
+    @property
+    def control(self) -> ControlFolder:
+        """The pipeline's folder."""
+        return ControlFolder(self.places.home, self.spec.pipeline)
+
+
+def make_run_spec(spec: PipelineSpec, settings: Settings, desired: Desired, app_id: str) -> RunSpec:
+    """Return the orders for an application that is about to be submitted."""
+    return RunSpec(
+        spec=spec,
+        places=places_of(settings),
+        app_id=app_id,
+        generation=desired.generation,
+        freshness=desired.freshness or spec.freshness,
+        until=desired.until,
+        source_hash=source_hash(spec, settings.apps),
+    )

@@ -1,0 +1,106 @@
+"""Reads some records of topics, the newest or the oldest, for who only looks at them: no group, no commit, no lease."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from lakebound.errors import BrokerUnavailableError, LakeboundError
+from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, Records
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.ledger.entry import Offsets, TopicOffsets
+from lakebound.spec.pipeline import ConnectionSpec
+
+MOST_BYTES = 64 * 1024 * 1024
+"""A sample of very large records ends here."""
+_PATIENCE_SECONDS = 15.0
+
+Place = tuple[str, int]
+Range = tuple[int, int]
+
+
+class EmptyTopicError(LakeboundError):
+    """There is nothing to look at."""
+
+    def __init__(self, topics: tuple[str, ...], servers: str) -> None:
+        super().__init__(
+            f"no record is in {', '.join(topics)} on the broker at {servers}; produce some first, then run it again"
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Records of topics.
+
+    Attributes:
+        records: As columns.
+        topic_ids: Of the topics.
+        ranges: Per topic and partition, which offsets were read, the second one exclusive.
+    """
+
+    records: Records
+    topic_ids: Mapping[str, str]
+    ranges: Mapping[Place, Range] = field(default_factory=dict)
+
+
+def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int, *, newest: bool, reader: str) -> Sample:
+    """Return up to so many records of the topics.
+
+    Args:
+        connection: The broker.
+        topics: Their names.
+        count: Of all topics together; fewer where offsets have no record, and where records are very large.
+        newest: Those at the end of each partition; else those at its beginning.
+        reader: Names the consumer.
+
+    Raises:
+        MissingTopicError: A topic is not there.
+        BrokerUnavailableError: Kafka did not answer in time, or does not let the records be read.
+        EmptyTopicError: There are none.
+    """
+    facts = KafkaFacts(connection).topics(topics)
+    known = {(name, p): (one.earliest[p], one.latest[p]) for name, one in facts.items() for p in one.latest}
+    ranges = choose_ranges(known, count, newest=newest)
+    if not ranges:
+        raise EmptyTopicError(topics, connection.bootstrap_servers)
+    source, records = DirectReader(connection, reader), Records()
+    try:
+        for one in source.read(_offsets(ranges, {name: known.topic_id for name, known in facts.items()}), _PATIENCE_SECONDS):
+            for column in fields(Records):
+                getattr(records, column.name).extend(getattr(one, column.name))
+            if sum(len(value or b"") for value in records.values) > MOST_BYTES:
+                break
+    except DirectReadRefusedError as exc:
+        raise BrokerUnavailableError(connection.bootstrap_servers, str(exc)) from exc
+    finally:
+        source.close()
+    return Sample(records, {name: one.topic_id for name, one in facts.items()}, ranges)
+
+
+def choose_ranges(known: Mapping[Place, Range], count: int, *, newest: bool) -> dict[Place, Range]:
+    """Return which offsets make up a sample: as many of each partition, and more of the others where one has too few. Pure.
+
+    Args:
+        known: Per topic and partition, the first offset and the next one.
+        count: Of all together.
+        newest: At the end of each partition; else at its beginning.
+    """
+    ranges: dict[Place, Range] = {}
+    by_size = sorted((end - start, place) for place, (start, end) in known.items() if end > start)
+    for number, (size, place) in enumerate(by_size):
+        share = min(size, -(-count // (len(by_size) - number)))
+        count -= share
+        start, end = known[place]
+        if share:
+            ranges[place] = (end - share, end) if newest else (start, start + share)
+    return dict(sorted(ranges.items()))
+
+
+def _offsets(ranges: Mapping[Place, Range], topic_ids: Mapping[str, str]) -> Offsets:
+    topics = sorted({topic for topic, _ in ranges})
+    return {
+        topic: TopicOffsets(
+            topic_id=topic_ids[topic], partitions={p: (span,) for (name, p), span in ranges.items() if name == topic}
+        )
+        for topic in topics
+    }

@@ -1,0 +1,157 @@
+"""The spark-submit command of one application, and its environment. Starts nothing, opens nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lakebound.landing.class_archive import class_archive_option
+from lakebound.landing.run_spec import RunSpec
+from lakebound.settings import Settings
+
+APPLICATION = "ingest_stream.py"
+LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+DRIVER_MEMORY = "1g"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""JVM options for an application that lives for seconds: it never earns back what the JVM's second compiler costs.
+
+With one compiler the JVM reserves 48 MB for code instead of 240. A Spark that lives on fills them in minutes, and then
+fails with "Out of space in CodeCache".
+Source: https://docs.oracle.com/en/java/javase/17/docs/specs/man/java.html, ``ReservedCodeCacheSize``.
+"""
+
+# Airflow's own configuration holds secrets and means nothing to a Spark application.
+_NOT_INHERITED = re.compile(r"^_?AIRFLOW_|^__AIRFLOW|^PYTHONASYNCIODEBUG$|^SPARK_(HOME|CONF_DIR)$")
+
+# Values of spark.* settings whose name matches are never printed.
+_REDACTION = r"(?i)secret|password|passwd|token|jaas|sasl|access[.]?key"
+
+
+def spark_submit_command(
+    run_spec: RunSpec, settings: Settings, *, ui_port: int = 0, application: str = APPLICATION
+) -> list[str]:
+    """Return the command that starts the application.
+
+    Args:
+        run_spec: The application's orders; its JSON is the application's only argument.
+        settings: This machine's places.
+        ui_port: Where the Spark UI shall listen; 0 lets the kernel choose.
+        application: Name of the entry point in ``settings.apps``.
+    """
+    arguments = submit_arguments(run_spec, settings, ui_port=ui_port, application=application)
+    return [str(Path(sys.executable).parent / "spark-submit"), *arguments]
+
+
+def submit_arguments(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0, application: str = APPLICATION) -> list[str]:
+    """Return the arguments of SparkSubmit: options, application, and the application's own argument."""
+    options = ["--master", settings.spark_master, "--name", app_name(run_spec.app_id), "--driver-memory", DRIVER_MEMORY]
+    for key, value in sorted(spark_conf(run_spec, settings, ui_port=ui_port).items()):
+        options += ["--conf", f"{key}={value}"]
+    orders = run_spec.model_dump_json(by_alias=True)
+    return [*options, str(settings.apps / application), "--run-spec", orders]
+
+
+def app_name(app_id: str) -> str:
+    """Return the application's name in Spark, by which its process can also be found on a machine."""
+    return f"lakebound {app_id}"
+
+
+def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> dict[str, str]:
+    """Return the Spark settings of a landing application.
+
+    The values were measured on two cores; what each is worth stands in the docs on freshness. Table formats need no
+    settings here: Spark only makes rows and Parquet files, the driver's Python commits them.
+    """
+    local = is_local(settings.spark_master)
+    stop_timeout_ms = int(run_spec.spec.limits.stop_timeout_seconds * 1000)
+    return {
+        **(_local_conf(settings) if local else _cluster_conf(settings)),
+        "spark.driver.extraJavaOptions": driver_java_options(settings, "-XX:+UseParallelGC", local=local),
+        # A batch near this costs four times as much of the heap while it is handed over (seen: 230 MB end a JVM with 1 GB).
+        "spark.driver.maxResultSize": "128m",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError",
+        # A task that got no buffer for its rows fails, and the batch takes the other lane: no reason to end the JVM, which
+        # on one machine is the driver's. A full heap does end it, by the option above.
+        "spark.executor.killOnFatalError.depth": "0",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.locality.wait": "0s",
+        "spark.redaction.regex": _REDACTION,
+        "spark.security.credentials.kafka.enabled": "false",
+        "spark.sql.adaptive.enabled": "false",
+        # The rows of one Arrow batch lie in one buffer: a thousand wide ones are much already.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.stopTimeout": str(stop_timeout_ms),
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.ui.port": str(ui_port),
+        "spark.ui.retainedJobs": "50",
+        "spark.ui.retainedStages": "50",
+        "spark.ui.retainedTasks": "500",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def driver_java_options(settings: Settings, collector: str, *, local: bool) -> str:
+    """Return the options of an application's driver JVM; those of the settings come last, and win.
+
+    Args:
+        settings: This machine's places and further options.
+        collector: The option that chooses the garbage collector.
+        local: Whether the driver's class path is the one of this machine, which the class archive fits.
+    """
+    options = [
+        "-Duser.timezone=UTC",
+        collector,
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
+        class_archive_option(settings.jars) if local else "",
+        settings.jvm_options,
+    ]
+    return " ".join(filter(None, options))
+
+
+def spark_environment(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the whole environment of the application.
+
+    It inherits (default: this process's), because ``connection.sasl.password.env`` names a variable of it, but not
+    Airflow's own variables.
+    """
+    inherited = os.environ if environ is None else environ
+    environment = {name: value for name, value in inherited.items() if not _NOT_INHERITED.search(name)}
+    environment.update(settings.environment())
+    environment.update(
+        PYSPARK_PYTHON=sys.executable,
+        PYSPARK_DRIVER_PYTHON=sys.executable,
+        PYTHONUNBUFFERED="1",
+        TZ="UTC",
+    )
+    if is_local(settings.spark_master):
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return environment
+
+
+def is_local(master: str) -> bool:
+    """Whether driver and executors are one process on this machine."""
+    return master.startswith("local")
+
+
+def _local_conf(settings: Settings) -> dict[str, str]:
+    # A class path starts faster than spark.jars, which copies every jar into a folder of the application's own.
+    jars = str(settings.jars / "spark" / "*")
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraClassPath": jars,
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.extraClassPath": jars,
+    }
+
+
+def _cluster_conf(settings: Settings) -> dict[str, str]:
+    jars = sorted(str(jar) for jar in (settings.jars / "spark").glob("*.jar"))
+    return {"spark.jars": ",".join(jars)} if jars else {}

@@ -1,0 +1,62 @@
+"""Whether a pipeline's topics are those that its tables were landed from; asked by ``lakebound check`` and by each start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakebound.control import situations
+from lakebound.errors import BrokerUnavailableError, MissingSecretError, MissingTopicError, TopicRecreatedError
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.ledger.entry import check_topic_ids
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.landed import landed_topics
+from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
+
+LOOK_SECONDS = 3.0
+
+
+def check_landed_topics(spec: PipelineSpec, places: Places, topic_ids: Mapping[str, str]) -> None:
+    """Check that no table holds offsets of another topic with the same name; writes nothing.
+
+    Raises:
+        TopicRecreatedError: One does.
+        LakeboundError: A ledger cannot be read.
+    """
+    for one in spec.tables:
+        table = open_table(one, places)
+        if table.exists():
+            check_topic_ids(table.read_ledger().coverage, topic_ids)
+
+
+def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[str]]:
+    """Return (problems, warnings): what a start would refuse, and what it would wait for. Waits for Kafka some seconds.
+
+    Args:
+        spec: The pipeline.
+        places: Where its tables are.
+    """
+    try:
+        kafka = KafkaFacts(spec.connection, timeout_seconds=LOOK_SECONDS)
+    except MissingSecretError as exc:
+        return [], [f"the topics were not looked at: {exc}"]
+    found: dict[str, str] = {}
+    missing: list[str] = []
+    for topic in spec.topics:
+        try:
+            found |= kafka.topic_ids([topic])
+        except MissingTopicError:
+            missing.append(topic)
+        except BrokerUnavailableError as exc:
+            return [], [f"the topics were not looked at: {exc}"]
+    warnings = []
+    if missing:
+        known = landed_topics(spec, places)
+        landed = [topic for topic in missing if topic in known]
+        text = situations.topic_missing(missing, spec.connection.bootstrap_servers, spec.pipeline, landed)
+        warnings = [f"{text} (a start waits for it)"]
+    try:
+        check_landed_topics(spec, places, found)
+    except TopicRecreatedError as exc:
+        return [str(exc)], warnings
+    return [], warnings

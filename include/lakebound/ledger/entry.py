@@ -1,0 +1,243 @@
+"""The ledger: what each commit to a table says about the offsets that it lands. Pure.
+
+An entry is cumulative: its coverage holds everything landed so far, so one reachable entry is enough to go on.
+It stands in ``commitInfo.userMetadata`` of a Delta commit and in the snapshot property ``lakebound`` of Iceberg.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from lakebound.errors import BadEntryError, ForeignTableError, TopicRecreatedError
+from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
+from lakebound.ledger.packing import pack, unpack
+
+FORMAT_VERSION = 1
+ENTRY_KEY = "lakebound"
+"""Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
+
+Kind = Literal["genesis", "open", "land", "replay", "release", "recall", "skip", "reset", "carry"]
+DECIDE_ANEW: tuple[Kind, ...] = ("release", "recall")
+"""Kinds whose commits add to no coverage, and name offsets of it in ``releases``."""
+
+Offset = Annotated[int, Field(ge=0)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TopicOffsets(_Frozen):
+    """Offsets of one incarnation of a topic.
+
+    Attributes:
+        topic_id: Kafka's id of the topic (KIP-516); differs after delete and create.
+        partitions: Per partition, merged half-open intervals.
+    """
+
+    topic_id: str
+    partitions: dict[int, tuple[tuple[Offset, Offset], ...]]
+
+    @model_validator(mode="after")
+    def _merged(self) -> TopicOffsets:
+        for partition, intervals in self.partitions.items():
+            if merge(intervals) != intervals:
+                raise ValueError(f"partition {partition}: intervals are not sorted and merged")
+        return self
+
+
+Offsets = dict[str, TopicOffsets]
+"""Topic name to offsets: the shape of coverage and of range."""
+
+
+class Entry(_Frozen):
+    """One commit's record.
+
+    ``coverage`` is everything landed so far, this commit included; ``range`` is what this commit adds.
+    Counts are records (not rows) of ``range``: ``read = filtered + landed + quarantined``.
+    ``rows`` are rows of the table; an explode makes more rows than records.
+    ``quarantine`` is the id of the table that holds the pipeline's bad records, as its application said when it started.
+    ``former`` is the coverage of earlier incarnations of recreated topics, whose rows are in the table, too.
+    ``releases`` are offsets of the coverage that this commit decides anew. A ``release`` lands records that were quarantined
+    before, or finds them to give no row. A ``recall``, of the quarantine, puts records there that were good when they were read
+    before. The counts of both are of these offsets, and their ``range`` is empty. ``released`` counts all that were ever
+    decided anew.
+    """
+
+    version: Literal[1] = 1
+    kind: Kind
+    pipeline: str
+    epoch: int = Field(ge=0)
+    commit: str
+    batch: int | None = None
+    coverage: Offsets = Field(default_factory=dict)
+    range: Offsets = Field(default_factory=dict)
+    former: dict[str, tuple[TopicOffsets, ...]] = Field(default_factory=dict)
+    releases: Offsets = Field(default_factory=dict)
+    released: int = Field(default=0, ge=0)
+    read: int = Field(default=0, ge=0)
+    filtered: int = Field(default=0, ge=0)
+    landed: int = Field(default=0, ge=0)
+    quarantined: int = Field(default=0, ge=0)
+    rows: int = Field(default=0, ge=0)
+    lane: Literal["driver", "cluster"] | None = None
+    timestamps_ms: tuple[int, int] | None = Field(
+        default=None, description="Kafka's earliest and latest of this commit's rows."
+    )
+    quarantine: str | None = None
+    rewind: str | None = Field(default=None, description="Of a reset that a rewind made: the hash of its plan.")
+    undoes: str | None = Field(default=None, description="Of a reset that undid a rewind: the hash of the rewind's plan.")
+
+
+def new_commit_id() -> str:
+    """Return the UUID by which a commit is found again after an unknown outcome."""
+    return str(uuid.uuid4())
+
+
+def encode(entry: Entry) -> str:
+    """Return the entry as compact JSON with the one key ``lakebound``; many released intervals are packed."""
+    body = entry.model_dump(mode="json", exclude_defaults=True)
+    body["version"] = FORMAT_VERSION
+    if entry.releases:
+        body["releases"] = _packed(body["releases"])
+    return json.dumps({ENTRY_KEY: body}, separators=(",", ":"))
+
+
+def decode(text: str | None, where: str) -> Entry | None:
+    """Return the entry in a commit's metadata, or None where the metadata is somebody else's.
+
+    Args:
+        text: What stands in the commit.
+        where: The commit, for the error message.
+
+    Raises:
+        BadEntryError: It says it is an entry, and cannot be read.
+    """
+    if not text:
+        return None
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(body, dict) or ENTRY_KEY not in body:
+        return None
+    try:
+        return Entry.model_validate(_unpacked(body[ENTRY_KEY]))
+    except ValidationError as exc:
+        raise BadEntryError(where, str(exc.errors()[0]["msg"])) from exc
+    except ValueError as exc:
+        raise BadEntryError(where, f"its released offsets: {exc}") from exc
+
+
+def carried(entry: Entry) -> Entry:
+    """Return the entry as a commit carries it on that lands nothing: maintenance, or a change of the table's columns."""
+    return Entry(
+        kind="carry",
+        pipeline=entry.pipeline,
+        epoch=entry.epoch,
+        commit=new_commit_id(),
+        coverage=entry.coverage,
+        former=entry.former,
+        released=entry.released,
+        quarantine=entry.quarantine,
+    )
+
+
+def check_owner(entry: Entry, pipeline: str, table: str) -> None:
+    """Raise ForeignTableError when another pipeline lands in the table."""
+    if entry.pipeline != pipeline:
+        raise ForeignTableError(table, entry.pipeline, pipeline)
+
+
+def check_topic_ids(coverage: Mapping[str, TopicOffsets], topic_ids: Mapping[str, str]) -> None:
+    """Raise TopicRecreatedError when a topic of the coverage now has another id."""
+    for topic, offsets in coverage.items():
+        found = topic_ids.get(topic)
+        if found is not None and found != offsets.topic_id:
+            raise TopicRecreatedError(topic, offsets.topic_id, found)
+
+
+def add(coverage: Mapping[str, TopicOffsets], landed: Mapping[str, TopicOffsets]) -> Offsets:
+    """Return coverage with ``landed`` added.
+
+    Raises:
+        TopicRecreatedError: The two name different ids of one topic.
+    """
+    check_topic_ids(coverage, {topic: offsets.topic_id for topic, offsets in landed.items()})
+    result = dict(coverage)
+    for topic, offsets in landed.items():
+        known = result[topic].partitions if topic in result else {}
+        result[topic] = TopicOffsets(topic_id=offsets.topic_id, partitions=merge_partitions(known, offsets.partitions))
+    return result
+
+
+def missing(wanted: Mapping[str, TopicOffsets], coverage: Mapping[str, TopicOffsets]) -> Offsets:
+    """Return what of ``wanted`` the coverage does not hold; topics without a rest are left out."""
+    result: Offsets = {}
+    for topic, offsets in wanted.items():
+        held = coverage[topic].partitions if topic in coverage else {}
+        rest = subtract_partitions(offsets.partitions, held)
+        if rest:
+            result[topic] = TopicOffsets(topic_id=offsets.topic_id, partitions=rest)
+    return result
+
+
+def common(left: Mapping[str, TopicOffsets], right: Mapping[str, TopicOffsets]) -> Offsets:
+    """Return the offsets that stand in both; topics without any are left out."""
+    result: Offsets = {}
+    for topic in left:
+        if topic in right:
+            both = overlap_partitions(left[topic].partitions, right[topic].partitions)
+            if both:
+                result[topic] = TopicOffsets(topic_id=left[topic].topic_id, partitions=both)
+    return result
+
+
+def high_water_marks(coverage: Mapping[str, TopicOffsets]) -> dict[str, dict[int, int]]:
+    """Return the next offset to read, per topic and partition: the end of the last interval."""
+    return {
+        topic: {partition: intervals[-1][1] for partition, intervals in offsets.partitions.items() if intervals}
+        for topic, offsets in coverage.items()
+    }
+
+
+def count(offsets: Mapping[str, TopicOffsets]) -> int:
+    """Return how many offsets are in all intervals."""
+    return sum(total(intervals) for topic in offsets.values() for intervals in topic.partitions.values())
+
+
+def intervals_of(offsets: Mapping[str, TopicOffsets]) -> list[tuple[str, int, Intervals]]:
+    """Return (topic, partition, intervals), sorted."""
+    return [
+        (topic, partition, intervals)
+        for topic, topic_offsets in sorted(offsets.items())
+        for partition, intervals in sorted(topic_offsets.partitions.items())
+    ]
+
+
+def _packed(releases: dict[str, Any]) -> dict[str, Any]:
+    return {
+        topic: {**held, "partitions": {partition: pack(intervals) for partition, intervals in held["partitions"].items()}}
+        for topic, held in releases.items()
+    }
+
+
+def _unpacked(body: Any) -> Any:
+    """Return an entry's body with its released offsets as intervals; what is not of their shape is left to the validation."""
+    releases = body.get("releases") if isinstance(body, dict) else None
+    if not isinstance(releases, dict):
+        return body
+    topics = {topic: _unpacked_topic(held) for topic, held in releases.items()}
+    return {**body, "releases": topics}
+
+
+def _unpacked_topic(held: Any) -> Any:
+    partitions = held.get("partitions") if isinstance(held, dict) else None
+    if not isinstance(partitions, dict):
+        return held
+    return {**held, "partitions": {p: unpack(text) if isinstance(text, str) else text for p, text in partitions.items()}}

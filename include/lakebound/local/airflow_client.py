@@ -1,0 +1,188 @@
+"""A small client of Airflow's stable REST API (v2)."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+from tenacity import retry, retry_if_result, stop_after_attempt, wait_random
+
+from lakebound.control.processes import wait_until
+from lakebound.errors import AirflowAnswerError
+
+FINAL_STATES = frozenset({"success", "failed"})
+
+Json = dict[str, Any]
+
+_DATABASE_ATTEMPTS = 6
+
+
+def _is_database_error(answer: httpx.Response) -> bool:
+    """Whether Airflow's database refused the statement, which is then rolled back: to ask again is right for any request.
+
+    SQLite refuses at once, without its busy timeout, whoever read before another wrote and now writes himself
+    (https://www.sqlite.org/rescode.html#busy_snapshot). At Airflow's start all of its components write.
+    """
+    return answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and '"Database error"' in answer.text
+
+
+class AirflowClient:
+    """Speaks to one Airflow; logs in by itself, and again when its token has ended."""
+
+    def __init__(self, url: str, user: str, password: str, timeout_seconds: float = 20.0) -> None:
+        self._login = {"username": user, "password": password}
+        self._http = httpx.Client(base_url=url, timeout=timeout_seconds, trust_env=False)
+        self._token: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def health(self) -> dict[str, dict[str, str | None]]:
+        """Return the state of each component; needs no login."""
+        answer: dict[str, dict[str, str | None]] = self._send("GET", "/api/v2/monitor/health", login=False).json()
+        return answer
+
+    def warm_execution_api(self, timeout_seconds: float) -> None:
+        """Ask the API that tasks use for a sign of life; its server prepares itself at the first question."""
+        self._send("GET", "/execution/health", login=False, timeout=timeout_seconds)
+
+    def dags(self) -> dict[str, Json]:
+        """Return the DAGs that are there, by id."""
+        return {dag["dag_id"]: dag for dag in self._get("/dags", limit=100)["dags"]}
+
+    def import_errors(self) -> list[Json]:
+        """Return the DAG files that could not be read, with their stack traces."""
+        errors: list[Json] = self._get("/importErrors")["import_errors"]
+        return errors
+
+    def unpause(self, dag_id: str) -> None:
+        """Let the DAG's schedule run."""
+        self._set_paused(dag_id, False)
+
+    def pause(self, dag_id: str) -> None:
+        """Keep the DAG's schedule from starting further runs."""
+        self._set_paused(dag_id, True)
+
+    def trigger(self, dag_id: str, conf: Json | None = None) -> str:
+        """Start a run; return its id."""
+        body = {"logical_date": None, "conf": conf or {}}
+        return str(self._send("POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body).json()["dag_run_id"])
+
+    def runs(self, dag_id: str) -> list[Json]:
+        """Return the latest runs of a DAG, the newest first."""
+        runs: list[Json] = self._get(f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
+        return runs
+
+    def run(self, dag_id: str, run_id: str) -> Json:
+        """Return one run."""
+        return self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}")
+
+    def wait_run(self, dag_id: str, run_id: str, deadline_seconds: float) -> str:
+        """Return the final state of a run, ``success`` or ``failed``.
+
+        Raises:
+            DeadlineExceededError: It has not ended in time.
+        """
+
+        def final_state() -> str | None:
+            state = str(self.run(dag_id, run_id)["state"])
+            return state if state in FINAL_STATES else None
+
+        return wait_until(final_state, deadline_seconds, f"the end of {dag_id} {run_id}", poll_seconds=0.5) or ""
+
+    def task_instances(self, dag_id: str, run_id: str) -> list[Json]:
+        """Return the task instances of a run, with ``state`` and ``try_number``."""
+        path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances"
+        instances: list[Json] = self._get(path, limit=100)["task_instances"]
+        return instances
+
+    def clear(self, dag_id: str, run_id: str, task_ids: list[str]) -> None:
+        """Clear tasks of a run, as a person does in the UI: what runs is ended, and they run again."""
+        body = {"dry_run": False, "dag_run_id": run_id, "task_ids": task_ids, "only_failed": False}
+        self._send("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", json=body)
+
+    def set_state(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
+        """Mark a task of a run as ``success`` or ``failed``, as a person does in the UI."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}"
+        self._send("PATCH", path, json={"new_state": state})
+
+    def ensure_pool(self, name: str, slots: int, description: str) -> None:
+        """Make a pool; one of that name which is there is left as it is."""
+        body = {"name": name, "slots": slots, "description": description, "include_deferred": False}
+        if name not in {pool["name"] for pool in self._get("/pools", limit=100)["pools"]}:
+            self._send("POST", "/api/v2/pools", json=body)
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Answer a task that waits for a person, as the UI's *Required Actions* do; a second answer is refused."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        self._send("PATCH", path, json={"chosen_options": [option], "params_input": {}})
+
+    def question(self, dag_id: str, run_id: str, task_id: str) -> Json:
+        """Return what a task asks a person: ``subject``, ``body``, ``options``, and the answer once it is given."""
+        return self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails")
+
+    def log(self, dag_id: str, run_id: str, task_id: str, try_number: int = 1, map_index: int = -1) -> str:
+        """Return the log of one try of a task, a line per event."""
+        path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/logs/{try_number}"
+        content = self._get(path, map_index=map_index, full_content=True)["content"]
+        return "\n".join(line if isinstance(line, str) else _log_line(line) for line in content)
+
+    def xcoms(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
+        """Return the XCom values of a task, by key."""
+        path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/xcomEntries"
+        keys = [entry["key"] for entry in self._get(path, limit=100)["xcom_entries"]]
+        return {key: self._get(f"{path}/{quote(key)}")["value"] for key in keys}
+
+    def _set_paused(self, dag_id: str, paused: bool) -> None:
+        self._send("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": paused}, params={"update_mask": "is_paused"})
+
+    def _get(self, path: str, **params: Any) -> Json:
+        answer: Json = self._send("GET", f"/api/v2{path}", params=params).json()
+        return answer
+
+    def _send(self, method: str, path: str, login: bool = True, **request: Any) -> httpx.Response:
+        try:
+            answer = self._ask(method, path, login, **request)
+            if answer.status_code == httpx.codes.UNAUTHORIZED and login:
+                self._token = None
+                answer = self._ask(method, path, login, **request)
+        except httpx.HTTPError as error:
+            raise AirflowAnswerError(method, path, f"{type(error).__name__} {error}") from error
+        if answer.is_error:
+            raise AirflowAnswerError(method, path, f"{answer.status_code} {answer.text[:500]}")
+        return answer
+
+    @retry(
+        retry=retry_if_result(_is_database_error),
+        stop=stop_after_attempt(_DATABASE_ATTEMPTS),
+        wait=wait_random(0.2, 1.0),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    def _ask(self, method: str, path: str, login: bool, **request: Any) -> httpx.Response:
+        return self._http.request(method, path, headers=self._headers(login), **request)
+
+    def _headers(self, login: bool) -> dict[str, str]:
+        headers = {"Accept": "application/json"}
+        if login:
+            if self._token is None:
+                answer = self._http.post("/auth/token", json=self._login)
+                if answer.is_error:
+                    raise AirflowAnswerError("POST", "/auth/token", f"{answer.status_code} {answer.text[:500]}")
+                self._token = str(answer.json()["access_token"])
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
+
+
+def _log_line(event: Json) -> str:
+    details = {key: value for key, value in event.items() if key not in ("event", "timestamp", "level")}
+    parts = [event.get("timestamp"), event.get("level"), event.get("event"), details or None]
+    return " ".join(str(part) for part in parts if part)

@@ -1,0 +1,95 @@
+"""The configuration of the embedded broker, as the text of its two files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakebound.control.ports import LOOPBACK
+
+
+@dataclass(frozen=True)
+class SaslUser:
+    """Who may use the second, authenticated listener."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class BrokerPorts:
+    """The loopback ports of one broker; ``sasl`` is 0 when there is no authenticated listener."""
+
+    plaintext: int
+    controller: int
+    sasl: int = 0
+
+
+def server_properties(data: Path, ports: BrokerPorts, sasl: SaslUser | None) -> str:
+    """Return the broker's configuration; with ``sasl`` it holds the password, so keep it from other users."""
+    listeners = {"PLAINTEXT": ports.plaintext}
+    if sasl:
+        listeners["SASL_PLAINTEXT"] = ports.sasl
+    advertised = ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in listeners.items())
+    settings: dict[str, object] = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@{LOOPBACK}:{ports.controller}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"{advertised},CONTROLLER://{LOOPBACK}:{ports.controller}",
+        "advertised.listeners": advertised,
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "log.dirs": data,
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": 1,
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 3,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 3,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        # After a crash the controller refuses the same broker until the old session has ended.
+        "broker.session.timeout.ms": 6000,
+        "broker.heartbeat.interval.ms": 1000,
+        # A record of 1 MiB, which is in the test data, needs more than Kafka's default of 1 MiB per batch.
+        "message.max.bytes": 4 * 1024 * 1024,
+        "replica.fetch.max.bytes": 4 * 1024 * 1024,
+        # Compaction and retention take effect soon, so that tests can wait for them; the cleaner's default
+        # buffer of 128 MiB is a quarter of the heap.
+        "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
+        "log.cleaner.backoff.ms": 1000,
+        "log.retention.check.interval.ms": 2000,
+        "log.segment.delete.delay.ms": 1000,
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+        "background.threads": 2,
+    }
+    if sasl:
+        settings["sasl.enabled.mechanisms"] = "PLAIN"
+        settings["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = (
+            f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{sasl.username}="{sasl.password}";'
+        )
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def log4j2_properties(log: Path) -> str:
+    """Return the logging configuration: one file at INFO, three of 10 MB kept, nothing on the console but errors."""
+    pattern = "%d{ISO8601} %-5p %c{1} - %m%n"
+    return f"""\
+status = error
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = {pattern}
+appender.file.policies.type = SizeBasedTriggeringPolicy
+appender.file.policies.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+"""

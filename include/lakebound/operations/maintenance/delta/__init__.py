@@ -1,0 +1,1 @@
+"""Maintenance of Delta tables: compaction, VACUUM, the log's clean-up."""

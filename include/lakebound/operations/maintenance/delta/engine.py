@@ -1,0 +1,290 @@
+"""Delta's steps, by ``deltalake`` alone: it is the one engine that writes a Delta log."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from lakebound.control.turns import AskForTurn
+from lakebound.durable import sync_new
+from lakebound.errors import CommitRefusedError, LakeboundError
+from lakebound.ledger.entry import Entry, encode
+from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, on_disk, replace, rewrite
+from lakebound.operations.maintenance.engines import Done, StepLostError, TableGoneError, carried_entry, told
+from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, Vacuum
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.actions import CommitInfo, commit_text
+from lakebound.tables.delta.checkpoints import base_version, deletable, is_readable, list_log, whole_checkpoints
+from lakebound.tables.delta.draft import forget_scratch, write_checkpoint
+from lakebound.tables.delta.durations import DELETED_FILES, explicit_ms
+from lakebound.tables.delta.log import counting_entry, last_checkpoint
+from lakebound.tables.delta.put import put, read_tip
+from lakebound.tables.places import Places
+
+_COMMIT_ATTEMPTS = 100
+_TARGETS_PER_COMMIT = 8
+"""A commit of maintenance costs the stream one refused attempt: they are few, yet a long rewrite need not be done twice."""
+
+_MIN_UNREFERENCED_HOURS = 72
+"""VACUUM FULL also takes files that no commit ever named, and a running batch writes such."""
+
+_LONGEST_WAIT_SECONDS = 0.5
+_SCRATCH_SECONDS = 6 * 3600.0
+_MIN_REMOVED_HOURS = 1
+_HARMLESS_FEATURES = frozenset(
+    ("timestampNtz", "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "v2Checkpoint", "vacuumProtocolCheck")
+)
+"""Of a table whose files may be replaced by files with the same rows, without more being said in the log."""
+_COLUMN_MAPPING_READER = 2
+
+
+class RetentionTooShortError(LakeboundError):
+    """VACUUM was asked to delete what the table promises to keep, or what somebody may just be reading."""
+
+    def __init__(self, table: str, asked_hours: int, least_hours: int, *, is_promised: bool) -> None:
+        why = f"its property {DELETED_FILES} promises {least_hours}" if is_promised else f"{least_hours} is the least"
+        super().__init__(
+            f"table {table}: VACUUM with a retention of {asked_hours} hours is refused: {why}; lower the property, or raise "
+            f"maintenance.history.removed_files_seconds"
+        )
+
+
+class NotRewritableError(LakeboundError):
+    """A table's files cannot be rewritten by what reads no more than the files."""
+
+    def __init__(self, table: str, features: Sequence[str]) -> None:
+        super().__init__(
+            f"table {table} is not compacted: it uses {', '.join(features)}, which somebody else must have switched on; "
+            f"compact it with Spark's OPTIMIZE while its pipeline is stopped"
+        )
+
+
+class LogNotCleanableError(LakeboundError):
+    """The log cannot be shortened without losing what must stay."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(f"table {table}: its log is not cleaned: {reason}")
+
+
+class DeltaEngine:
+    """Carries out the steps of Delta tables."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+
+    def compact(self, table: TableSpec, step: Compact, turn: AskForTurn | None = None) -> Done:
+        """Rewrite the files below ``below_bytes`` of a partition, or Z-order the whole partition; in several commits if large.
+
+        ``turn`` asks the stream to let a commit through when it was faster.
+
+        Raises:
+            NotRewritableError: The table uses features under which a file's rows are not what the file holds.
+        """
+        entry, root = carried_entry(table, self._places), self._places.delta_path(table)
+        with _translated(table):
+            handle = self._open(table)
+            _check_rewritable(handle, table)
+            files = [file for file in live_files(handle) if dict(file.partition) == step.partition or not step.partition]
+            if not step.order_by:
+                files = [file for file in files if file.size_bytes < step.below_bytes]
+            if len(files) < 2:
+                return Done()
+            done = Done()
+            forget_scratch(root, _SCRATCH_SECONDS)
+            for group in [files] if step.order_by else _groups(files, step.target_file_bytes):
+                try:
+                    done = _add(done, self._rewrite(handle, root, group, step, table, entry, turn))
+                except StepLostError as exc:
+                    if not done.commits:
+                        raise
+                    return _add(done, Done(conflicts=exc.conflicts), note=str(exc))
+        return done
+
+    def _rewrite(
+        self,
+        handle: DeltaTable,
+        root: Path,
+        files: Sequence[LiveFile],
+        step: Compact,
+        table: TableSpec,
+        entry: Entry,
+        turn: AskForTurn | None,
+    ) -> Done:
+        rewritten = rewrite(handle, root, files, step)
+        if not rewritten.inputs:
+            return Done()
+        with turn or nullcontext():
+            _, conflicts = replace(root, table.id, rewritten, entry, on_conflict=turn or (lambda: None))
+        return Done(
+            files_before=len(rewritten.inputs),
+            files_after=len(rewritten.outputs),
+            bytes_rewritten=sum(file.size_bytes for file in rewritten.inputs),
+            commits=1,
+            conflicts=conflicts,
+        )
+
+    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> Done:
+        """Write a checkpoint of the newest version, unless it has one."""
+        path = self._places.delta_path(table)
+        with _translated(table):
+            handle = self._open(table)
+            before = last_checkpoint(path)
+            if before >= handle.version():
+                return Done()
+            write_checkpoint(path, handle.version())
+        return Done(files_before=handle.version() - before, note=f"log checkpoint at version {handle.version()}")
+
+    def clean_log(self, table: TableSpec, step: CleanLog) -> Done:
+        """Delete the log below the newest checkpoint at or below ``before_version``; never the commit whose entry counts.
+
+        Raises:
+            LogNotCleanableError: No checkpoint stands there, or no entry but carried ones can be reached.
+        """
+        path = self._places.delta_path(table)
+        log = path / "_delta_log"
+        with _translated(table):
+            newest = self._open(table).version()
+        limit = min(step.before_version, _entry_version(path, newest, table))
+        hint = last_checkpoint(path)  # readers start from it where it is there
+        limit = min(limit, hint) if hint >= 0 else limit
+        files = list_log(log)
+        base = base_version(files, limit, lambda name: is_readable(log / name))
+        if base is None:
+            raise LogNotCleanableError(table.id, "no whole log checkpoint stands at or below it; the next run writes one first")
+        doomed = deletable(files, base)
+        if not doomed:
+            return Done()
+        # Whoever wrote the checkpoint: before what it stands for is deleted, it is on the disk.
+        sync_new((log / name for name in whole_checkpoints(files)[base]), log)
+        removed_bytes = sum(_delete(log / file.name) for file in doomed)
+        return Done(
+            files_before=len(files),
+            files_after=len(files) - len(doomed),
+            bytes_removed=removed_bytes,
+            removed=told([f"_delta_log/{file.name}" for file in doomed]),
+            note=f"the log starts at version {base}",
+        )
+
+    def vacuum(self, table: TableSpec, step: Vacuum) -> Done:
+        """Delete removed files beyond the retention, between two commits that carry the entry on.
+
+        Delta's default of seven days is no promise of the table's: it only lets log checkpoints name a removed file for so
+        long, and a LITE VACUUM that comes later does not find it.
+
+        Raises:
+            RetentionTooShortError: The table's property promises to keep them longer.
+        """
+        entry, path = carried_entry(table, self._places), self._places.delta_path(table)
+        is_full = step.mode == "full"
+        hours = math.ceil(step.retention_seconds / 3600)
+        with _translated(table):
+            handle = self._open(table)
+            _check_retention(table, hours, handle)
+            options: dict[str, Any] = {"full": is_full, "enforce_retention_duration": False}
+            hours = max(hours, _MIN_UNREFERENCED_HOURS) if is_full else hours
+            found = handle.vacuum(hours, dry_run=True, **options)
+            if not found:
+                return Done()
+            paths = [on_disk(path, name) for name in found]
+            sizes = sum(_size(one) for one in paths)
+            metrics = {"numFilesToDelete": len(paths), "sizeOfDataToDelete": sizes}
+            self._note(table, "VACUUM START", entry, {"specifiedRetentionMillis": str(hours * 3_600_000)}, metrics)
+            deleted = sum(1 for one in paths if _delete(one))
+            self._note(table, "VACUUM END", entry, {"status": "COMPLETED"}, {"numDeletedFiles": deleted})
+        return Done(files_before=len(found), bytes_removed=sizes, commits=2, removed=told(found))
+
+    def _note(
+        self, table: TableSpec, operation: str, entry: Entry, parameters: dict[str, str], metrics: dict[str, int]
+    ) -> None:
+        """Commit what is done, for who reads the table's history; the entry is carried on."""
+        path = self._places.delta_path(table)
+        for attempt in range(_COMMIT_ATTEMPTS):
+            info = CommitInfo(operation, int(time.time() * 1000), encode(entry), parameters, metrics)
+            try:
+                put(path, read_tip(path, self._open(table).version(), table.id), commit_text([info.action()]), table.id)
+                return
+            except CommitRefusedError:
+                time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_WAIT_SECONDS)))
+        raise StepLostError(table.id, f"its commit was refused {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS)
+
+    def _open(self, table: TableSpec) -> DeltaTable:
+        return DeltaTable(str(self._places.delta_path(table)))
+
+
+@contextmanager
+def _translated(table: TableSpec) -> Iterator[None]:
+    try:
+        yield
+    except CommitRefusedError as exc:
+        raise StepLostError(table.id, f"another commit took the same files, or the same version ({exc})") from exc
+    except TableNotFoundError as exc:
+        raise TableGoneError(table.id) from exc
+
+
+def _check_retention(table: TableSpec, hours: int, handle: DeltaTable) -> None:
+    promised_ms = explicit_ms(handle.metadata().configuration, DELETED_FILES)
+    least = _MIN_REMOVED_HOURS if promised_ms is None else math.ceil(promised_ms / 3_600_000)
+    if hours < least:
+        raise RetentionTooShortError(table.id, hours, least, is_promised=promised_ms is not None)
+
+
+def _entry_version(path: Path, newest: int, table: TableSpec) -> int:
+    """Return the version whose entry counts: it must stay."""
+    found = counting_entry(path, newest, table.id)
+    if found is None or found.entry.kind == "carry":
+        raise LogNotCleanableError(table.id, "no ledger entry but carried ones is in it; the pipeline's next commit adds one")
+    return int(found.version)
+
+
+def _check_rewritable(handle: DeltaTable, table: TableSpec) -> None:
+    protocol = handle.protocol()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} - _HARMLESS_FEATURES
+    if protocol.min_reader_version == _COLUMN_MAPPING_READER:
+        features.add("columnMapping")
+    if features:
+        raise NotRewritableError(table.id, sorted(features))
+
+
+def _groups(files: Sequence[LiveFile], target_bytes: int) -> Iterator[list[LiveFile]]:
+    """Yield the files, in their order, in groups that one commit replaces."""
+    group: list[LiveFile] = []
+    for file in files:
+        if group and sum(one.size_bytes for one in group) + file.size_bytes > _TARGETS_PER_COMMIT * target_bytes:
+            yield group
+            group = []
+        group.append(file)
+    if len(group) > 1:
+        yield group
+
+
+def _add(left: Done, right: Done, note: str = "") -> Done:
+    return Done(
+        files_before=left.files_before + right.files_before,
+        files_after=left.files_after + right.files_after,
+        bytes_rewritten=left.bytes_rewritten + right.bytes_rewritten,
+        commits=left.commits + right.commits,
+        conflicts=left.conflicts + right.conflicts,
+        note=note,
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _delete(path: Path) -> int:
+    """Delete a file and return its size; 0 where another clean-up was faster."""
+    size = _size(path)
+    path.unlink(missing_ok=True)
+    return size

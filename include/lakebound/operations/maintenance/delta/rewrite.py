@@ -1,0 +1,289 @@
+"""Rewriting a Delta table's files, and the commit that replaces them: a compare-and-swap, as the stream's commits are.
+
+``deltalake`` 1.6.6 rewrites well, but its ``optimize`` commits unsafely: it rebases onto any commit, also onto one that removed
+the very files that it rewrote, and their rows are then there twice (two compactions at once are enough). Its statistics are
+narrower than the values: decimals become floats, and NaN is left out. So ``optimize`` works on a scratch table here, which
+links to the files, and what it wrote is committed only while all of them are live, with statistics as an append has them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import ColumnProperties, DeltaTable, Schema, WriterProperties
+from deltalake.transaction import AddAction, create_table_with_add_actions
+
+from lakebound.durable import sync_new
+from lakebound.errors import CommitRefusedError
+from lakebound.ledger.entry import Entry, encode
+from lakebound.operations.maintenance.engines import StepLostError
+from lakebound.operations.maintenance.steps import Compact
+from lakebound.tables.column_facts import file_facts, float_columns
+from lakebound.tables.datafiles import HELPER_COLUMN
+from lakebound.tables.delta.actions import Action, CommitInfo, add, commit_text, remove
+from lakebound.tables.delta.draft import NO_HOOKS, link, scratch_folder
+from lakebound.tables.delta.log import INDEXED_COLUMNS, commit_lines, statistics_columns
+from lakebound.tables.delta.put import put, read_tip
+from lakebound.tables.delta.statistics import columns_described, delta_statistics
+from lakebound.tables.partition_values import delta_partition_texts
+from lakebound.tables.schemas import normalise_schema
+
+_COMMIT_ATTEMPTS = 60
+_LONGEST_WAIT_SECONDS = 0.5
+_PARTITION = "partition."
+_ZSTD_LEVEL = 4
+"""deltalake's default."""
+_GROUP = f"{HELPER_COLUMN}_group"
+"""The scratch table's only partition column. As folders' names the values of the table's own may be too long."""
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """A data file of the newest version.
+
+    Attributes:
+        path: As the log names it: relative to the table, as a URI.
+    """
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    rows: int
+    partition: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """A data file that was written anew.
+
+    Attributes:
+        name: In the table's folder.
+        stats: Its statistics, as the log has them.
+    """
+
+    name: str
+    size_bytes: int
+    partition: Mapping[str, str | None]
+    stats: str
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """Files that were written anew, and those that they stand for; nothing is committed yet."""
+
+    inputs: tuple[LiveFile, ...]
+    outputs: tuple[NewFile, ...]
+
+
+def live_files(handle: DeltaTable) -> list[LiveFile]:
+    """Return the handle's live files, oldest first."""
+    table = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
+    names = [name for name in table.column_names if name.startswith(_PARTITION)]
+    wanted = table.select(["path", "size_bytes", "modification_time", "num_records"])
+    partitions = {name.removeprefix(_PARTITION): delta_partition_texts(table[name]) for name in names}
+    files = [
+        LiveFile(
+            path=row["path"],
+            size_bytes=row["size_bytes"],
+            modified_ms=row["modification_time"],
+            rows=row["num_records"] or 0,
+            partition={name: texts[number] for name, texts in partitions.items()},
+        )
+        for number, row in enumerate(wanted.to_pylist())
+    ]
+    return sorted(files, key=lambda file: (file.modified_ms, file.path))
+
+
+def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Compact) -> Rewritten:
+    """Write the files anew, and return what stands for what.
+
+    Files that cannot be joined with others are not among it.
+    """
+    with scratch_folder(root) as folder:
+        scratch = _Scratch.of(files)
+        for name, file in scratch.files.items():
+            link(on_disk(root, file.path), folder / name)
+        create_table_with_add_actions(
+            str(folder),
+            Schema.from_arrow(_scratch_schema(handle, [folder / name for name in scratch.files])),
+            [_linked(name, file, scratch) for name, file in scratch.files.items()],
+            partition_by=[_GROUP],
+            configuration={INDEXED_COLUMNS: "0"},
+            post_commithook_properties=NO_HOOKS,
+        )
+        optimize = DeltaTable(str(folder)).optimize
+        options: dict[str, Any] = {
+            "writer_properties": _writing(pa.schema(handle.schema().to_arrow())),
+            "target_size": step.target_file_bytes,
+            "max_concurrent_tasks": 1,
+            "post_commithook_properties": NO_HOOKS,
+        }
+        if step.order_by:
+            optimize.z_order(list(step.order_by), **options)
+        else:
+            optimize.compact(**options)
+        return _taken_over(handle, root, folder, scratch)
+
+
+def replace(
+    root: Path, table: str, rewritten: Rewritten, entry: Entry, *, on_conflict: Callable[[], None] = lambda: None
+) -> tuple[int, int]:
+    """Commit the replacement, and return its version and how often it was refused before.
+
+    ``on_conflict`` is called after each attempt in which somebody else was faster.
+
+    Raises:
+        StepLostError: One of the files is not live any more, or others were faster each time; what was written is deleted.
+    """
+    handle = DeltaTable(str(root))
+    sync_new((root / output.name for output in rewritten.outputs), root)
+    for attempt in range(_COMMIT_ATTEMPTS):
+        gone = {file.path for file in rewritten.inputs} - {file.path for file in live_files(handle)}
+        if gone:
+            _discard(root, rewritten)
+            raise StepLostError(table, f"{len(gone)} of the rewritten files were removed by somebody else meanwhile", attempt)
+        try:
+            tip = read_tip(root, handle.version(), table)
+            return put(root, tip, _replacement(rewritten, entry), table).version, attempt
+        except CommitRefusedError:
+            on_conflict()
+            time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_WAIT_SECONDS)))
+            handle = DeltaTable(str(root))
+            if _is_committed(handle, rewritten):
+                return handle.version(), attempt
+    _discard(root, rewritten)
+    raise StepLostError(table, f"its commit was refused {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS)
+
+
+def on_disk(root: Path, path: str) -> Path:
+    """Return where a file lies that the log names as a URI; some writers name it as it is."""
+    literal = root / path
+    return literal if "%" not in path or literal.exists() else root / unquote(path)
+
+
+def _replacement(rewritten: Rewritten, entry: Entry) -> str:
+    now_ms = int(time.time() * 1000)
+    info = CommitInfo(
+        "OPTIMIZE",
+        now_ms,
+        encode(entry),
+        metrics={"numFilesAdded": len(rewritten.outputs), "numFilesRemoved": len(rewritten.inputs)},
+    )
+    added: list[Action] = [
+        add(output.name, output.size_bytes, output.partition, output.stats, now_ms, is_new_data=False)
+        for output in rewritten.outputs
+    ]
+    removed = [remove(file.path, file.size_bytes, file.partition, now_ms) for file in rewritten.inputs]
+    return commit_text([info.action(), *added, *removed])
+
+
+_Partition = tuple[tuple[str, str | None], ...]
+"""Columns and their values, in the table's order."""
+
+
+@dataclass(frozen=True)
+class _Scratch:
+    """The scratch table's files by their names in it, and its partitions: numbers for the table's own."""
+
+    files: Mapping[str, LiveFile]
+    numbers: Mapping[_Partition, int]
+
+    @classmethod
+    def of(cls, files: Sequence[LiveFile]) -> _Scratch:
+        found = dict.fromkeys(_partition(file) for file in files)
+        return cls(
+            {f"{number}.parquet": file for number, file in enumerate(files)},
+            {partition: number for number, partition in enumerate(found)},
+        )
+
+
+def _partition(file: LiveFile) -> _Partition:
+    return tuple(file.partition.items())
+
+
+def _scratch_schema(handle: DeltaTable, files: Iterable[Path]) -> pa.Schema:
+    """Return the columns to rewrite: a partition column where all files hold it; others than Lakebound do not write it."""
+    partition_by, schema = handle.metadata().partition_columns, pa.schema(handle.schema().to_arrow())
+    held = set(partition_by)
+    for path in files if partition_by else ():
+        held &= {*pq.read_schema(path).names}
+    return pa.schema([*(one for one in schema if one.name not in partition_by or one.name in held), (_GROUP, pa.string())])
+
+
+def _writing(schema: pa.Schema) -> WriterProperties:
+    """Return how files are written: without bounds of floating-point numbers, as an append writes them.
+
+    deltalake does not find a field of a struct by its name: where one is a floating-point number, fields have no bounds at all.
+    """
+    with_bounds, without = ColumnProperties(statistics_enabled="PAGE"), ColumnProperties(statistics_enabled="NONE")
+    floats = float_columns(schema)
+    return WriterProperties(
+        compression="ZSTD",
+        compression_level=_ZSTD_LEVEL,
+        default_column_properties=without if any(name not in schema.names for name in floats) else with_bounds,
+        column_properties={field.name: without if field.name in floats else with_bounds for field in schema},
+    )
+
+
+def _linked(name: str, file: LiveFile, scratch: _Scratch) -> AddAction:
+    return AddAction(
+        path=name,
+        size=file.size_bytes,
+        partition_values={_GROUP: str(scratch.numbers[_partition(file)])},
+        modification_time=file.modified_ms,
+        data_change=True,
+        stats=json.dumps({"numRecords": file.rows}),
+    )
+
+
+def _taken_over(handle: DeltaTable, root: Path, folder: Path, scratch: _Scratch) -> Rewritten:
+    """Move what the scratch table's commits added into the table's folder."""
+    schema, tag = normalise_schema(pa.schema(handle.schema().to_arrow())), uuid.uuid4().hex
+    metadata = handle.metadata()
+    columns = columns_described(schema, statistics_columns(schema, metadata.configuration, metadata.partition_columns))
+    partitions = list(scratch.numbers)
+    inputs: list[LiveFile] = []
+    outputs: list[NewFile] = []
+    for action in _actions(folder):
+        if "remove" in action:
+            inputs.append(scratch.files[action["remove"]["path"]])
+        elif "add" in action:
+            written, path = action["add"], root / f"compacted-{tag}-{len(outputs):05d}.parquet"
+            os.replace(on_disk(folder, written["path"]), path)
+            footer = pq.read_metadata(path)
+            stats = delta_statistics(footer.num_rows, file_facts(path, footer), columns)
+            partition = partitions[int(written["partitionValues"][_GROUP])]
+            outputs.append(NewFile(path.name, written["size"], dict(partition), stats))
+    return Rewritten(tuple(inputs), tuple(outputs))
+
+
+def _actions(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield what was done to the scratch table after its making."""
+    for path in sorted((folder / "_delta_log").glob("*.json"))[1:]:
+        yield from (json.loads(line) for line in commit_lines(path.read_text(encoding="utf-8")))
+
+
+def _is_committed(handle: DeltaTable, rewritten: Rewritten) -> bool:
+    """Whether a commit that answered with an error took place all the same."""
+    names = {file.path for file in live_files(handle)}
+    return bool(rewritten.outputs) and all(output.name in names for output in rewritten.outputs)
+
+
+def _discard(root: Path, rewritten: Rewritten) -> None:
+    _unlink(root / output.name for output in rewritten.outputs)
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)

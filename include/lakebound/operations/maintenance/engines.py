@@ -1,0 +1,131 @@
+"""What carries a plan's steps out: one method per kind of step, and what an engine says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lakebound.errors import LakeboundError
+from lakebound.ledger.entry import Entry, carried
+from lakebound.operations.maintenance.steps import (
+    CheckpointLog,
+    CleanLog,
+    Compact,
+    ExpireSnapshots,
+    RemoveOrphans,
+    RewriteManifests,
+    RewritePositionDeletes,
+    Vacuum,
+)
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
+
+MAX_TOLD = 100
+"""A report names so many paths at most."""
+
+
+class StepLostError(LakeboundError):
+    """The stream, another run or a repair was faster: nothing is wrong, and the next attempt may succeed.
+
+    Attributes:
+        conflicts: Commits that were refused.
+    """
+
+    def __init__(self, table: str, reason: str, conflicts: int = 1) -> None:
+        self.conflicts = conflicts
+        super().__init__(f"table {table}: {reason}; nothing was lost, the next run tries it again")
+
+
+class TableGoneError(LakeboundError):
+    """A table is not there (any more)."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f"table {table} is gone: it was dropped, or its catalog is another one now; nothing was done to it")
+
+
+class UnknownLedgerError(LakeboundError):
+    """A table has no entry that could be carried on."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f"table {table} has no ledger entry yet, so there is nothing to carry on; start its pipeline once")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a step did. Files are those that it replaced, and by how many: live ones, manifests, snapshots or log files.
+
+    Attributes:
+        removed: Paths that it deleted or moved aside, or would have.
+        note: What a person should know.
+    """
+
+    files_before: int = 0
+    files_after: int = 0
+    bytes_rewritten: int = 0
+    bytes_removed: int = 0
+    commits: int = 0
+    conflicts: int = 0
+    removed: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there was nothing to do."""
+        return self == Done(note=self.note)
+
+
+class Engine(Protocol):
+    """Carries out the steps. Each method may raise.
+
+    Raises:
+        StepLostError: Somebody else was faster; it may be tried again.
+        LakeboundError: It is refused, with the reason; trying again is of no use.
+    """
+
+    def compact(self, table: TableSpec, step: Compact) -> Done:
+        """Rewrite small files of one partition."""
+
+    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> Done:
+        """Write a log checkpoint."""
+
+    def clean_log(self, table: TableSpec, step: CleanLog) -> Done:
+        """Delete log files that no version needs which stays readable."""
+
+    def vacuum(self, table: TableSpec, step: Vacuum) -> Done:
+        """Delete files that no version within the retention needs."""
+
+    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> Done:
+        """Rewrite many manifests as few."""
+
+    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> Done:
+        """Rewrite many position delete files as few."""
+
+    def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> Done:
+        """Expire exactly the step's snapshots."""
+
+    def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> Done:
+        """Find files that no version names, and move them aside where the step says so."""
+
+
+def carried_entry(table: TableSpec, places: Places) -> Entry:
+    """Return the entry that counts, as a maintenance commit carries it on.
+
+    Raises:
+        TableGoneError: There is no such table.
+        UnknownLedgerError: No entry counts yet.
+        LakeboundError: What reading the ledger raises: a table whose ledger is in doubt is left as it is.
+    """
+    opened = open_table(table, places)
+    if not opened.exists():
+        raise TableGoneError(table.id)
+    entry = opened.read_ledger().entry
+    if entry is None:
+        raise UnknownLedgerError(table.id)
+    return carried(entry)
+
+
+def told(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths that a report names."""
+    return tuple(paths[:MAX_TOLD])

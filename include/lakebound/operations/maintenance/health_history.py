@@ -1,0 +1,117 @@
+"""Readings of tables' health over time: lines of ``health.jsonl`` in a pipeline's folder, and the trend that they show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lakebound.control.folder import ControlFolder, locked, write_text
+from lakebound.operations.maintenance.assessment import TableHealth
+
+KEPT_PER_TABLE = 2000
+"""Readings of a table that are kept: six weeks at one each half hour."""
+
+DAY_SECONDS = 86_400.0
+
+
+class HealthReading(BaseModel):
+    """One reading of one table.
+
+    Attributes:
+        table: ``format:name``.
+    """
+
+    # A line that a newer version wrote may have more.
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    at_ms: int
+    table: str
+    score: float
+    files: int
+    small_files: int
+    size_bytes: int
+    manifests: int = 0
+    snapshots: int = 0
+    log_tail_commits: int = 0
+    metadata_bytes: int = 0
+
+
+class Trend(BaseModel):
+    """What changed since an earlier reading.
+
+    Attributes:
+        since_ms: When that was.
+        files: Files more (or, below zero, fewer) than then.
+        score: Points more than then.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    since_ms: int
+    files: int
+    score: float
+
+
+def reading_of(health: TableHealth) -> HealthReading:
+    """Return the line that is kept of a table's health."""
+    return HealthReading(
+        at_ms=health.at_ms,
+        table=health.table,
+        score=health.score,
+        files=health.files,
+        small_files=health.small_files,
+        size_bytes=health.size_bytes,
+        manifests=health.metadata.manifests,
+        snapshots=health.metadata.snapshots,
+        log_tail_commits=health.metadata.log_tail_commits,
+        metadata_bytes=health.metadata.metadata_bytes,
+    )
+
+
+def read_health_history(control: ControlFolder) -> list[HealthReading]:
+    """Return the readings that are kept, oldest first; a line that cannot be read is left out."""
+    try:
+        lines = control.health_history.read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(HealthReading.model_validate_json(line))
+        except ValidationError:
+            continue
+    return sorted(found, key=lambda reading: reading.at_ms)
+
+
+def record_health(control: ControlFolder, readings: Iterable[HealthReading], *, kept_per_table: int = KEPT_PER_TABLE) -> None:
+    """Add readings to the history, and drop each table's oldest beyond what is kept. Two writers at once lose nothing."""
+    with locked(control.health_history):
+        lines, kept = [], Counter[str]()
+        for reading in reversed([*read_health_history(control), *readings]):
+            kept[reading.table] += 1
+            if kept[reading.table] <= kept_per_table:
+                lines.append(reading.model_dump_json())
+        write_text(control.health_history, "".join(f"{line}\n" for line in reversed(lines)), durable=True)
+
+
+def trend(readings: Sequence[HealthReading], current: HealthReading, window_seconds: float = DAY_SECONDS) -> Trend | None:
+    """Return what changed since the newest reading that is at least so old, or else since the oldest.
+
+    Args:
+        readings: In any order; those of other tables, and those that are not older than ``current``, do not count.
+        current: The reading that is compared.
+        window_seconds: How far to look back.
+
+    Returns:
+        None where there is no earlier reading of the table.
+    """
+    earlier = sorted(
+        (one for one in readings if one.table == current.table and one.at_ms < current.at_ms), key=lambda one: one.at_ms
+    )
+    if not earlier:
+        return None
+    old_enough = [one for one in earlier if one.at_ms <= current.at_ms - window_seconds * 1000]
+    base = old_enough[-1] if old_enough else earlier[0]
+    return Trend(since_ms=base.at_ms, files=current.files - base.files, score=round(current.score - base.score, 1))

@@ -1,0 +1,131 @@
+"""Expiry of exactly the given snapshots of an Iceberg table, and deletion of what only they needed.
+
+Not by Spark's action: what it expires between snapshots that stay takes the whole snapshot log before that place with it, so
+nobody could read the table as of a time, nor rewind it to one, from before. It also lists the manifests of every snapshot
+twice, in a Spark job, which for a table of thousands takes minutes. The change here is of the metadata file alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lakebound.control.turns import AskForTurn
+from lakebound.errors import LakeboundError
+from lakebound.ledger.entry import ENTRY_KEY
+from lakebound.operations.maintenance.engines import Done, StepLostError, TableGoneError, told
+from lakebound.operations.maintenance.iceberg.reach import ManifestUnreadableError, only_needed_by
+from lakebound.operations.maintenance.steps import ExpireSnapshots
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.entries import read_entry
+from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.local_files import local_path
+from lakebound.tables.iceberg.metadata import change
+from lakebound.tables.iceberg.metadata_json import Body
+from lakebound.tables.places import Places
+
+_COMMIT_ATTEMPTS = 60
+
+
+class CollectionForbiddenError(LakeboundError):
+    """The table's own property forbids to delete its files."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"table {table}: nothing is expired, as its property gc.enabled is false: its files may be another table's, too"
+        )
+
+
+def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskForTurn) -> Done:
+    """Expire the step's snapshots, but none that the ledger or a branch or tag still needs.
+
+    Args:
+        table: The table.
+        step: Which snapshots.
+        places: Where the table is.
+        turn: Asks the stream to let it through when it was faster.
+
+    Raises:
+        TableGoneError: There is no such table.
+        StepLostError: Others changed the table each time.
+        CollectionForbiddenError: The table forbids it.
+        BadEntryError: An entry cannot be read: nothing is expired then.
+    """
+    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    asked = set(step.snapshot_ids)
+
+    def without_asked(body: Body) -> Body | None:
+        if str(body.get("properties", {}).get("gc.enabled", "true")).lower() == "false":
+            raise CollectionForbiddenError(table.id)
+        ids = expirable(asked, body, table.id)
+        return without(ids, body) if ids else None
+
+    try:
+        with turn:
+            changed = change(catalog, table, without_asked, _COMMIT_ATTEMPTS, on_conflict=turn)
+    except LookupError as exc:
+        raise TableGoneError(table.id) from exc
+    except TimeoutError as exc:
+        raise StepLostError(table.id, f"others changed it each of {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS) from exc
+    if changed is None:
+        return Done()
+    before, after = _ids(changed.before), _ids(changed.after)
+    done = Done(files_before=len(before), files_after=len(after), commits=1, conflicts=changed.conflicts)
+    try:
+        dead = only_needed_by(before - after, changed.before)
+    except ManifestUnreadableError as exc:
+        note = f"the snapshots are expired, their files are left to the look for orphans: {exc}"
+        return Done(**{**vars(done), "note": note})
+    sizes, removed = _delete(dead, local_path(changed.after["location"]))
+    return Done(**{**vars(done), "bytes_removed": sizes, "removed": told(removed)})
+
+
+def expirable(asked: Iterable[int], body: Body, table: str) -> set[int]:
+    """Return which of the asked snapshots may go.
+
+    Not those that a branch or tag names, nor the newest commit whose entry counts, nor any from there to the current one: an
+    entry is found by walking back from the current snapshot, and the walk ends at a gap. Pure.
+
+    Raises:
+        BadEntryError: An entry on that walk cannot be read.
+    """
+    known = {snapshot["snapshot-id"]: snapshot for snapshot in body.get("snapshots", [])}
+    protected = {ref["snapshot-id"] for ref in body.get("refs", {}).values()}
+    at = body.get("current-snapshot-id")
+    while at in known:
+        protected.add(at)
+        text = known[at].get("summary", {}).get(ENTRY_KEY)
+        entry = read_entry(text, f"snapshot {at} of {table}")
+        if entry is not None and entry.kind != "carry":
+            break
+        at = known[at].get("parent-snapshot-id")
+    return set(asked) & known.keys() - protected
+
+
+def without(ids: set[int], body: Body) -> Body:
+    """Return the metadata without these snapshots, all else as it was. Pure."""
+    result = {**body, "snapshots": [one for one in body["snapshots"] if one["snapshot-id"] not in ids]}
+    for name in ("snapshot-log", "statistics", "partition-statistics"):
+        if name in body:
+            result[name] = [one for one in body[name] if one["snapshot-id"] not in ids]
+    return result
+
+
+def _ids(body: Body) -> set[int]:
+    return {snapshot["snapshot-id"] for snapshot in body["snapshots"]}
+
+
+def _delete(locations: Iterable[str], root: Path) -> tuple[int, list[str]]:
+    """Delete the files below the table's folder; what lies elsewhere came from elsewhere, and stays."""
+    size, removed = 0, []
+    for location in locations:
+        path = local_path(location)
+        if not path.is_relative_to(root):
+            continue
+        try:
+            size += path.stat().st_size
+            path.unlink()
+        except FileNotFoundError:
+            continue
+        removed.append(str(path.relative_to(root)))
+    return size, removed

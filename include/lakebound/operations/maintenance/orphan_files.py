@@ -1,0 +1,240 @@
+"""Looking for orphans in a table's folder, moving them aside with a record, bringing them back, and deleting them at last."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from lakebound.control.folder import read_json, write_json
+from lakebound.errors import LakeboundError
+from lakebound.operations.maintenance.engines import Done, TableGoneError, told
+from lakebound.operations.maintenance.iceberg.reach import needed
+from lakebound.operations.maintenance.orphans import QUARANTINE, ListedFile, orphans, relative_path
+from lakebound.operations.maintenance.steps import RemoveOrphans
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.checkpoints import list_log, whole_checkpoints
+from lakebound.tables.delta.log import commit_lines
+from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.local_files import local_path
+from lakebound.tables.iceberg.metadata import metadata_location, read_body
+from lakebound.tables.places import Places
+
+RECORD = "moved.json"
+_NEVER = ("deletion_vector_", "version-hint")
+"""Starts of names that versions refer to in other ways than by the file's path."""
+
+
+class LinkedQuarantineError(LakeboundError):
+    """The quarantine is a link to somewhere else."""
+
+    def __init__(self, table: str, path: Path) -> None:
+        super().__init__(f"table {table}: {path} is a link, so files would leave the table's folder; nothing was moved")
+
+
+class UnknownCheckpointError(LakeboundError):
+    """The log has checkpoints of a kind that is not read here."""
+
+    def __init__(self, table: str, name: str) -> None:
+        super().__init__(
+            f"table {table}: log checkpoint {name} is of a kind that is not read here, and files may stand in it alone; "
+            f"no orphans are taken. Set its property delta.checkpointPolicy to classic"
+        )
+
+
+def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id: str, staged_before_ms: int) -> Done:
+    """Find the table's orphans; in the mode ``quarantine`` move them aside, and delete what lay there long.
+
+    Args:
+        table: The table.
+        step: What is asked for.
+        places: Where the table is.
+        run_id: Names the folder into which they are moved.
+        staged_before_ms: A running writer may still commit what it wrote after this.
+
+    Raises:
+        TableGoneError: There is no such table.
+        LakeboundError: It cannot be told which files are needed: nothing is moved then.
+    """
+    root = table_folder(table, places)
+    # Listed first: what is committed while the versions are read is then known to be needed.
+    listed = list(list_files(root))
+    if (root / QUARANTINE).is_symlink():
+        raise LinkedQuarantineError(table.id, root / QUARANTINE)
+    needed_paths = referenced(table, places, root)
+    bound = min(step.older_than_ms, staged_before_ms)
+    found = orphans(listed, needed_paths, bound, table=table.id, folder=str(root))
+    size = sum(file.size_bytes for file in found)
+    if step.mode == "dry_run":
+        note = f"{len(found)} orphans, {size} bytes; nothing was moved" if found else ""
+        return Done(removed=told([file.path for file in found]), note=note)
+    deleted, deleted_bytes = delete_quarantined(root, step.delete_quarantined_before_ms)
+    if found:
+        move_aside(root, run_id, found)
+    note = f"moved {len(found)} orphans to {QUARANTINE}/{run_id}, deleted {deleted} moved earlier" if found or deleted else ""
+    return Done(files_before=len(found), bytes_removed=deleted_bytes, removed=told([file.path for file in found]), note=note)
+
+
+def table_folder(table: TableSpec, places: Places) -> Path:
+    """Return the folder of a table.
+
+    Raises:
+        TableGoneError: There is no such table.
+    """
+    if table.format == "delta":
+        path = places.delta_path(table)
+        if not DeltaTable.is_deltatable(str(path)):
+            raise TableGoneError(table.id)
+        return path
+    location = metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), table)
+    if location is None:
+        raise TableGoneError(table.id)
+    return local_path(read_body(location)["location"])
+
+
+def list_files(root: Path) -> Iterator[ListedFile]:
+    """Yield the regular files below a folder; links are neither followed nor yielded."""
+    folders = [root]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(Path(entry.path))
+                elif entry.is_file(follow_symlinks=False) and not entry.name.startswith(_NEVER):
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # moved or deleted this very moment
+                    path = Path(entry.path).relative_to(root).as_posix()
+                    yield ListedFile(path, status.st_size, int(status.st_mtime * 1000))
+
+
+def referenced(table: TableSpec, places: Places, root: Path) -> frozenset[str]:
+    """Return everything below the folder that any version names, relative to it."""
+    folders = (str(root), str(root.resolve()))
+    names = _delta_names(root, table.id) if table.format == "delta" else _iceberg_names(table, places)
+    return frozenset(path for path in (relative_path(name, folders, table.id) for name in names) if path is not None)
+
+
+def move_aside(root: Path, run_id: str, files: tuple[ListedFile, ...]) -> None:
+    """Move files into the quarantine; the record of it is written first, so that a move that was cut short can be undone."""
+    folder = root / QUARANTINE / run_id
+    body = {"at_ms": int(time.time() * 1000), "files": [vars(file) for file in files]}
+    write_json(folder / RECORD, body, durable=True)
+    for file in files:
+        target = folder / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.rename(root / file.path, target)
+        except FileNotFoundError:
+            continue
+        _remove_empty((root / file.path).parent, root)
+
+
+def put_back(root: Path, run_id: str) -> int:
+    """Undo ``move_aside`` and return how many files came back; a file that is there again is left as it is."""
+    folder, back = root / QUARANTINE / run_id, 0
+    for file in _recorded(folder):
+        source, target = folder / file["path"], root / file["path"]
+        if source.exists() and not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(source, target)
+            back += 1
+    _forget(folder)
+    return back
+
+
+def delete_quarantined(root: Path, before_ms: int) -> tuple[int, int]:
+    """Delete what was moved aside before a time; return how many files and bytes."""
+    files = size = 0
+    for record in sorted((root / QUARANTINE).glob(f"*/{RECORD}")):
+        body: Any = read_json(record)
+        if body is None or body["at_ms"] >= before_ms:
+            continue
+        for file in body["files"]:
+            path = record.parent / file["path"]
+            if ".." not in path.parts and path.is_file():
+                path.unlink()
+                files, size = files + 1, size + int(file["size_bytes"])
+        _forget(record.parent)
+    return files, size
+
+
+def _recorded(folder: Path) -> list[dict[str, Any]]:
+    body: Any = read_json(folder / RECORD)
+    return list(body["files"]) if body else []
+
+
+def _forget(folder: Path) -> None:
+    """Remove a quarantine folder with its record, unless a file is in it still."""
+    for path, _, _ in os.walk(folder, topdown=False):
+        if Path(path) != folder:
+            _remove_empty(Path(path), folder)
+    if {path.name for path in folder.iterdir()} <= {RECORD}:
+        (folder / RECORD).unlink(missing_ok=True)
+        _remove_empty(folder, folder.parent.parent)
+
+
+def _remove_empty(folder: Path, below: Path) -> None:
+    """Remove a folder, and those above it, as long as they are empty and below another one."""
+    while folder != below and folder.is_relative_to(below):
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
+
+
+def _delta_names(root: Path, table: str) -> Iterator[str]:
+    """Yield what the log names: in its commits and in all its whole checkpoints, as it stands there and decoded."""
+    log = root / "_delta_log"
+    files = list_log(log)
+    known = {file.name for file in files}
+    for path in log.glob("*.checkpoint.*"):
+        if path.name not in known:
+            raise UnknownCheckpointError(table, path.name)
+    for file in files:
+        if file.is_commit:
+            for line in commit_lines((log / file.name).read_text(encoding="utf-8")):
+                if '"path"' in line:
+                    yield from _both(_action_paths(json.loads(line)))
+    for names in whole_checkpoints(files).values():
+        for name in names:
+            yield from _both(_checkpoint_paths(log / name))
+
+
+def _action_paths(action: dict[str, Any]) -> Iterator[str]:
+    for kind in ("add", "remove", "cdc"):
+        if kind in action:
+            yield action[kind]["path"]
+
+
+def _checkpoint_paths(path: Path) -> Iterator[str]:
+    with pq.ParquetFile(path) as checkpoint:
+        rows = checkpoint.read(["add.path", "remove.path"]).to_pylist()
+    for row in rows:
+        for action in row.values():
+            if action and action["path"]:
+                yield action["path"]
+
+
+def _both(names: Iterator[str]) -> Iterator[str]:
+    for name in names:
+        yield name
+        if "%" in name:
+            yield unquote(name)
+
+
+def _iceberg_names(table: TableSpec, places: Places) -> Iterator[str]:
+    location = metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), table)
+    if location is None:
+        raise TableGoneError(table.id)
+    yield location
+    yield from needed(read_body(location))

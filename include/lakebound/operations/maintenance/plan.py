@@ -1,0 +1,210 @@
+"""The plan of a maintenance run: facts, past and policy in, steps out, each with its reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lakebound.operations.maintenance.compaction import Candidate, candidates, take
+from lakebound.operations.maintenance.history import PastRun, TablePast
+from lakebound.operations.maintenance.keep import clean_before, expirable, vacuum_retention_seconds
+from lakebound.operations.maintenance.property_warnings import property_warnings
+from lakebound.operations.maintenance.steps import (
+    CheckpointLog,
+    CleanLog,
+    Compact,
+    ExpireSnapshots,
+    MaintenancePlan,
+    RemoveOrphans,
+    RewriteManifests,
+    RewritePositionDeletes,
+    Step,
+    Vacuum,
+)
+from lakebound.operations.maintenance.wording import count_words
+from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS, MaintenanceSpec
+from lakebound.tables.health import TableFacts
+
+_MIN_CLEANED_COMMITS = 50
+"""Of a Delta log: the streams write a log checkpoint so often, and the log is cut off at one."""
+
+
+@dataclass(frozen=True)
+class TableSituation:
+    """What is known of one table.
+
+    Attributes:
+        table: ``format:name``.
+        facts: Its files; None where there is no such table, or it cannot be read.
+        past: Its versions; None likewise.
+        runs: What earlier runs did to it.
+        problem: Why it cannot be read.
+    """
+
+    table: str
+    facts: TableFacts | None
+    past: TablePast | None
+    runs: PastRun
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What one table needs.
+
+    Attributes:
+        steps: In their order.
+        left: What is not done, with the reason.
+        warnings: Dangerous properties, and why nothing may be taken away.
+    """
+
+    steps: tuple[Step, ...] = ()
+    left: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def plan(pipeline: str, tables: Sequence[TableSituation], policy: MaintenanceSpec, now_ms: int) -> MaintenancePlan:
+    """Return the plan of a run over all tables of a pipeline: one table after the other, and one budget for all."""
+    if not policy.enabled:
+        return MaintenancePlan(pipeline=pipeline, at_ms=now_ms, left=("maintenance.enabled is false in the pipeline's YAML",))
+    due: list[Candidate] = []
+    left: list[str] = []
+    for one in tables:
+        if one.facts is not None and not _why_not(one):
+            found, others = candidates(one.facts, one.runs, policy, now_ms)
+            due += found
+            left += others
+    compactions, beyond = take(due, policy.compaction.max_bytes_per_run)
+    plans = [_finish(one, [step for step in compactions if step.table == one.table], policy, now_ms) for one in tables]
+    return MaintenancePlan(
+        pipeline=pipeline,
+        at_ms=now_ms,
+        steps=tuple(step for one in plans for step in one.steps),
+        left=(*left, *beyond, *(line for one in plans for line in one.left)),
+        warnings=tuple(line for one in plans for line in one.warnings),
+    )
+
+
+def plan_table(facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int) -> TablePlan:
+    """Return what one table needs, with a run's whole budget for itself."""
+    found = plan("", [TableSituation(facts.table, facts, past, runs)], policy, now_ms)
+    return TablePlan(found.steps, found.left, found.warnings)
+
+
+def _finish(one: TableSituation, compactions: Sequence[Compact], policy: MaintenanceSpec, now_ms: int) -> TablePlan:
+    """Return a table's steps, its compactions among them."""
+    why_not = _why_not(one)
+    if why_not or one.facts is None or one.past is None:
+        return TablePlan(left=(f"{one.table}: {why_not}",))
+    facts, past = one.facts, one.past
+    if _is_delta(facts):
+        steps: list[Step] = [*compactions, *_delta(facts, past, one.runs, policy, now_ms, compactions)]
+    else:
+        steps = [*_expiry(facts, past, policy, now_ms), *compactions, *_iceberg(facts, policy, compactions)]
+    steps += _orphans(facts, past, one.runs, policy, now_ms)
+    left = [f"{one.table}: nothing is removed from its past: {problem}" for problem in past.problems]
+    left += _slow_readers(past, policy, now_ms)
+    if not facts.rows and not compactions:
+        left.append(f"{one.table}: it holds no rows, so there are no files to rewrite")
+    return TablePlan(tuple(steps), tuple(left), property_warnings(one.table, facts.properties, policy))
+
+
+def _why_not(one: TableSituation) -> str:
+    if one.problem:
+        return one.problem
+    if one.facts is None or one.past is None:
+        return "there is no such table yet"
+    return "" if one.past.current is not None else "it has no commit yet"
+
+
+def _expiry(facts: TableFacts, past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iterator[Step]:
+    """Yield the expiry of snapshots, which comes first: each commit after it writes a shorter list of them."""
+    ids = expirable(past, policy.history, facts.properties, now_ms)
+    if ids:
+        reason = f"{len(ids):,} of {count_words(len(past.versions), 'snapshot')} are older than what is kept of each"
+        yield ExpireSnapshots(table=facts.table, reason=reason, snapshot_ids=ids, files_removed=len(ids))
+
+
+def _iceberg(facts: TableFacts, policy: MaintenanceSpec, compactions: Sequence[Compact]) -> Iterator[Step]:
+    """Yield what follows the rewriting of data files: each step has less to do after the one before it."""
+    deletes = sum(partition.delete_files for partition in facts.partitions)
+    dangling = facts.metadata.dangling_delete_files
+    if deletes > policy.compaction.max_delete_files or dangling or any(step.with_deletes for step in compactions):
+        reason = count_words(deletes + dangling, "delete file")
+        reason += f", {dangling:,} of them without a data file to delete from" if dangling else ""
+        yield RewritePositionDeletes(table=facts.table, reason=reason, files_removed=dangling)
+    if facts.metadata.manifests > policy.max_manifests:
+        manifests = facts.metadata.manifests
+        reason = f"{manifests:,} manifests, more than {policy.max_manifests:,} (max_manifests)"
+        yield RewriteManifests(table=facts.table, reason=reason, files_removed=manifests - 1)
+
+
+def _delta(
+    facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int, compactions: Sequence[Compact]
+) -> Iterator[Step]:
+    tail = facts.metadata.log_tail_commits
+    if tail > policy.max_log_tail_commits:
+        reason = f"{tail:,} commits since the last log checkpoint, more than {policy.max_log_tail_commits:,}"
+        yield CheckpointLog(table=facts.table, reason=reason, files_removed=0)
+    if not past.problems:
+        yield from _vacuum(facts, past, runs, policy, now_ms, is_compacted=bool(compactions))
+    before = clean_before(past, policy.history, facts.properties, now_ms)
+    cleaned = 0 if before is None else sum(version.version < before for version in past.versions)
+    if before is not None and cleaned >= _MIN_CLEANED_COMMITS:
+        reason = f"{cleaned:,} of {len(past.versions):,} commits in the log are older than what is kept"
+        yield CleanLog(table=facts.table, reason=reason, before_version=before, files_removed=cleaned)
+
+
+def _vacuum(
+    facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int, *, is_compacted: bool
+) -> Iterator[Step]:
+    """Yield a VACUUM: FULL each week, else LITE each hour in which files were rewritten, and each day.
+
+    Where orphans are moved aside before they are deleted, FULL is never due: it would delete them at once.
+    """
+    since_full, since = _age(runs.vacuumed_full_at_ms, now_ms), _age(runs.vacuumed_at_ms, now_ms)
+    is_full = since_full >= policy.vacuum_full_every_seconds and policy.orphans.mode != "quarantine"
+    if is_full:
+        reason = "never done in full" if runs.vacuumed_full_at_ms is None else f"last done in full {_ago(since_full)} ago"
+    elif facts.metadata.tombstones and since >= (HOUR_SECONDS if is_compacted else DAY_SECONDS):
+        reason = f"{count_words(facts.metadata.tombstones, 'removed file')} in the log"
+    else:
+        return
+    seconds = vacuum_retention_seconds(past, policy, facts.properties, now_ms, is_full=is_full)
+    reason += f"; what was removed in the last {_ago(seconds)} stays"
+    yield Vacuum(table=facts.table, reason=reason, mode="full" if is_full else "lite", retention_seconds=seconds)
+
+
+def _orphans(facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int) -> Iterator[Step]:
+    orphans, since = policy.orphans, _age(runs.orphans_at_ms, now_ms)
+    if orphans.mode == "off" or since < orphans.every_seconds or past.problems:
+        return
+    reason = "never looked for" if runs.orphans_at_ms is None else f"last looked for {_ago(since)} ago"
+    yield RemoveOrphans(
+        table=facts.table,
+        reason=f"{reason}; only files older than {_ago(orphans.min_age_seconds)} count",
+        mode=orphans.mode,
+        older_than_ms=now_ms - round(orphans.min_age_seconds * 1000),
+        delete_quarantined_before_ms=now_ms - round(orphans.keep_quarantined_seconds * 1000),
+    )
+
+
+def _slow_readers(past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iterator[str]:
+    """Yield the readers for whose sake more stays than the policy asks for."""
+    since_ms = {version.version: version.committed_at_ms for version in past.versions}
+    for name, pin in sorted(past.pins.items()):
+        behind = _age(since_ms.get(pin, now_ms), now_ms)
+        if behind > policy.history.keep_all_seconds:
+            yield f"{past.table}: reader {name!r} stands on a version of {_ago(behind)} ago: all since stays until it goes on"
+
+
+def _is_delta(facts: TableFacts) -> bool:
+    return facts.table.startswith("delta:")
+
+
+def _age(at_ms: int | None, now_ms: int) -> float:
+    return float("inf") if at_ms is None else (now_ms - at_ms) / 1000
+
+
+def _ago(seconds: float) -> str:
+    return f"{seconds / DAY_SECONDS:.3g} days" if seconds >= 2 * DAY_SECONDS else f"{seconds / HOUR_SECONDS:.3g} hours"

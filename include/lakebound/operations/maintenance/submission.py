@@ -1,0 +1,43 @@
+"""What a maintenance application is told, and the spark-submit command that starts it: small, and behind everything else."""
+
+from __future__ import annotations
+
+from lakebound.control.desired import Desired
+from lakebound.landing.batch_command import application_command, batch_conf, behind_everything
+from lakebound.landing.run_spec import RunSpec, make_run_spec
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+
+APPLICATION = "maintain.py"
+
+
+PROGRESS = "maintain: "
+"""Starts a line of the log that a person who waits wants to see."""
+
+
+class MaintenanceOrders(RunSpec):
+    """One maintenance run's orders: those of an application, whose id names the run.
+
+    Attributes:
+        plan_only: Say what would be done, and end.
+    """
+
+    plan_only: bool = False
+
+
+def maintenance_orders(spec: PipelineSpec, settings: Settings, app_id: str, *, plan_only: bool = False) -> MaintenanceOrders:
+    """Return the orders of a maintenance run that is about to be submitted."""
+    run = make_run_spec(spec, settings, Desired(), app_id)
+    return MaintenanceOrders(**{name: getattr(run, name) for name in RunSpec.model_fields}, plan_only=plan_only)
+
+
+def maintenance_arguments(orders: MaintenanceOrders) -> list[str]:
+    """Return the application's own arguments."""
+    return ["--run-spec", orders.model_dump_json(by_alias=True)]
+
+
+def maintenance_command(orders: MaintenanceOrders, settings: Settings) -> list[str]:
+    """Return the command that starts the application, behind everything else."""
+    conf = batch_conf(orders, settings)
+    command = application_command(settings.apps / APPLICATION, orders, conf, maintenance_arguments(orders))
+    return behind_everything(command)

@@ -1,0 +1,140 @@
+"""The engine for all tables of a pipeline: each step goes to its format's own; Spark starts when the first step needs it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from lakebound.control.folder import ControlFolder
+from lakebound.control.lease import readable_lease
+from lakebound.control.turns import AskForTurn
+from lakebound.errors import LakeboundError
+from lakebound.operations.maintenance.delta.engine import DeltaEngine
+from lakebound.operations.maintenance.engines import Done
+from lakebound.operations.maintenance.iceberg.expiry import expire
+from lakebound.operations.maintenance.orphan_files import remove_orphans
+from lakebound.operations.maintenance.steps import (
+    CheckpointLog,
+    CleanLog,
+    Compact,
+    ExpireSnapshots,
+    RemoveOrphans,
+    RewriteManifests,
+    RewritePositionDeletes,
+    Step,
+    Vacuum,
+)
+from lakebound.operations.replay.orders import ReplayResult
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
+
+_DEAD_REPLAY_MS = 24 * 3600 * 1000
+"""A replay says how far it is after each batch."""
+
+
+class WrongFormatError(LakeboundError):
+    """A step is asked of a table whose format has no such thing."""
+
+    def __init__(self, table: str, kind: str) -> None:
+        super().__init__(f"table {table}: there is no step {kind} for its format; plan anew")
+
+
+class IcebergRewriter(Protocol):
+    """What rewrites Iceberg's files: the part of ``lakebound.operations.maintenance.engines.Engine`` that needs Spark."""
+
+    def compact(self, table: TableSpec, step: Compact) -> Done:
+        """Rewrite small files of one partition."""
+
+    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> Done:
+        """Rewrite many manifests as few."""
+
+    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> Done:
+        """Rewrite many position delete files as few."""
+
+
+class TableEngine:
+    """Carries out the steps of all tables.
+
+    Args:
+        control: The pipeline's folder.
+        places: Where its tables are.
+        run_id: Names the run.
+        iceberg: Makes what rewrites Iceberg's files; called once, and only for a step that needs it.
+    """
+
+    def __init__(self, control: ControlFolder, places: Places, run_id: str, iceberg: Callable[[], IcebergRewriter]) -> None:
+        self._control = control
+        self._places = places
+        self._run_id = run_id
+        self._delta = DeltaEngine(places)
+        self._start = iceberg
+        self._iceberg: IcebergRewriter | None = None
+
+    def compact(self, table: TableSpec, step: Compact) -> Done:
+        """Rewrite small files of one partition."""
+        if table.format == "delta":
+            return self._delta.compact(table, step, AskForTurn(self._control, table.id))
+        return self._rewriter().compact(table, step)
+
+    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> Done:
+        """Write a log checkpoint."""
+        return self._delta.checkpoint_log(_of(table, "delta", step), step)
+
+    def clean_log(self, table: TableSpec, step: CleanLog) -> Done:
+        """Delete log files that no version needs which stays readable."""
+        return self._delta.clean_log(_of(table, "delta", step), step)
+
+    def vacuum(self, table: TableSpec, step: Vacuum) -> Done:
+        """Delete files that no version within the retention needs."""
+        return self._delta.vacuum(_of(table, "delta", step), step)
+
+    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> Done:
+        """Rewrite many manifests as few."""
+        return self._rewriter().rewrite_manifests(_of(table, "iceberg", step), step)
+
+    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> Done:
+        """Rewrite many position delete files as few."""
+        return self._rewriter().rewrite_position_deletes(_of(table, "iceberg", step), step)
+
+    def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> Done:
+        """Expire exactly the step's snapshots."""
+        return expire(_of(table, "iceberg", step), step, self._places, AskForTurn(self._control, table.id))
+
+    def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> Done:
+        """Find files that no version names, and move them aside where the step says so."""
+        bound = staged_before_ms(table, self._places, self._control, int(time.time() * 1000))
+        return remove_orphans(table, step, self._places, self._run_id, bound)
+
+    def _rewriter(self) -> IcebergRewriter:
+        if self._iceberg is None:
+            self._iceberg = self._start()
+        return self._iceberg
+
+
+def staged_before_ms(table: TableSpec, places: Places, control: ControlFolder, now_ms: int) -> int:
+    """Return the time after which a running writer may have written files that it has yet to commit.
+
+    The stream commits a batch before it writes the next: what is older than its newest commit it will not commit any more. Of a
+    replay only its start is known. Without either it is now.
+    """
+    bound = now_ms
+    lease = readable_lease(control)
+    if lease is not None and lease.is_live(now_ms / 1000):
+        since_ms = int(lease.acquired_at * 1000)
+        opened = open_table(table, places)
+        newest = next((one for one in opened.entries() if one.entry.kind != "carry"), None) if opened.exists() else None
+        bound = max(since_ms, newest.committed_at_ms) if newest is not None else since_ms
+    for file in sorted((control.folder / "replays").glob("*.json")):
+        replay = ReplayResult.model_validate_json(file.read_text())
+        silent_ms = now_ms - file.stat().st_mtime * 1000
+        if replay.ended_at is None and silent_ms < _DEAD_REPLAY_MS:
+            bound = min(bound, int(replay.started_at * 1000))
+    return bound
+
+
+def _of(table: TableSpec, wanted: str, step: Step) -> TableSpec:
+    if table.format != wanted:
+        raise WrongFormatError(table.id, step.kind)
+    return table

@@ -1,0 +1,4 @@
+"""Repairs that a person approves: a plan from facts (pure), and its application while its facts still hold.
+
+Other rooms import ``actions``, ``apply``, ``form``, ``plan`` and ``suggestion``.
+"""

@@ -1,0 +1,116 @@
+"""Each action of recovery: facts in, a plan or a refusal out. Pure.
+
+| action | what it is for | what it commits |
+| --- | --- | --- |
+| resume | nothing is wrong with the tables: a hold, a crash loop, a stalled application | nothing |
+| rebase | a table whose entries no longer say what it holds | a ``reset`` entry with what it does hold |
+| accept_loss | Kafka has deleted offsets that were not landed | a ``skip`` entry for exactly these |
+| new_incarnation | a topic that was deleted and made again | a ``reset`` entry: its new id, from its beginning |
+| drop_zombie | an application that must not write any more | an ``open`` entry of a higher epoch |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from lakebound.errors import LakeboundError
+from lakebound.ledger.start import plan_start
+from lakebound.operations.recovery.conditions import afterwards, check_readable, refused, topics_of, want_running
+from lakebound.operations.recovery.facts import RecoveryFacts
+from lakebound.operations.recovery.landing_rate import catch_up_seconds
+from lakebound.operations.recovery.mending import plan_accept_loss, plan_new_incarnation, plan_rebase
+from lakebound.operations.recovery.plan import Action, Plan, PlanRefusedError, Step
+
+Planner = Callable[[RecoveryFacts], Plan]
+
+
+def make_plan(action: Action, facts: RecoveryFacts) -> Plan:
+    """Return the plan of an action.
+
+    Raises:
+        PlanRefusedError: There is nothing to do, or it would do harm.
+    """
+    planner = PLANNERS.get(action)
+    if planner is None:
+        raise PlanRefusedError(facts.pipeline, action, f"this is none of {', '.join(PLANNERS)}; a rewind has its own command")
+    plan = planner(facts)
+    seconds = catch_up_seconds(facts.records_behind, facts.records_per_second)
+    return plan.model_copy(update={"estimate_seconds": seconds})
+
+
+def plan_resume(facts: RecoveryFacts) -> Plan:
+    """Release a hold, end a stalled application, start the count of failed starts anew."""
+    control, desired = facts.control, facts.control.desired
+    steps = []
+    if control.app is not None and control.stall:
+        steps.append(Step(what=f"end the application {control.app.app_id}, which is stalled"))
+    if desired.state != "running":
+        because = f" ({desired.reason})" if desired.reason else ""
+        steps.append(want_running(f"end that it is {desired.state}{because}: it is wanted running"))
+    elif control.barren_ends:
+        steps.append(want_running("start the count of failed starts anew: it may be started again"))
+    if not steps:
+        raise refused(facts, "resume", "it is wanted running and nothing keeps it from running; there is nothing to do")
+    check_readable(facts, "resume")
+    notes = [] if facts.kafka.silence is None else [f"Kafka was not asked: {facts.kafka.silence}"]
+    if facts.kafka.silence is None and facts.targets:
+        try:
+            plan_start([table.coverage for table in facts.targets], topics_of(facts, "resume"))
+        except LakeboundError as exc:
+            raise refused(facts, "resume", f"it would refuse to start: {exc}") from exc
+    if control.barren_ends:
+        notes.append(
+            f"unpause the DAG ingest__{facts.pipeline} if Airflow has paused it; mend the cause of the failed starts first"
+        )
+    return Plan(
+        pipeline=facts.pipeline,
+        action="resume",
+        summary="go on from the ledger; nothing is wrong with the tables",
+        steps=tuple(steps),
+        facts={"desired": desired.state, "generation": desired.generation, "stalled": bool(control.stall)},
+        notes=tuple(notes),
+    )
+
+
+def plan_drop_zombie(facts: RecoveryFacts) -> Plan:
+    """Take the lease from whoever holds it, and have the tables refuse its commits from now on."""
+    lease, now = facts.control.lease, facts.control.now
+    if lease is None or lease.released:
+        raise refused(facts, "drop_zombie", "nobody holds the lease; there is nothing to do")
+    check_readable(facts, "drop_zombie")
+    existing = [table for table in facts.tables if table.exists]
+    steps = [Step(what=f"ask {lease.app_id} to end, and take its lease (epoch {lease.epoch}) whether it does or not")]
+    steps += [
+        Step(
+            what=f"{table.table}: commit an open entry of the higher epoch; the table refuses {lease.app_id} from then on",
+            table=table.table,
+            detail={"commit": "open"},
+        )
+        for table in existing
+    ]
+    alive = "gives signs of life" if facts.control.lease_is_live else "is silent"
+    said = (
+        f"holds the lease since {_moment(lease.acquired_at)}, last sign of life {lease.age_seconds(now):.0f} s ago; it {alive}"
+    )
+    return Plan(
+        pipeline=facts.pipeline,
+        action="drop_zombie",
+        summary=f"{lease.app_id} on {lease.host} (process {lease.pid}) {said}",
+        steps=(*steps, *afterwards(facts)),
+        facts={"holder": lease.app_id, "epoch": lease.epoch},
+        notes=("what it has not committed is read again by the next application; nothing is lost and nothing is doubled",),
+    )
+
+
+PLANNERS: Mapping[Action, Planner] = {
+    "resume": plan_resume,
+    "rebase": plan_rebase,
+    "accept_loss": plan_accept_loss,
+    "new_incarnation": plan_new_incarnation,
+    "drop_zombie": plan_drop_zombie,
+}
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + " UTC"

@@ -1,0 +1,157 @@
+"""Plan and apply a recovery: the plan is made anew from what is so now, and carried out only if it is the approved one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from lakebound.control.desired import change_desired, read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.incidents import Incident, record_incident
+from lakebound.control.lease import Lease, check_held
+from lakebound.ledger.entry import Entry, new_commit_id
+from lakebound.operations.recovery.actions import make_plan
+from lakebound.operations.recovery.facts import RecoveryFacts, collect, collect_kafka, collect_tables
+from lakebound.operations.recovery.plan import Action, Plan, PlanChangedError, PlanRefusedError, Step, check_hash
+from lakebound.operations.recovery.takeover import taken_over
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.commit import commit_entry
+from lakebound.tables.places import Places, places_of
+from lakebound.tables.table import open_table
+
+RUNBOOKS: dict[Action, str] = {
+    "resume": "crash-loop",
+    "accept_loss": "retention-passed",
+    "new_incarnation": "topic-recreated",
+    "drop_zombie": "two-drivers",
+}
+"""The page that leads to each action; a plan to rebase names its own."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was done.
+
+    Attributes:
+        plan: As it was approved.
+        incident: The record of it.
+        committed: Version of the commit per table id.
+    """
+
+    plan: Plan
+    incident: Incident
+    committed: dict[str, str] = field(default_factory=dict)
+
+
+def plan_recovery(spec: PipelineSpec, settings: Settings, action: Action) -> Plan:
+    """Return the plan of an action as of now; writes nothing.
+
+    Raises:
+        PlanRefusedError: There is nothing to do, or it would do harm.
+    """
+    return make_plan(action, collect(spec, settings))
+
+
+def apply_recovery(spec: PipelineSpec, settings: Settings, action: Action, approved: str, *, by: str) -> Applied:
+    """Carry out the plan that was approved, once, and record it.
+
+    When a step fails, the pipeline stays held, an incident says so, and the next plan holds what is left to do.
+
+    Args:
+        spec: The pipeline.
+        settings: Of this machine.
+        action: What to do.
+        approved: Hash of the plan.
+        by: Who approved it.
+
+    Raises:
+        PlanChangedError: The facts have changed since; nothing was applied.
+        PlanRefusedError: There is no such plan any more, as when it was applied before; nothing was applied.
+        LakeboundError: What taking the pipeline over, or a commit, raises.
+    """
+    places, facts = places_of(settings), collect(spec, settings)
+    plan = make_plan(action, facts)
+    check_hash(plan, approved)
+    applied: Applied | None = None
+    reason = f"repair {approved}: {action}"
+    with taken_over(spec, places, by=by, reason=reason, by_force=action == "drop_zombie") as lease:
+        # Whatever ran until now may have moved the tables on. Nothing can any more.
+        objection = _objection(spec, places, facts, plan)
+        if objection is None:
+            applied = _carry_out(spec, places, plan, lease, by)
+    if applied is None:
+        raise objection or PlanRefusedError(spec.pipeline, action, "it was not carried out")
+    _want(ControlFolder(places.home, spec.pipeline), plan, by)
+    return applied
+
+
+def _objection(
+    spec: PipelineSpec, places: Places, before: RecoveryFacts, approved: Plan
+) -> PlanChangedError | PlanRefusedError | None:
+    """Return why the plan no longer holds, now that nothing else writes; who held the lease is as it was before."""
+    kafka = collect_kafka(spec)
+    facts = replace(before, kafka=kafka, tables=collect_tables(spec, places, kafka))
+    try:
+        check_hash(make_plan(approved.action, facts), approved.hash)
+    except (PlanChangedError, PlanRefusedError) as exc:
+        return exc
+    return None
+
+
+def _carry_out(spec: PipelineSpec, places: Places, plan: Plan, lease: Lease, by: str) -> Applied:
+    control = ControlFolder(places.home, spec.pipeline)
+    committed: dict[str, str] = {}
+    record = partial(
+        record_incident,
+        control,
+        "repair",
+        f"{plan.action}: {plan.summary}",
+        runbook=plan.facts.get("runbook") or RUNBOOKS[plan.action],
+        facts=plan.facts,
+        plan={**plan.model_dump(mode="json"), "hash": plan.hash},
+        approved_by=by,
+    )
+    try:
+        for step in plan.steps:
+            if step.table is not None and "commit" in step.detail:
+                committed[step.table] = _commit(spec, places, step, lease)
+    except BaseException as exc:
+        record(outcome=f"cut short after {committed or 'no commit'}: {type(exc).__name__}: {exc}")
+        raise
+    done = ", ".join(f"{table} version {version}" for table, version in committed.items()) or "no table was written"
+    return Applied(plan, record(outcome=f"applied: {done}", loses=plan.loses), committed)
+
+
+def _commit(spec: PipelineSpec, places: Places, step: Step, lease: Lease) -> str:
+    """Commit the step's entry exactly once, whatever the commit answers, and return the version."""
+    table_spec = next(table for table in (*spec.tables, spec.quarantine_table) if table.id == step.table)
+    table = open_table(table_spec, places)
+    kind = step.detail["commit"]
+    draft = Entry.model_validate(
+        {
+            **{name: step.detail[name] for name in ("coverage", "former", "released", "range") if name in step.detail},
+            "kind": kind,
+            "pipeline": spec.pipeline,
+            "epoch": lease.epoch,
+            "commit": new_commit_id(),
+        }
+    )
+    committed = commit_entry(
+        table,
+        table.read_ledger(to_reset=kind == "reset"),
+        [],
+        draft,
+        own_epoch=lease.epoch,
+        check_lease=lambda: check_held(ControlFolder(places.home, spec.pipeline), lease),
+        attempts=spec.limits.commit_attempts,
+    )
+    return committed.version
+
+
+def _want(control: ControlFolder, plan: Plan, by: str) -> None:
+    wanted = [step.detail["want"] for step in plan.steps if "want" in step.detail]
+    if "running" in wanted:
+        before = read_desired(control)
+        reason = f"{plan.action} applied, plan {plan.hash}"
+        change_desired(control, "running", freshness=before.freshness, until=before.until, reason=reason, by=by)

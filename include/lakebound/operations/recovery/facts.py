@@ -1,0 +1,259 @@
+"""The facts on which repairs are planned: what the tables hold, what Kafka has, who may write, and what is wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from lakebound.control.applications import living_submission
+from lakebound.control.crash_loop import read_crash_loop
+from lakebound.control.desired import Desired, read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.lease import Lease, readable_lease
+from lakebound.control.progress import Progress, readable_progress
+from lakebound.control.runbooks import runbook_of
+from lakebound.control.submission import Submission
+from lakebound.control.supervision import KafkaView, stall
+from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError
+from lakebound.first_line import first_line
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.ledger.entry import Offsets, check_owner, high_water_marks
+from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.recovery.landing_rate import slowest_rate
+from lakebound.operations.recovery.rebuild import Former, Rebuilt, rebuild, rebuild_behind
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.places import Places, places_of
+from lakebound.tables.table import open_table
+
+Role = Literal["target", "quarantine"]
+KAFKA_SECONDS = 10.0
+
+
+class TornControlFileError(LakeboundError):
+    """What is wanted of a pipeline, or what was submitted for it, cannot be read."""
+
+    def __init__(self, pipeline: str, folder: Path, reason: ValueError) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: desired.json or submission.json in {folder} cannot be read "
+            f"({first_line(reason)}); move it aside first, see the runbook control-files"
+        )
+
+
+@dataclass(frozen=True)
+class HeldTable:
+    """One table as it stands.
+
+    Attributes:
+        table: Its id.
+        role: What it is to the pipeline.
+        exists: Whether there is such a table.
+        coverage: As its ledger says; empty where that is refused.
+        former: Coverage of earlier incarnations of recreated topics.
+        released: How many offsets were released from quarantine so far.
+        refusal: Why its ledger is refused, None where it is not.
+        runbook: The page for that.
+        rebuilt: What it holds all the same, None where the ledger is right or nothing can tell.
+    """
+
+    table: str
+    role: Role = "target"
+    exists: bool = True
+    coverage: Offsets = field(default_factory=dict)
+    former: Former = field(default_factory=dict)
+    released: int = 0
+    refusal: str | None = None
+    runbook: str = "refused"
+    rebuilt: Rebuilt | None = None
+
+    @property
+    def marks(self) -> dict[str, dict[int, int]]:
+        """Next offset to read, per topic and partition."""
+        return high_water_marks(self.coverage)
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """What the broker says.
+
+    Attributes:
+        topics: Of the pipeline's topics, None for one that is not there.
+        silence: Why it did not answer, None when it did.
+    """
+
+    topics: Mapping[str, TopicFacts | None] = field(default_factory=dict)
+    silence: str | None = None
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Topic id per topic that is there."""
+        return {topic: facts.topic_id for topic, facts in self.topics.items() if facts is not None}
+
+
+@dataclass(frozen=True)
+class Control:
+    """Who may write, what runs, and what is wanted. Times are epoch seconds.
+
+    Attributes:
+        desired: The wish.
+        lease: As it stands in the file, None where there never was one.
+        lease_is_live: Whether its holder still counts as alive.
+        app: The application that lives, be it still starting.
+        stall: Why that application counts as stalled, None where it does not.
+        barren_ends: How many starts in a row ended without having landed a row, where they are so many that a person is asked.
+        last_seen_ends: Kafka's ends as the last application saw them.
+        now: When this was read.
+    """
+
+    desired: Desired = field(default_factory=Desired)
+    lease: Lease | None = None
+    lease_is_live: bool = False
+    app: Submission | None = None
+    stall: str | None = None
+    barren_ends: int = 0
+    last_seen_ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    now: float = 0.0
+
+
+@dataclass(frozen=True)
+class RecoveryFacts:
+    """Everything that a repair is planned on; the rate is that of landing, None where no entry tells."""
+
+    pipeline: str
+    tables: tuple[HeldTable, ...] = ()
+    kafka: Kafka = field(default_factory=Kafka)
+    control: Control = field(default_factory=Control)
+    records_per_second: float | None = None
+
+    @property
+    def targets(self) -> tuple[HeldTable, ...]:
+        """The tables that decide where landing goes on."""
+        return tuple(table for table in self.tables if table.role == "target" and table.exists)
+
+    @property
+    def records_behind(self) -> int:
+        """How many offsets Kafka has that the table furthest behind does not hold."""
+        return sum(
+            max(0, end - max(known.earliest.get(p, 0), self._lowest_mark(topic, known.topic_id, p)))
+            for topic, known in self.kafka.topics.items()
+            if known is not None
+            for p, end in known.latest.items()
+        )
+
+    def _lowest_mark(self, topic: str, topic_id: str, partition: int) -> int:
+        held = [(table.rebuilt.coverage if table.rebuilt else table.coverage).get(topic) for table in self.targets]
+        marks = [high_water_marks({topic: one})[topic] if one and one.topic_id == topic_id else {} for one in held]
+        return min((mark.get(partition, 0) for mark in marks), default=0)
+
+
+def collect(spec: PipelineSpec, settings: Settings) -> RecoveryFacts:
+    """Return the facts as they are now; writes nothing."""
+    kafka = collect_kafka(spec)
+    tables = collect_tables(spec, places_of(settings), kafka)
+    control = collect_control(spec, settings.home, kafka)
+    return RecoveryFacts(spec.pipeline, tables, kafka, control, _rate(spec, places_of(settings)))
+
+
+def _rate(spec: PipelineSpec, places: Places) -> float | None:
+    tables = [open_table(table, places) for table in spec.tables]
+    # A ledger that cannot be read is what is to be repaired: it only gives no estimate.
+    with suppress(LakeboundError):
+        return slowest_rate([table for table in tables if table.exists()])
+    return None
+
+
+def collect_kafka(spec: PipelineSpec) -> Kafka:
+    """Return what the broker says of the pipeline's topics."""
+    try:
+        broker = KafkaFacts(spec.connection, timeout_seconds=KAFKA_SECONDS)
+        return Kafka({topic: _topic(broker, topic) for topic in spec.topics})
+    except BrokerUnavailableError as exc:
+        return Kafka(silence=str(exc))
+
+
+def collect_tables(spec: PipelineSpec, places: Places, kafka: Kafka) -> tuple[HeldTable, ...]:
+    """Return every target and the quarantine, the quarantine last."""
+    tables = [_held(table, "target", spec.pipeline, places, kafka) for table in spec.tables]
+    return (*tables, _held(spec.quarantine_table, "quarantine", spec.pipeline, places, kafka))
+
+
+def collect_control(spec: PipelineSpec, home: Path, kafka: Kafka) -> Control:
+    """Return who may write, what runs, and what is wanted.
+
+    Raises:
+        TornControlFileError: What is wanted, or what was submitted, cannot be read.
+    """
+    control = ControlFolder(home, spec.pipeline)
+    now, lease, progress = time.time(), readable_lease(control), readable_progress(control)
+    try:
+        app, desired = living_submission(control), read_desired(control)
+    except ValueError as exc:
+        raise TornControlFileError(spec.pipeline, control.folder, exc) from exc
+    loop = read_crash_loop(control).since(desired.since)
+    return Control(
+        desired=desired,
+        lease=lease,
+        lease_is_live=lease is not None and lease.is_live(now),
+        app=app,
+        stall=None if app is None else _stall(spec, desired, app, progress, kafka, now),
+        barren_ends=len(loop.ends) if loop.is_over_limit(spec.limits.max_failed_starts) else 0,
+        last_seen_ends={} if progress is None else progress.latest_offsets,
+        now=now,
+    )
+
+
+def _topic(broker: KafkaFacts, topic: str) -> TopicFacts | None:
+    try:
+        return broker.topics([topic])[topic]
+    except MissingTopicError:
+        return None
+
+
+def _held(spec: TableSpec, role: Role, pipeline: str, places: Places, kafka: Kafka) -> HeldTable:
+    table = open_table(spec, places)
+    if not table.exists():
+        return HeldTable(spec.id, role, exists=False)
+    try:
+        entry = table.read_ledger().entry
+        if entry is None:
+            return HeldTable(spec.id, role)
+        check_owner(entry, pipeline, spec.id)
+        ahead = rebuild_behind(table, entry, kafka.ids)
+    except LakeboundError as exc:
+        return _refused(spec, role, places, kafka, exc)
+    if ahead is not None:
+        reason = f"the entry of table {spec.id} is older than its rows"
+        return HeldTable(spec.id, role, refusal=reason, runbook="ledger-behind", rebuilt=ahead)
+    return HeldTable(spec.id, role, coverage=entry.coverage, former=entry.former, released=entry.released)
+
+
+def _refused(spec: TableSpec, role: Role, places: Places, kafka: Kafka, reason: LakeboundError) -> HeldTable:
+    runbook = runbook_of(type(reason).__name__)
+    try:
+        rebuilt = rebuild(open_table(spec, places), reason, kafka.ids)
+    except LakeboundError as exc:
+        return HeldTable(spec.id, role, refusal=str(exc), runbook=runbook)
+    return HeldTable(spec.id, role, refusal=str(reason), runbook=runbook, rebuilt=rebuilt)
+
+
+def _stall(
+    spec: PipelineSpec, desired: Desired, app: Submission, progress: Progress | None, kafka: Kafka, now: float
+) -> str | None:
+    """Return why the application counts as stalled, from one look: its own last commit stands for a first one."""
+    found = stall(spec.thresholds, desired.freshness or spec.freshness, app, progress, _view(progress, kafka, now), now)
+    return None if found is None else found.reason
+
+
+def _view(progress: Progress | None, kafka: Kafka, now: float) -> KafkaView:
+    if progress is None:
+        return KafkaView()
+    waiting = 0
+    for topic, facts in kafka.topics.items():
+        marks = progress.high_water_marks.get(topic, {})
+        waiting += sum(max(0, end - marks.get(p, end)) for p, end in facts.latest.items()) if facts else 0
+    since = progress.last_commit_at or progress.started_at
+    return KafkaView(since if waiting else None, progress.high_water_marks, waiting)

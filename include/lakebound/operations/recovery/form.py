@@ -1,0 +1,101 @@
+"""Every repair behind one form: what a person asks for, planned and applied the same way."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from lakebound.control.incidents import Incident
+from lakebound.errors import LakeboundError
+from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
+from lakebound.operations.recovery.plan import Action, Plan
+from lakebound.operations.recovery.rewind.apply import apply_rewind
+from lakebound.operations.recovery.rewind.facts import RewindRequest, make_plan
+from lakebound.operations.recovery.suggestion import suggested_action
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.times import in_utc, parse_past
+from lakebound.tables.places import places_of
+
+REWINDS: tuple[Action, ...] = ("rewind", "undo_rewind")
+
+
+class InvalidRepairError(LakeboundError):
+    """The form contradicts itself."""
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: {reason}; nothing was planned")
+
+
+class RepairForm(BaseModel):
+    """What is asked for. A form whose plan is to be approved is ``settled``: it means the same whenever it is read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    pipeline: str = Field(min_length=1)
+    action: Action | Literal["auto"] = "auto"
+    to: str | None = Field(default=None, description="Of a rewind: the time to which the tables go back.")
+    table: str | None = Field(default=None, description="Of a rewind: only this table.")
+
+    @field_validator("to", "table", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: object) -> object:
+        return value or None
+
+    @model_validator(mode="after")
+    def _rewinds_alone_have_a_time(self) -> RepairForm:
+        if (self.action == "rewind") != (self.to is not None):
+            raise InvalidRepairError(self.pipeline, "a rewind needs the time to go back to, and nothing else takes one")
+        if self.table is not None and self.action not in REWINDS:
+            raise InvalidRepairError(self.pipeline, f"{self.action} is for the whole pipeline, not for one table")
+        return self
+
+    def settled(self, spec: PipelineSpec, settings: Settings, now_ms: int) -> RepairForm:
+        """Return the form with the doctor's action in place of ``auto``, and an exact time in place of ``10m ago``.
+
+        Raises:
+            PlanRefusedError: The doctor asks for no action.
+            BadMomentError: The time is none, or has not come yet.
+        """
+        if self.action == "auto":
+            return self.model_copy(update={"action": suggested_action(spec, settings)})
+        if self.to is not None:
+            moment = in_utc(parse_past(self.to, now_ms)).removesuffix(" UTC")
+            return self.model_copy(update={"to": moment})
+        return self
+
+    def request(self, now_ms: int) -> RewindRequest:
+        """Return what a rewind is asked for."""
+        return RewindRequest(None if self.to is None else parse_past(self.to, now_ms), self.table)
+
+
+def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int) -> Plan:
+    """Return the plan of a settled form; writes nothing.
+
+    Raises:
+        PlanRefusedError: There is nothing to do, or it would do harm.
+    """
+    action = _settled_action(form)
+    if action in REWINDS:
+        return make_plan(spec, places_of(settings), form.request(now_ms)).plan
+    return plan_recovery(spec, settings, action)
+
+
+def apply_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, approved: str, now_ms: int, *, by: str) -> Incident:
+    """Carry out the approved plan of a settled form, and return the record of it.
+
+    Raises:
+        PlanChangedError: The facts have changed since; nothing was applied.
+        PlanRefusedError: There is no such plan any more; nothing was applied.
+    """
+    action = _settled_action(form)
+    if action in REWINDS:
+        return apply_rewind(spec, places_of(settings), form.request(now_ms), approved, by=by)
+    return apply_recovery(spec, settings, action, approved, by=by).incident
+
+
+def _settled_action(form: RepairForm) -> Action:
+    if form.action == "auto":
+        raise InvalidRepairError(form.pipeline, "the action must be settled before it is planned")
+    return form.action

@@ -1,0 +1,252 @@
+"""The actions that mend a ledger: take rows for it, give lost offsets up, begin a topic anew. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lakebound.ledger.entry import Offsets, TopicOffsets, count, high_water_marks
+from lakebound.ledger.intervals import Intervals, merge, subtract
+from lakebound.ledger.lost import LostRange
+from lakebound.ledger.start import marks_for_unseen
+from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.recovery.conditions import (
+    HELD_MEANWHILE,
+    afterwards,
+    check_readable,
+    dumped,
+    refused,
+    reset_step,
+    topics_of,
+)
+from lakebound.operations.recovery.facts import HeldTable, RecoveryFacts
+from lakebound.operations.recovery.plan import Plan, Step
+from lakebound.operations.recovery.rebuild import Former, Rebuilt
+
+_ORIGIN = {"statistics": "its files' column statistics", "scan": "a scan of its rows"}
+
+
+def plan_rebase(facts: RecoveryFacts) -> Plan:
+    """Give each table whose entries no longer say what it holds a ``reset`` entry that does."""
+    broken = [table for table in facts.tables if table.refusal is not None]
+    if not broken:
+        raise refused(facts, "rebase", "the ledger of every table can be read; there is nothing to do")
+    topics = topics_of(facts, "rebase")
+    steps: list[Step] = []
+    notes: list[str] = []
+    after: list[Offsets] = []
+    for table in facts.tables:
+        if table.refusal is None:
+            after += [table.coverage] if table in facts.targets else []
+            continue
+        if table.rebuilt is None:
+            raise refused(facts, "rebase", f"what {table.table} holds cannot be worked out: {table.refusal}")
+        coverage = _with_marks(table.rebuilt, topics) if table.role == "target" else table.rebuilt.coverage
+        after += [coverage] if table.role == "target" else []
+        what = f"{table.table}: commit a reset entry: it holds {_ranges(coverage)}, by {_source(table.rebuilt)}"
+        steps.append(reset_step(table.table, what, coverage, table.rebuilt.former, table.rebuilt.released))
+        notes += _rebase_notes(facts.pipeline, table, table.rebuilt)
+    replays = _replays(facts, after)
+    return Plan(
+        pipeline=facts.pipeline,
+        action="rebase",
+        summary=f"take what {_names(broken)} holds for its ledger, and go on from there",
+        steps=(*steps, *afterwards(facts)),
+        facts={"tables": {table.table: table.refusal for table in broken}, "runbook": broken[0].runbook},
+        replays_records=replays,
+        notes=(*notes, HELD_MEANWHILE),
+    )
+
+
+def plan_accept_loss(facts: RecoveryFacts) -> Plan:
+    """Record what Kafka deleted before it was landed as given up, in each table that lacks it."""
+    check_readable(facts, "accept_loss")
+    topics = topics_of(facts, "accept_loss")
+    _check_incarnations(facts, topics)
+    steps = []
+    lost: dict[tuple[str, int], Intervals] = {}
+    for table in facts.targets:
+        skipped = _deleted_unlanded(table, topics)
+        if not skipped:
+            continue
+        what = f"{table.table}: commit a skip entry: {_ranges(skipped)} are lost by decision, landing goes on after them"
+        steps.append(Step(what=what, table=table.table, detail={"commit": "skip", "range": dumped(skipped)}))
+        for topic, held in skipped.items():
+            for partition, intervals in held.partitions.items():
+                lost[topic, partition] = merge((*lost.get((topic, partition), ()), *intervals))
+    if not steps:
+        raise refused(facts, "accept_loss", "Kafka has deleted nothing that was not landed; there is nothing to do")
+    ranges = [
+        LostRange(topic=topic, partition=partition, start=start, end=end)
+        for (topic, partition), intervals in sorted(lost.items())
+        for start, end in intervals
+    ]
+    return Plan(
+        pipeline=facts.pipeline,
+        action="accept_loss",
+        summary="give up what Kafka has deleted, and go on at its earliest offsets",
+        steps=(*steps, *afterwards(facts)),
+        loses=tuple(ranges),
+        replays_records=_replays(facts, [table.coverage for table in facts.targets]),
+        notes=(
+            "look for the records in a replica, an archive or at the producer first: this says that nobody will land them",
+            "Kafka goes on deleting: raise the topic's retention before you approve, or the plan may have changed by then",
+            HELD_MEANWHILE,
+        ),
+    )
+
+
+def plan_new_incarnation(facts: RecoveryFacts) -> Plan:
+    """Land a recreated topic from its beginning; the rows of the old one stay, with its id."""
+    check_readable(facts, "new_incarnation")
+    topics = topics_of(facts, "new_incarnation")
+    steps: list[Step] = []
+    notes: list[str] = []
+    recreated: dict[str, list[str]] = {}
+    for table in facts.tables:
+        changed = {
+            topic: known
+            for topic, known in topics.items()
+            if table.coverage.get(topic, _like(known)).topic_id != known.topic_id
+        }
+        if not changed:
+            continue
+        coverage, former = _reborn(table, changed)
+        starts = ", ".join(f"{topic} id {known.topic_id}" for topic, known in changed.items())
+        what = f"{table.table}: commit a reset entry: {starts}, from its beginning; the rows of the old one stay"
+        steps.append(reset_step(table.table, what, coverage, former, table.released))
+        if table.role == "target":
+            notes += [_old_end(facts, table, topic) for topic in changed]
+        recreated |= {topic: [table.coverage[topic].topic_id, known.topic_id] for topic, known in changed.items()}
+    if not steps:
+        raise refused(facts, "new_incarnation", "no topic has another id than the tables know; there is nothing to do")
+    return Plan(
+        pipeline=facts.pipeline,
+        action="new_incarnation",
+        summary=f"land {', '.join(sorted(recreated))} anew from its beginning, into the same tables",
+        steps=(*steps, *afterwards(facts)),
+        facts={"topic_ids": dict(sorted(recreated.items()))},
+        replays_records=0,
+        notes=(*notes, HELD_MEANWHILE),
+    )
+
+
+def _check_incarnations(facts: RecoveryFacts, topics: Mapping[str, TopicFacts]) -> None:
+    for table in facts.targets:
+        for topic, known in topics.items():
+            if topic in table.coverage and table.coverage[topic].topic_id != known.topic_id:
+                raise refused(facts, "accept_loss", f"topic {topic} was recreated: that is for the action new_incarnation")
+
+
+def _with_marks(rebuilt: Rebuilt, topics: Mapping[str, TopicFacts]) -> Offsets:
+    """Return the coverage with a mark at the beginning of each partition of which the table has no row."""
+    known = {topic: facts for topic, facts in topics.items() if _is_same(rebuilt.coverage, topic, facts)}
+    coverage = dict(rebuilt.coverage)
+    for topic, marks in marks_for_unseen(coverage, known, "earliest").items():
+        partitions = {**coverage[topic].partitions, **marks.partitions} if topic in coverage else marks.partitions
+        coverage[topic] = TopicOffsets(topic_id=marks.topic_id, partitions=dict(sorted(partitions.items())))
+    return coverage
+
+
+def _is_same(coverage: Offsets, topic: str, facts: TopicFacts) -> bool:
+    return topic not in coverage or coverage[topic].topic_id == facts.topic_id
+
+
+def _rebase_notes(pipeline: str, table: HeldTable, rebuilt: Rebuilt) -> Iterable[str]:
+    if rebuilt.source == "entry":
+        if table.role == "quarantine":
+            yield f"{table.table}: what was quarantined later than version {rebuilt.version} is not read again"
+        return
+    yield f"{table.table}: what was filtered or quarantined after its last row is read again, and gives no row again"
+    if rebuilt.rowless:
+        yield (
+            f"{table.table}: {rebuilt.rowless} offsets between its rows have left no row; they count as dealt with and are not "
+            f"read again: `lakebound prove {pipeline} --deep` names those that Kafka has"
+        )
+
+
+def _source(rebuilt: Rebuilt) -> str:
+    return f"the entry of version {rebuilt.version}" if rebuilt.source == "entry" else _ORIGIN[rebuilt.source]
+
+
+def _deleted_unlanded(table: HeldTable, topics: Mapping[str, TopicFacts]) -> Offsets:
+    """Return what Kafka has deleted and the table lacks: beyond its marks, in holes, and of partitions that it never saw."""
+    lost: Offsets = {}
+    for topic, held in table.coverage.items():
+        known = topics.get(topic)
+        # A table that has seen no partition of a topic begins where Kafka begins: nothing of it was ever promised.
+        if known is None or not held.partitions:
+            continue
+        below = {p: _lost_below(held.partitions.get(p, ((0, 0),)), earliest) for p, earliest in sorted(known.earliest.items())}
+        ranges = {p: intervals for p, intervals in below.items() if intervals}
+        if ranges:
+            lost[topic] = TopicOffsets(topic_id=known.topic_id, partitions=ranges)
+    return lost
+
+
+def _lost_below(intervals: Intervals, earliest: int) -> Intervals:
+    """Return the offsets between the beginning of a coverage and Kafka's earliest that the coverage does not hold."""
+    first = min((start for start, _ in intervals), default=0)
+    return subtract(((first, earliest),), intervals) if first < earliest else ()
+
+
+def _reborn(table: HeldTable, changed: Mapping[str, TopicFacts]) -> tuple[Offsets, Former]:
+    """Return coverage and former incarnations of a table after its recreated topics begin anew."""
+    coverage, former = dict(table.coverage), dict(table.former)
+    for topic, known in changed.items():
+        old = coverage.pop(topic)
+        if count({topic: old}):
+            former[topic] = (*former.get(topic, ()), old)
+        if table.role == "target":
+            marks: dict[int, Intervals] = {p: ((earliest, earliest),) for p, earliest in sorted(known.earliest.items())}
+            coverage[topic] = TopicOffsets(topic_id=known.topic_id, partitions=marks)
+    return coverage, former
+
+
+def _old_end(facts: RecoveryFacts, table: HeldTable, topic: str) -> str:
+    """Return what is known of how much of the old incarnation was landed; its end went away with it."""
+    marks = table.marks.get(topic, {})
+    seen = facts.control.last_seen_ends.get(topic, {})
+    behind = {p: (mark, seen[p]) for p, mark in sorted(marks.items()) if seen.get(p, mark) > mark}
+    text = f"{table.table}: of the old {topic} is landed: {_marks(marks)}; what it had beyond that is gone and was not landed"
+    if behind:
+        named = ", ".join(f"partition {p} [{start}, {end})" for p, (start, end) in behind.items())
+        text += f"; the last application saw {named} beyond, before or after the topic was made anew"
+    return text
+
+
+def _like(known: TopicFacts) -> TopicOffsets:
+    return TopicOffsets(topic_id=known.topic_id, partitions={})
+
+
+def _replays(facts: RecoveryFacts, after: Sequence[Offsets]) -> int:
+    """Return how many offsets are read again that a table holds, or held when its application last spoke."""
+    held = [table.marks for table in facts.targets] + [high_water_marks(coverage) for coverage in after]
+    highest: dict[tuple[str, int], int] = {}
+    lowest: dict[tuple[str, int], int] = {}
+    for marks in held:
+        for topic, partitions in marks.items():
+            for p, mark in partitions.items():
+                highest[topic, p] = max(mark, highest.get((topic, p), 0))
+    for coverage in after:
+        for topic, partitions in high_water_marks(coverage).items():
+            for p, mark in partitions.items():
+                lowest[topic, p] = min(mark, lowest.get((topic, p), mark))
+    return sum(highest[place] - mark for place, mark in lowest.items())
+
+
+def _names(tables: Iterable[HeldTable]) -> str:
+    return " and ".join(table.table for table in tables)
+
+
+def _ranges(offsets: Offsets) -> str:
+    texts = [
+        f"{topic}/{p} [{start}, {end})"
+        for topic, held in sorted(offsets.items())
+        for p, intervals in sorted(held.partitions.items())
+        for start, end in intervals
+    ]
+    return ", ".join(texts) or "nothing"
+
+
+def _marks(marks: Mapping[int, int]) -> str:
+    return ", ".join(f"partition {p} up to {mark}" for p, mark in sorted(marks.items())) or "nothing"

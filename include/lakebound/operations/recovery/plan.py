@@ -1,0 +1,87 @@
+"""A plan: what a repair would do, step by step, with a hash over everything that decides it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakebound.errors import LakeboundError
+from lakebound.ledger.lost import LostRange
+
+Action = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
+HASH_CHARACTERS = 12
+
+
+class PlanChangedError(LakeboundError):
+    """The facts are not those that were approved."""
+
+    def __init__(self, pipeline: str, approved: str, found: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: plan {approved} was approved, but the facts have changed and the plan is now {found}; "
+            f"nothing was applied. Look at the new plan, and approve that one"
+        )
+
+
+class PlanRefusedError(LakeboundError):
+    """There is no plan for the action that would not do harm."""
+
+    def __init__(self, pipeline: str, action: str, reason: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: no plan for {action}: {reason}")
+
+
+class Step(BaseModel):
+    """One step, in the words that a person approves and with the facts that carry it out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    what: str
+    table: str | None = Field(default=None, description="The table's id.")
+    detail: dict[str, Any] = Field(default_factory=dict, description="What the step is carried out from.")
+
+
+class Plan(BaseModel):
+    """What is approved. ``facts`` hold only what must still be so when it is applied; estimates are not part of the hash."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pipeline: str
+    action: Action
+    summary: str
+    steps: tuple[Step, ...]
+    facts: dict[str, Any] = Field(default_factory=dict)
+    loses: tuple[LostRange, ...] = ()
+    replays_records: int = Field(default=0, description="Offsets that are read again, as of now.")
+    removes_rows: dict[str, int] = Field(default_factory=dict, description="Per table id, as of now.")
+    estimate_seconds: float | None = Field(default=None, description="Until the stream has caught up again.")
+    notes: tuple[str, ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """Twelve characters over what is done and what it rests on."""
+        decided = self.model_dump(mode="json", include={"pipeline", "action", "steps", "facts", "loses"})
+        text = json.dumps(decided, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:HASH_CHARACTERS]
+
+    def markdown(self) -> str:
+        """Return the plan as the page that a person approves."""
+        lines = [f"### {self.action} {self.pipeline}: {self.summary}", ""]
+        lines += [f"{number}. {step.what}" for number, step in enumerate(self.steps, start=1)]
+        lines.append("")
+        lost = sum(lost.records for lost in self.loses)
+        lines.append(f"- offsets lost for good: **{lost:,}**")
+        lines += [f"  - {lost.topic} partition {lost.partition}: [{lost.start}, {lost.end})" for lost in self.loses]
+        lines.append(f"- offsets read again: {self.replays_records:,}")
+        lines += [f"- rows removed from {table}: {rows:,}" for table, rows in self.removes_rows.items()]
+        if self.estimate_seconds is not None:
+            lines.append(f"- caught up again after about {self.estimate_seconds:.0f} s")
+        lines += [f"- {note}" for note in self.notes]
+        return "\n".join([*lines, "", f"Plan `{self.hash}`. It is refused if its facts have changed when it is applied."])
+
+
+def check_hash(plan: Plan, approved: str) -> None:
+    """Raise PlanChangedError when the plan is not the one that was approved."""
+    if plan.hash != approved:
+        raise PlanChangedError(plan.pipeline, approved, plan.hash)

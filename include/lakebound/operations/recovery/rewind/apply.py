@@ -1,0 +1,130 @@
+"""Applies the plan of a rewind that was approved, while what it stands on still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lakebound.control.folder import ControlFolder
+from lakebound.control.incidents import Incident, record_incident
+from lakebound.control.lease import Lease
+from lakebound.errors import LakeboundError
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.ledger.entry import Entry, new_commit_id
+from lakebound.operations.recovery.plan import Plan, Step, check_hash
+from lakebound.operations.recovery.rewind.facts import Rewinding, RewindRequest, make_plan
+from lakebound.operations.recovery.rewind.plan import RewindFacts, moved_forward
+from lakebound.operations.recovery.takeover import taken_over
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import Table, open_table
+
+_LAST_COMMITS = 5
+
+
+def apply_rewind(
+    spec: PipelineSpec, places: Places, request: RewindRequest, approved: str, *, by: str, kafka: KafkaFacts | None = None
+) -> Incident:
+    """Put the tables back as the approved plan says, and return the record of it.
+
+    Cut short between two tables, it can simply be planned and applied again. Whatever starts in between is right as well:
+    each table's own ledger decides what is landed in it.
+
+    Args:
+        spec: The pipeline.
+        places: Where its tables and its state are.
+        request: What is asked for; a time must be the same as for the plan.
+        approved: Hash of the plan that was approved.
+        by: Who approved it.
+        kafka: Whom to ask about Kafka.
+
+    Raises:
+        PlanChangedError: The plan is no longer the one that was approved; nothing was done.
+        LakeboundError: What ``make_plan`` and ``taken_over`` raise, or a table that refused; the pipeline is then held.
+    """
+    check_hash(make_plan(spec, places, request, kafka=kafka).plan, approved)
+    control = ControlFolder(places.home, spec.pipeline)
+    with taken_over(spec, places, by=by, reason=f"{request.action} {approved}") as lease:
+        # Nothing moves any more: what the application did until it ended may have changed what the plan stands on.
+        found = _approved_still(spec, places, request, approved, kafka)
+        if isinstance(found, Rewinding):
+            return _carry_out(spec, places, found, lease, control, by)
+    raise found
+
+
+def _approved_still(
+    spec: PipelineSpec, places: Places, request: RewindRequest, approved: str, kafka: KafkaFacts | None
+) -> Rewinding | LakeboundError:
+    """Return the plan, or why it is refused: that raises outside of the hold, which an exception would leave in place."""
+    try:
+        found = make_plan(spec, places, request, kafka=kafka)
+        check_hash(found.plan, approved)
+    except LakeboundError as exc:
+        return exc
+    return found
+
+
+def _carry_out(spec: PipelineSpec, places: Places, found: Rewinding, lease: Lease, control: ControlFolder, by: str) -> Incident:
+    plan, done = found.plan, list[dict[str, Any]]()
+    try:
+        for step in _in_safe_order(plan.steps, found.facts):
+            done.append(_put_back(spec, places, plan, step, lease))
+    except BaseException as exc:
+        _record(control, plan, by, done, f"cut short ({type(exc).__name__}: {exc}): plan and apply it again")
+        raise
+    return _record(control, plan, by, done, "done")
+
+
+def _in_safe_order(steps: Sequence[Step], facts: RewindFacts) -> list[Step]:
+    """Return the steps with a table so that the quarantine never lacks bad records of offsets which the tables cover.
+
+    A start in between would take those for dealt with. So it goes back after the tables, and forward before them.
+    """
+    tables = [step for step in steps if step.table is not None]
+    quarantine = facts.quarantine
+    if quarantine is None or not moved_forward(quarantine):
+        return tables
+    return sorted(tables, key=lambda step: step.table != quarantine.table)
+
+
+def _put_back(spec: PipelineSpec, places: Places, plan: Plan, step: Step, lease: Lease) -> dict[str, Any]:
+    """Restore one table, and return what was done; the outcome of a commit that failed is looked up in the table."""
+    table = open_table(next(one for one in (*spec.tables, spec.quarantine_table) if one.id == step.table), places)
+    undoes = plan.facts.get("undoes")
+    entry = Entry.model_validate(
+        {"kind": "reset", "pipeline": spec.pipeline, "epoch": lease.epoch, "commit": new_commit_id()}
+        | {key: step.detail[key] for key in ("coverage", "former", "released") if key in step.detail}
+        | ({"undoes": undoes} if undoes else {"rewind": plan.hash})
+    )
+    try:
+        version = table.restore(step.detail["version"], entry)
+    except LakeboundError:
+        raise
+    except Exception:
+        found = _committed(open_table(table.spec, places), entry)
+        if found is None:
+            raise
+        version = found
+    return {"table": step.table, "restored": step.detail["version"], "as": version}
+
+
+def _committed(table: Table, entry: Entry) -> str | None:
+    """Return the version of the commit that carries the entry, None where there is none."""
+    for number, version in enumerate(table.versions()):
+        if version.entry is not None and version.entry.commit == entry.commit:
+            return version.version
+        if number >= _LAST_COMMITS:
+            break
+    return None
+
+
+def _record(control: ControlFolder, plan: Plan, by: str, done: Sequence[dict[str, Any]], outcome: str) -> Incident:
+    return record_incident(
+        control,
+        "rewind",
+        f"{plan.action}: {plan.summary}",
+        facts={"tables": list(done)},
+        plan={**plan.model_dump(mode="json"), "hash": plan.hash},
+        approved_by=by,
+        outcome=outcome,
+    )

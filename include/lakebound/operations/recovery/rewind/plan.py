@@ -1,0 +1,280 @@
+"""The plan of a rewind: what the tables hold and what Kafka has in, steps and what they cost out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from lakebound.inspection.proof.entries import named
+from lakebound.inspection.proof.facts import Role
+from lakebound.inspection.proof.result import describe
+from lakebound.ledger.entry import Offsets, TopicOffsets, count, high_water_marks, intervals_of, missing
+from lakebound.ledger.intervals import Interval, merge
+from lakebound.ledger.lost import LostRange
+from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.recovery.landing_rate import catch_up_seconds
+from lakebound.operations.recovery.plan import Plan, PlanRefusedError, Step
+from lakebound.spec.times import in_utc
+from lakebound.tables.table import PastVersion, TableVersion
+
+RewindAction = Literal["rewind", "undo_rewind"]
+READERS = (
+    "who has read the rows that go cannot be known, neither format records it: streaming readers of these tables that stand "
+    "past the target stop with an error, or skip what is landed again, and must start again from it"
+)
+
+
+@dataclass(frozen=True)
+class RewoundTable:
+    """One table that goes back.
+
+    Attributes:
+        table: Its id.
+        role: What it is to the pipeline.
+        coverage: What it holds at present.
+        rows: How many at present.
+        schema: Its columns at present.
+        target: The version that it goes back to.
+        past: What it held there.
+        kept_until_ms: Until when the pipeline's maintenance, or where that is off the table's own settings, keep what it is at
+            present.
+        released: How many records were released from quarantine until now.
+    """
+
+    table: str
+    role: Role
+    coverage: Offsets
+    rows: int
+    schema: pa.Schema
+    target: TableVersion
+    past: PastVersion
+    kept_until_ms: int
+    released: int = 0
+
+    @property
+    def reset_coverage(self) -> Offsets:
+        """The coverage of the reset entry: that of the version, and a mark in every partition that it had not seen yet.
+
+        Without the mark the stream would start such a partition at Kafka's earliest offset, or even at its latest, whatever
+        was landed of it since. Where the quarantine begins decides nothing.
+        """
+        held = self.past.entry.coverage if self.past.entry else {}
+        if self.role == "quarantine":
+            return held
+        result: Offsets = dict(held)
+        for topic, offsets in self.coverage.items():
+            seen = held[topic].partitions if topic in held else {}
+            unseen = {p: ((i[0][0], i[0][0]),) for p, i in offsets.partitions.items() if p not in seen and i}
+            if unseen and (topic not in held or held[topic].topic_id == offsets.topic_id):
+                result[topic] = TopicOffsets(topic_id=offsets.topic_id, partitions={**seen, **unseen})
+        return result
+
+    @property
+    def goes(self) -> Offsets:
+        """The offsets that it holds at present and no longer holds then."""
+        return missing(self.coverage, self.reset_coverage)
+
+
+@dataclass(frozen=True)
+class RewindFacts:
+    """Everything that a rewind is planned on.
+
+    Attributes:
+        targets: Tables that go back, of the pipeline's targets.
+        quarantine: The quarantine, where that goes back with them.
+        kept: Coverage of the targets that stay as they are.
+        topics: What Kafka has of the pipeline's topics.
+        records_per_second: How fast the stream lands when it is behind, None where its entries do not tell.
+    """
+
+    targets: tuple[RewoundTable, ...]
+    quarantine: RewoundTable | None
+    kept: Mapping[str, Offsets] = field(default_factory=dict)
+    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
+    records_per_second: float | None = None
+
+    @property
+    def tables(self) -> tuple[RewoundTable, ...]:
+        """All that go back, the quarantine last."""
+        return (*self.targets, *((self.quarantine,) if self.quarantine else ()))
+
+
+def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undoes: str | None = None) -> Plan:
+    """Return the plan.
+
+    Its hash stands on the versions that the tables go back to, the coverage of these, and the ids of the topics: on nothing
+    that moves while the stream runs.
+
+    Args:
+        pipeline: Its name.
+        action: What it is.
+        facts: What it is planned on.
+        undoes: Of an undo, the hash of the rewind's plan.
+
+    Raises:
+        PlanRefusedError: A version cannot be brought back, or Kafka does not have what would have to be read again.
+    """
+    reason = next(_refusals(facts), None)
+    if reason is not None:
+        raise PlanRefusedError(pipeline, action, reason)
+    replayed = _replayed(facts)
+    records = sum(end - start for _, _, start, end in replayed)
+    return Plan(
+        pipeline=pipeline,
+        action=action,
+        summary=f"{len(facts.tables)} tables go back, and the stream starts again from there",
+        steps=tuple(_steps(facts)),
+        facts={
+            "topic_ids": {topic: known.topic_id for topic, known in sorted(facts.topics.items())},
+            **({"undoes": undoes} if undoes else {}),
+        },
+        replays_records=records,
+        removes_rows={table.table: max(table.rows - table.past.rows, 0) for table in facts.tables},
+        estimate_seconds=catch_up_seconds(records, facts.records_per_second),
+        notes=(*_released(pipeline, facts), *_notes(facts, replayed)),
+    )
+
+
+def moved_forward(table: RewoundTable) -> bool:
+    """Whether going to the target takes nothing away: then it is ahead, as in the undoing of a rewind."""
+    return not count(table.goes)
+
+
+def _steps(facts: RewindFacts) -> Iterator[Step]:
+    yield Step(what="hold the pipeline, end its application after the batch in flight, take the lease")
+    for table in facts.tables:
+        detail: dict[str, Any] = {
+            "version": table.target.version,
+            "coverage": {topic: offsets.model_dump(mode="json") for topic, offsets in sorted(table.reset_coverage.items())},
+        }
+        if table.past.entry and table.past.entry.former:
+            detail["former"] = table.past.entry.model_dump(mode="json", include={"former"})["former"]
+        if table.past.entry and table.past.entry.released:
+            detail["released"] = table.past.entry.released
+        when = in_utc(table.target.committed_at_ms)
+        what = (
+            f"put {table.table} back to version {table.target.version} of {when}, with a reset entry: {table.past.rows:,} rows"
+        )
+        yield Step(what=what, table=table.table, detail=detail)
+    yield Step(what="give the lease back and want the pipeline as before: the stream then starts at the marks of the tables")
+
+
+def _refusals(facts: RewindFacts) -> Iterator[str]:
+    """Yield the reasons why there is no plan; the first is told."""
+    for table in facts.tables:
+        yield from _refusals_of_version(table)
+    for table in facts.targets:
+        yield from _refusals_of_topics(table, facts.topics)
+    lost = _lost(facts)
+    if lost:
+        ranges = ", ".join(named(f"{one.topic} partition {one.partition} [{one.start}, {one.end})" for one in lost))
+        total = sum(one.records for one in lost)
+        yield f"Kafka no longer has {total:,} of the offsets that would have to be read again: {ranges}"
+
+
+def _refusals_of_version(table: RewoundTable) -> Iterator[str]:
+    past, version = table.past, f"version {table.target.version} of {table.table}"
+    if past.missing_files:
+        gone = f"{len(past.missing_files)} of its data files are gone (such as {past.missing_files[0]})"
+        yield f"{version} cannot be brought back: {gone}, as vacuum or expiry leaves it; only later versions can be restored"
+    if past.entry is None:
+        yield f"{version} has no ledger entry, so what it holds is not known"
+
+
+def _refusals_of_topics(table: RewoundTable, topics: Mapping[str, TopicFacts]) -> Iterator[str]:
+    for topic in sorted({*table.coverage, *table.reset_coverage}):
+        known = topics.get(topic)
+        if known is None and topic in table.goes:
+            yield f"{table.table} holds offsets of {topic} that would go, and the pipeline no longer reads that topic"
+        for coverage in (table.reset_coverage, table.coverage):
+            landed = coverage.get(topic)
+            if known is not None and landed is not None and landed.topic_id != known.topic_id:
+                yield (
+                    f"topic {topic} was recreated: {table.table} has offsets of topic id {landed.topic_id}, and the broker has "
+                    f"{known.topic_id}, so they cannot be read again"
+                )
+
+
+def _lost(facts: RewindFacts) -> list[LostRange]:
+    """Return what a table would no longer hold and Kafka no longer has."""
+    gone: dict[tuple[str, int], list[Interval]] = {}
+    for table in facts.targets:
+        for topic, partition, intervals in intervals_of(table.goes):
+            earliest = facts.topics[topic].earliest.get(partition, 0)
+            deleted = [(start, min(end, earliest)) for start, end in intervals if start < earliest]
+            gone.setdefault((topic, partition), []).extend(deleted)
+    return [
+        LostRange(topic=topic, partition=partition, start=start, end=end)
+        for (topic, partition), intervals in sorted(gone.items())
+        for start, end in merge(intervals)
+    ]
+
+
+def _replayed(facts: RewindFacts) -> list[tuple[str, int, int, int]]:
+    """Return (topic, partition, start, end) of what the stream reads again: from the lowest mark then to the highest now."""
+    now = [table.coverage for table in facts.targets] + list(facts.kept.values())
+    then = [table.reset_coverage for table in facts.targets] + list(facts.kept.values())
+    ends, starts = _extreme(now, max), _extreme(then, min)
+    return [(*place, starts[place], end) for place, end in sorted(ends.items()) if starts.get(place, end) < end]
+
+
+def _extreme(coverages: Sequence[Offsets], choose: Callable[[int, int], int]) -> dict[tuple[str, int], int]:
+    found: dict[tuple[str, int], int] = {}
+    for coverage in coverages:
+        for topic, marks in high_water_marks(coverage).items():
+            for partition, mark in marks.items():
+                found[topic, partition] = choose(found.get((topic, partition), mark), mark)
+    return found
+
+
+def _notes(facts: RewindFacts, replayed: Sequence[tuple[str, int, int, int]]) -> Iterator[str]:
+    for topic, partition, start, end in replayed:
+        yield f"{topic} partition {partition}: [{start}, {end}) is read again; Kafka has it"
+    for table in facts.tables:
+        if table.past.rows > table.rows:
+            yield f"{table.past.rows - table.rows:,} rows more in {table.table} than now"
+    yield from _below_marks(facts)
+    if facts.quarantine is None:
+        yield "the quarantine stays as it is: it already holds the bad records of what is read again"
+    if facts.kept:
+        yield f"stay as they are: {', '.join(sorted(facts.kept))}; what they hold already is not landed in them again"
+    for table in facts.tables:
+        if table.past.schema != table.schema:
+            yield f"{table.table} had other columns then and gets them back: the pipeline must fit them, or it will not start"
+    for table in facts.tables:
+        yield (
+            f"{table.table} can be brought back to what it is now (`--undo`) until maintenance removes that: the pipeline's "
+            f"not before {in_utc(table.kept_until_ms)}, that of others whenever it is told so"
+        )
+    yield READERS
+
+
+def _released(pipeline: str, facts: RewindFacts) -> Iterator[str]:
+    """Yield what was landed from quarantine since: the stream reads none of it again that lies below where it starts."""
+    for table in facts.targets:
+        gone = table.released - (table.past.entry.released if table.past.entry else 0)
+        if gone > 0:
+            yield (
+                f"{gone:,} records that were released from quarantine go from {table.table}, too: when the stream has caught "
+                f"up, `lakebound quarantine {pipeline} --replay` lands again what it has not landed by itself"
+            )
+
+
+def _below_marks(facts: RewindFacts) -> Iterator[str]:
+    """Yield what a replay had filled below a table's mark: the stream goes on at the mark, so it is not read again."""
+    starts = {(topic, partition): start for topic, partition, start, _ in _replayed(facts)}
+    for table in facts.targets:
+        below: dict[str, dict[int, tuple[tuple[int, int], ...]]] = {}
+        for topic, partition, intervals in intervals_of(table.goes):
+            bound = starts.get((topic, partition), high_water_marks(table.reset_coverage)[topic][partition])
+            cut = tuple((start, min(end, bound)) for start, end in intervals if start < bound)
+            if cut:
+                below.setdefault(topic, {})[partition] = cut
+        if below:
+            yield (
+                f"{table.table} then lacks {describe(below)}, below where the stream starts, which a replay had filled since: "
+                "fill it again with `lakebound replay`"
+            )

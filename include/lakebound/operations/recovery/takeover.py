@@ -1,0 +1,111 @@
+"""Have a pipeline for oneself: nothing starts, nothing runs, and the lease is ours, while a repair is applied."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from lakebound.control.applications import end_application
+from lakebound.control.desired import Desired, change_desired, read_desired
+from lakebound.control.folder import ControlFolder, locked
+from lakebound.control.lease import Lease, acquire, release, renew
+from lakebound.errors import DeadlineExceededError, LeaseLostError
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
+
+_RENEWALS_PER_TTL = 5
+_log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_force: bool = False) -> Iterator[Lease]:
+    """Hold the pipeline, end its application, take the lease; afterwards give the lease back and restore the wish.
+
+    One repair at a time: a second one waits for the first. The wish is written first, so that no continuous DAG starts an
+    application in between. It stays ``held``, with the reason, when the block raises: a repair that was cut short is looked at
+    before anything runs again.
+
+    Args:
+        spec: The pipeline.
+        places: Where its tables and its state are.
+        by: Who repairs, for the wish.
+        reason: Why, for the wish.
+        by_force: Go on when the application cannot be ended from here; it is the tables that keep it out then.
+
+    Yields:
+        The lease, with an epoch above every epoch in the tables.
+
+    Raises:
+        LeaseHeldError: A live application holds the lease and does not end.
+        DeadlineExceededError: The application runs where this machine cannot end it.
+    """
+    control = ControlFolder(places.home, spec.pipeline)
+    with locked(control.folder / "repair"):
+        before = read_desired(control)
+        change_desired(control, "held", freshness=before.freshness, until=before.until, reason=reason, by=by)
+        try:
+            _end(spec, control, reason=reason, by=by, by_force=by_force)
+            lease = acquire(
+                control,
+                f"repair-{uuid.uuid4().hex[:10]}",
+                spec.limits.lease_ttl_seconds,
+                above_epoch=highest_epoch(spec, places),
+                by_force=by_force,
+            )
+        except BaseException:
+            # Nothing was begun: the pipeline is wanted as it was.
+            _wish_again(control, before)
+            raise
+        with _renewed(control, lease):
+            yield lease
+        _wish_again(control, before)
+
+
+def highest_epoch(spec: PipelineSpec, places: Places) -> int:
+    """Return the highest epoch in the ledgers of the pipeline's tables and quarantine; 0 without tables."""
+    tables = [open_table(table, places) for table in (*spec.tables, spec.quarantine_table)]
+    return max((table.read_ledger(to_reset=True).epoch for table in tables if table.exists()), default=0)
+
+
+def _wish_again(control: ControlFolder, before: Desired) -> None:
+    change_desired(control, before.state, freshness=before.freshness, until=before.until, reason=before.reason, by=before.by)
+
+
+def _end(spec: PipelineSpec, control: ControlFolder, *, reason: str, by: str, by_force: bool) -> None:
+    if not by_force:
+        end_application(control, reason=reason, by=by)
+        return
+    try:
+        # One that can still hear ends well within the time that a lease outlives a silent one.
+        end_application(control, reason=reason, by=by, deadline_seconds=spec.limits.lease_ttl_seconds)
+    except DeadlineExceededError as exc:
+        _log.warning("repair_goes_on_beside_the_application", pipeline=spec.pipeline, reason=str(exc))
+
+
+@contextmanager
+def _renewed(control: ControlFolder, lease: Lease) -> Iterator[None]:
+    """Renew the lease inside the block, and give it back."""
+    ended = threading.Event()
+    renewing = threading.Thread(target=_renew, args=(control, lease, ended), name="repair-lease", daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        renewing.join(timeout=10)
+        release(control, lease)
+
+
+def _renew(control: ControlFolder, lease: Lease, ended: threading.Event) -> None:
+    while not ended.wait(lease.ttl_seconds / _RENEWALS_PER_TTL):
+        try:
+            lease = renew(control, lease)
+        except LeaseLostError as exc:
+            # Whoever took it wins: the tables refuse the repair's next commit.
+            _log.warning("repair_lost_the_lease", pipeline=control.pipeline, reason=str(exc))
+            return

@@ -1,0 +1,99 @@
+"""What a release would try: the quarantine's records that the tables cover and have no row of. No Spark."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from lakebound.errors import LakeboundError
+from lakebound.inspection.proof.offset_arrays import size
+from lakebound.ledger.entry import check_owner
+from lakebound.operations.release.candidates import look_at, offsets_in
+from lakebound.operations.release.reading import read_index
+from lakebound.operations.release.reasons import DECODER_REASONS
+from lakebound.operations.replay.plan import NothingLandedYetError
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import Table, open_table
+
+
+class NotReplayableError(LakeboundError):
+    """Records of a reason are to be landed that have landed before they were copied into quarantine."""
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: records with the reason {reason!r} are copies of rows that are in the tables already; "
+            f"a replay takes only what could not be decoded: {', '.join(DECODER_REASONS)}"
+        )
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ReleaseShare(_Frozen):
+    """What a release would try for one table.
+
+    Attributes:
+        table: Its id.
+        lacking: Records to be decoded again.
+        landed: Records of which it has rows.
+        uncovered: Records that it does not cover yet, or of an earlier incarnation of the topic.
+    """
+
+    table: str
+    lacking: int = 0
+    landed: int = 0
+    uncovered: int = 0
+
+
+class ReleasePlan(_Frozen):
+    """What a release would try, as of now."""
+
+    pipeline: str
+    reasons: tuple[str, ...]
+    tables: tuple[ReleaseShare, ...] = ()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is anything to try."""
+        return any(share.lacking for share in self.tables)
+
+
+def prepare(spec: PipelineSpec, places: Places, reason: str | None = None) -> ReleasePlan:
+    """Return what a release would try.
+
+    Raises:
+        NotReplayableError: The reason is none of the decoder's.
+        NothingLandedYetError: A table has no ledger yet.
+        LakeboundError: What reading a ledger raises.
+    """
+    if reason is not None and reason not in DECODER_REASONS:
+        raise NotReplayableError(spec.pipeline, reason)
+    reasons = DECODER_REASONS if reason is None else (reason,)
+    plan = ReleasePlan(pipeline=spec.pipeline, reasons=reasons)
+    if not open_table(spec.quarantine_table, places).exists():
+        return plan
+    quarantined = offsets_in(read_index(spec.quarantine_table, places, reasons, copies=False))
+    if not quarantined:
+        return plan
+    shares = []
+    for one in spec.tables:
+        found = look_at(owned(spec, one, places), quarantined)
+        lacking, landed, uncovered = (size(arrays) for arrays in (found.lacking, found.landed, found.uncovered))
+        shares.append(ReleaseShare(table=one.id, lacking=lacking, landed=landed, uncovered=uncovered))
+    return plan.model_copy(update={"tables": tuple(shares)})
+
+
+def owned(spec: PipelineSpec, one: TableSpec, places: Places) -> Table:
+    """Return a table as the stream has made it.
+
+    Raises:
+        NothingLandedYetError: It is not there yet.
+        ForeignTableError: It is another pipeline's.
+    """
+    table = open_table(one, places)
+    entry = table.read_ledger().entry if table.exists() else None
+    if entry is None:
+        raise NothingLandedYetError(spec.pipeline, one.id)
+    check_owner(entry, spec.pipeline, one.id)
+    return table

@@ -1,0 +1,53 @@
+"""Taking offsets back needs the pipeline to oneself: held, stopped, and with its lease."""
+
+from __future__ import annotations
+
+from lakebound.control.applications import living_submission
+from lakebound.control.folder import ControlFolder
+from lakebound.control.incidents import record_incident
+from lakebound.errors import LakeboundError
+from lakebound.ledger.entry import count
+from lakebound.operations.recovery.takeover import taken_over
+from lakebound.operations.replay.plan import ReplayPlan, describe
+from lakebound.operations.replay.take_back import take_back
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import places_of
+
+
+class StreamRunsError(LakeboundError):
+    """Offsets are to be taken back while the pipeline's application runs."""
+
+    def __init__(self, pipeline: str, app_id: str, offsets: int) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: {offsets} offsets are in the coverage though nothing stands for them; they have to be "
+            f"taken out of it before they can land again, and that needs the pipeline stopped: {app_id} runs. Nothing was "
+            f"written. Stop it, run this again, then start it"
+        )
+
+
+def take_back_alone(spec: PipelineSpec, settings: Settings, plan: ReplayPlan, *, by: str) -> dict[str, int]:
+    """Take back what the plan says, and return how many offsets per table id.
+
+    Raises:
+        StreamRunsError: The pipeline's application lives.
+        LakeboundError: What taking the lease and writing the tables raises; the pipeline then stays held.
+    """
+    control = ControlFolder(settings.home, spec.pipeline)
+    lacking = plan.takes_back
+    living = living_submission(control)
+    if living is not None:
+        raise StreamRunsError(spec.pipeline, living.app_id, sum(count(offsets) for offsets in lacking.values()))
+    reason = "offsets without rows are taken out of the coverage, to be landed again"
+    with taken_over(spec, places_of(settings), by=by, reason=reason) as lease:
+        taken = take_back(spec, places_of(settings), lacking, epoch=lease.epoch)
+    record_incident(
+        control,
+        "repair",
+        f"rows were missing: {sum(count(offsets) for offsets in taken.values())} offsets were taken back, to be landed again",
+        runbook="proof-failed",
+        facts={table: describe(offsets) for table, offsets in taken.items()},
+        approved_by=by,
+        outcome="taken back; a replay lands them",
+    )
+    return {table: count(offsets) for table, offsets in taken.items()}

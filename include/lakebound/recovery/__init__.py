@@ -1,1 +1,0 @@
-"""Repairs that a person approves: a plan from facts (pure), and its application while its facts still hold."""

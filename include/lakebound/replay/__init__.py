@@ -1,1 +1,0 @@
-"""Replay: a bounded job that lands what the tables lack below their high-water marks, beside the stream or without it."""

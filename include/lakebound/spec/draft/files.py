@@ -1,0 +1,176 @@
+"""The YAML and the transform of a new pipeline, with comments that teach. Pure.
+
+Its other files: ``lakebound.spec.draft.judged``.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import Template
+
+from lakebound.spec.draft.inference import Column, Inferred, ddl_name, notes_of
+
+PLACEHOLDER = Inferred((Column("id", "STRING", is_required=True), Column("at", "TIMESTAMP")), 0, 0)
+"""Where there is no sample."""
+
+_PIPELINE = Template("""\
+${editor}${origin}
+# `lakebound check` says whether this file is right; `lakebound try` shows what it makes of the topic's records.
+pipeline: $name
+
+topics: [$topic]
+
+# A password never stands here. With SASL:
+#   sasl: {mechanism: SCRAM-SHA-512, username: lakebound, password: {env: KAFKA_PASSWORD}}   # or {file: /run/secrets/kafka}
+connection:
+$connection
+
+$value
+# Where a topic begins that was never landed. Afterwards the tables themselves say where to go on.
+start_from: earliest       # or latest
+
+# How often new records become visible: 250ms, 5s, 1m; or available_now: it runs on `schedule`, and ends.
+freshness: 5s
+
+# The function clean of transforms/$name.py, in the folder of the applications: DataFrame in, DataFrame out. Take the line
+# away if records are to land as they are: without a transform, small batches land faster.
+transform: transforms.$name.clean
+
+# Each table gets every record once. Nobody else may append to it.
+tables:
+  - format: delta          # or iceberg
+    name: lake.$name
+$partitioning
+# When a column is added above that a table lacks: refuse to start, add_columns, quarantine such records, or ignore it.
+schema_evolution: refuse
+""")
+
+_JSON = Template("""\
+# The columns that the transform sees, as Spark DDL. A record that does not fit, or that lacks a NOT NULL column, goes to the
+# quarantine table with its raw bytes and the reason.$required
+${notes}value:
+  format: json
+  schema: >-
+$columns
+  unknown_fields: ignore   # or quarantine: then a field that is not named above is a mistake
+null_values: quarantine    # records without a value; skip passes over them
+""")
+
+_BYTES = """\
+# No sampled record is a JSON object. Values are taken as they are, as two binary columns: key and value.
+value:
+  format: bytes
+"""
+
+_TRANSFORM = Template('''\
+"""The transform of the pipeline ``$name``."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+$imports
+
+def clean(records: DataFrame) -> DataFrame:
+    """Return the rows that the tables get.
+
+    It may choose, rename and compute columns, filter rows, explode arrays (``lakebound_spark.columns.explode``) and join static
+    data. What depends on which records share a batch is refused: groupBy, distinct, sort, window, rand. The column ``_kafka``
+    says where a row came from: keep it in every select.
+    """
+$body
+''')
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A pipeline that is about to be written.
+
+    Attributes:
+        name: Its name.
+        topic: What it reads.
+        connection: YAML of its connection, below the key.
+        inferred: The schema of the sample; without columns, values are taken as bytes.
+        samples: Some records that fit.
+        editor: First line of the YAML, by which editors complete it, with its line end; may be empty.
+    """
+
+    name: str
+    topic: str
+    connection: str
+    inferred: Inferred
+    samples: Sequence[bytes] = ()
+    editor: str = ""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the records are JSON objects."""
+        return bool(self.inferred.columns)
+
+
+def pipeline_yaml(new: Beginning) -> str:
+    """Return the pipeline's YAML."""
+    return _PIPELINE.substitute(
+        editor=new.editor,
+        origin=comment(_origin(new)),
+        name=new.name,
+        topic=json.dumps(new.topic),
+        connection=textwrap.indent(new.connection.rstrip(), "  "),
+        value=_json_value(new.inferred) if new.is_json else _BYTES,
+        partitioning=_partitioning(new),
+    )
+
+
+def transform_source(new: Beginning) -> str:
+    """Return the transform's module."""
+    epochs = [one for one in new.inferred.columns if one.unit is not None]
+    if not epochs:
+        example = next((one.name for one in new.inferred.columns), "value")
+        body = f'    # For instance: records.where("{ddl_name(example)} is not null")\n    return records'
+        return _TRANSFORM.substitute(name=new.name, imports="", body=body)
+    times = [f'        {json.dumps(one.name)}: from_epoch({json.dumps(ddl_name(one.name))}, "{one.unit}"),' for one in epochs]
+    body = "\n".join(["    times = {", *times, "    }", "    return records.withColumns(times)"])
+    return _TRANSFORM.substitute(name=new.name, imports="\nfrom lakebound_spark.columns import from_epoch\n", body=body)
+
+
+def comment(text: str, indent: str = "") -> str:
+    """Return a text as lines of a comment."""
+    return "\n".join(textwrap.wrap(text, 118, initial_indent=f"# {indent}", subsequent_indent=f"# {indent}"))
+
+
+def _origin(new: Beginning) -> str:
+    inferred = new.inferred
+    if not inferred.records:
+        return "A new pipeline. The schema below is only an example: write what the topic's records have."
+    told = f"Written from {inferred.records:,} records of the topic {new.topic}."
+    if new.is_json and inferred.objects < inferred.records:
+        told += f" Not all are JSON objects: {inferred.records - inferred.objects:,} of them will go to quarantine."
+    return f"{told} A sample is no promise: compare the schema with what the producers say."
+
+
+def _json_value(inferred: Inferred) -> str:
+    columns = [f"    {ddl_name(one.name)} {one.type}{' NOT NULL' if one.is_required else ''}" for one in inferred.columns]
+    every = any(one.is_required for one in inferred.columns) and inferred.records
+    return _JSON.substitute(
+        required=" NOT NULL are those that every sampled record has." if every else "",
+        notes="".join(comment(note, "  ") + "\n" for note in notes_of(inferred)),
+        columns=",\n".join(columns),
+    )
+
+
+def _partitioning(new: Beginning) -> str:
+    """Return comments on how to partition, by the first time that every record has."""
+    times = [one for one in new.inferred.columns if one.type == "TIMESTAMP" or one.unit is not None]
+    time = next((one.name for one in times if one.is_required and ddl_name(one.name) == one.name), None)
+    if time is None:
+        return "    # partition_by: [COLUMN]   # of few values, such as a date; small tables need none\n"
+    return (
+        f"    # Small tables need no partitions. Delta is partitioned by columns; make one in the transform:\n"
+        f"    #   .withColumn('{time}_date', F.to_date('{time}'))\n"
+        f"    # partition_by: [{time}_date]\n"
+        f"  # - format: iceberg\n"
+        f"  #   name: lake.{new.name}\n"
+        f"  #   partition_by: [day({time})]\n"
+    )

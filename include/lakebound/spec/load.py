@@ -1,0 +1,201 @@
+"""Reads pipeline YAML files; says of each mistake in which file, line and field it is. Imports nothing heavy.
+
+``${NAME}`` and ``${NAME:-default}`` stand for environment variables in texts under ``connection``, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from lakebound.errors import InvalidSpecError, UnknownPipelineError
+from lakebound.settings import Settings, load_settings
+from lakebound.spec.mistakes import describe, field_name
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
+
+SUFFIXES = (".yaml", ".yml")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_PASSWORD: Keys = ("connection", "sasl", "password")
+
+
+@dataclass(frozen=True)
+class LoadedPipelines:
+    """What a folder declares.
+
+    Attributes:
+        specs: The pipelines whose file is right, by name.
+        mistakes: What is wrong with the others, by file: ``FILE:LINE: FIELD: what is wrong``.
+    """
+
+    specs: dict[str, PipelineSpec] = field(default_factory=dict)
+    mistakes: dict[Path, list[str]] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[str]:
+        """All mistakes of all files."""
+        return [line for lines in self.mistakes.values() for line in lines]
+
+
+def load_pipelines(where: Settings | Path) -> LoadedPipelines:
+    """Read every pipeline of the folder; a wrong file hides no other.
+
+    Args:
+        where: This machine's settings; or the folder alone, and then ``${LAKEBOUND_KAFKA}`` is this machine's.
+    """
+    settings_folder, kafka = _places(where)
+    if not settings_folder.is_dir():
+        line = f"{settings_folder}: there is no such folder; make it, or set LAKEBOUND_PIPELINES"
+        return LoadedPipelines(mistakes={settings_folder: [line]})
+    files = sorted(path for path in settings_folder.iterdir() if path.suffix in SUFFIXES and path.name[0] != ".")
+    read = {path: _read(path, kafka) for path in files}
+    right = {path: spec for path, (spec, _) in read.items() if spec is not None}
+    mistakes: dict[Path, list[str]] = {path: lines for path, (_, lines) in read.items() if lines}
+    for path, lines in _claimed_twice(right).items():
+        mistakes.setdefault(path, []).extend(lines)
+    specs = {spec.pipeline: spec for path, spec in right.items() if path not in mistakes}
+    return LoadedPipelines(specs, dict(sorted(mistakes.items())))
+
+
+def load_pipeline(pipeline: str, where: Settings | Path) -> PipelineSpec:
+    """Return one pipeline as its file says now.
+
+    Raises:
+        InvalidSpecError: Its YAML is wrong.
+        UnknownPipelineError: No file declares it.
+    """
+    loaded = load_pipelines(where)
+    if pipeline in loaded.specs:
+        return loaded.specs[pipeline]
+    own = [line for path, lines in loaded.mistakes.items() if path.stem == pipeline for line in lines]
+    folder, _ = _places(where)
+    if own or not folder.is_dir():
+        raise InvalidSpecError(own or loaded.problems)
+    raise UnknownPipelineError(pipeline, list(loaded.specs), folder)
+
+
+def load_file(path: Path, settings: Settings | None = None) -> PipelineSpec:
+    """Return the pipeline that a file declares, wherever the file lies.
+
+    Raises:
+        InvalidSpecError: The file is wrong.
+    """
+    spec, lines = _read(path, (settings or load_settings()).kafka)
+    if spec is None:
+        raise InvalidSpecError(lines)
+    return spec
+
+
+def problem_line(path: Path, mistake: Mistake) -> str:
+    """Return ``FILE:LINE: FIELD: what is wrong``."""
+    cwd = Path.cwd()
+    shown = path.relative_to(cwd) if path.is_relative_to(cwd) else path
+    # Below that field a key might be the password itself: `password: {hunter2, hunter2}`.
+    keys = _PASSWORD if mistake.keys[: len(_PASSWORD)] == _PASSWORD else mistake.keys
+    name = field_name(keys)
+    return f"{shown}:{mistake.line}: " + (f"{name}: " if name else "") + mistake.what
+
+
+def path_of(pipeline: str, settings: Settings) -> Path:
+    """Return the file that declares the pipeline, or would."""
+    known = (settings.pipelines / f"{pipeline}{suffix}" for suffix in SUFFIXES)
+    return next((path for path in known if path.is_file()), settings.pipelines / f"{pipeline}{SUFFIXES[0]}")
+
+
+def _places(where: Settings | Path) -> tuple[Path, str]:
+    if isinstance(where, Settings):
+        return where.pipelines, where.kafka
+    return where, load_settings().kafka
+
+
+def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
+    """Return the pipeline or, when the file is wrong, all of its mistakes."""
+    try:
+        source = read_yaml(path)
+    except UnreadableYamlError as exc:
+        return None, [problem_line(path, exc.mistake)]
+    if not isinstance(source.root, dict):
+        found = "is empty" if source.root is None else f"holds a {type(source.root).__name__}"
+        return None, [problem_line(path, Mistake(1, f"{found}; a pipeline is keys and values, beginning with pipeline: NAME"))]
+    environment = {**os.environ, "LAKEBOUND_KAFKA": kafka}
+    mistakes = [*source.mistakes]
+    body = {**source.root, "connection": _expanded(source, environment, mistakes)}
+    if "connection" not in source.root:
+        del body["connection"]
+    spec: PipelineSpec | None = None
+    try:
+        spec = PipelineSpec.model_validate(body)
+    except ValidationError as exc:
+        mistakes += describe(exc, source)
+    if spec is not None and spec.pipeline != path.stem:
+        what = f"is {spec.pipeline!r}, but the file is {path.name}; a pipeline's file has its name"
+        mistakes.append(Mistake(source.line_of(("pipeline",)), what, ("pipeline",)))
+    lines = [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
+    return (None, lines) if lines else (spec, [])
+
+
+def _expanded(source: YamlSource, environment: Mapping[str, str], mistakes: list[Mistake]) -> Any:
+    """Return ``connection`` with its variables replaced; append what is missing to ``mistakes``."""
+
+    def expand(value: Any, keys: Keys) -> Any:
+        if isinstance(value, dict):
+            return {key: expand(item, (*keys, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [expand(item, (*keys, position)) for position, item in enumerate(value)]
+        # A password written as text is refused anyway, with or without a variable.
+        return _text(value, keys) if isinstance(value, str) and keys != _PASSWORD else value
+
+    def _text(text: str, keys: Keys) -> str:
+        def found(match: re.Match[str]) -> str:
+            name, default = match[1], match[2]
+            value = environment.get(name) or default
+            if value is None:
+                what = f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
+                mistakes.append(Mistake(source.line_of(keys), what, keys))
+            return value or "unset"
+
+        if "${" in _VARIABLE.sub("", text):
+            mistakes.append(Mistake(source.line_of(keys), "a variable is written ${NAME} or ${NAME:-default}", keys))
+        return _VARIABLE.sub(found, text)
+
+    return expand(source.root.get("connection"), ("connection",))
+
+
+def _claimed_twice(specs: Mapping[Path, PipelineSpec]) -> dict[Path, list[str]]:
+    """Return a mistake for each file that names a pipeline or a table that another one names, too."""
+    claims: defaultdict[str, list[Path]] = defaultdict(list)
+    for path, spec in specs.items():
+        for claim in _claims(spec):
+            claims[claim].append(path)
+    found: defaultdict[Path, list[str]] = defaultdict(list)
+    for claim, paths in claims.items():
+        for path in paths if len(paths) > 1 else ():
+            others = ", ".join(sorted({other.name for other in paths if other != path})) or "the same file"
+            found[path].append(problem_line(path, Mistake(_claim_line(path, claim), f"{claim} is also named in {others}")))
+    return found
+
+
+def _claims(spec: PipelineSpec) -> Iterator[str]:
+    yield f"pipeline {spec.pipeline}"
+    for table in (*spec.tables, spec.quarantine_table):
+        yield f"table {table.format}:{table.namespace}.{table.short_name}"
+
+
+def _claim_line(path: Path, claim: str) -> int:
+    source = read_yaml(path)
+    kind, _, name = claim.partition(" ")
+    if kind == "pipeline":
+        return source.line_of(("pipeline",))
+    places: list[Keys] = [("tables", position) for position in range(len(source.root["tables"]))]
+    for keys in [*places, ("quarantine",)]:
+        found = source.root.get("quarantine") if keys == ("quarantine",) else source.root["tables"][keys[1]]
+        if found and name in (f"{found['format']}:{found['name']}", f"{found['format']}:default.{found['name']}"):
+            return source.line_of(keys)
+    return 1

@@ -1,0 +1,137 @@
+"""What Pydantic finds wrong with a pipeline, in the words and at the lines of its author. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.yaml_source import Keys, Mistake, YamlSource
+
+_PASSWORD: Keys = ("connection", "sasl", "password")
+_NOT_A_PASSWORD = "names where the secret is, {env: NAME} or {file: PATH}; the password itself does not belong in this file"
+# Of `value`, by its format: they appear in Pydantic's locations, but not in the YAML.
+_TAGS = ("json", "bytes")
+_SHAPES = {
+    "model_type": "keys and values",
+    "model_attributes_type": "keys and values",
+    "dict_type": "keys and values",
+    "tuple_type": "a list",
+    "string_type": "text",
+}
+_EMPTY = "must not be empty"
+_FIXED = {
+    "missing": "is missing",
+    "too_short": _EMPTY,
+    "string_too_short": _EMPTY,
+    "invalid_key": "a key must be text",
+    "string_pattern_mismatch": "must be lower-case letters, digits and _, beginning with a letter, at most 63 characters",
+}
+
+
+def describe(error: ValidationError, source: YamlSource, model: type[BaseModel] = PipelineSpec) -> list[Mistake]:
+    """Return the mistakes, each once; below ``connection`` none repeats a value. ``model`` is what the file should be."""
+    found: dict[tuple[Keys, str], Mistake] = {}
+    for detail in error.errors(include_url=False, include_input=True, include_context=True):
+        tag, keys = _keys(detail["loc"])
+        keys, what = _words(detail, keys, tag, model)
+        found.setdefault((keys, what), Mistake(source.line_of(keys), what, keys))
+    mistakes = list(found.values())
+    # Pydantic calls a list too short, too, when its items are wrong.
+    return [mistake for mistake in mistakes if mistake.what != _EMPTY or not any(_is_below(m, mistake) for m in mistakes)]
+
+
+def _is_below(mistake: Mistake, other: Mistake) -> bool:
+    return len(mistake.keys) > len(other.keys) and mistake.keys[: len(other.keys)] == other.keys
+
+
+def field_name(keys: Keys) -> str:
+    """Return the field as its author would write it, such as ``tables[0].name``."""
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}"
+    return text.removeprefix(".")
+
+
+def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:
+    """Return the tag in Pydantic's location, and the location as in the YAML."""
+    keys = tuple(key for key in location if key != "[key]")
+    if keys[:1] == ("value",) and len(keys) > 1 and keys[1] in _TAGS:
+        return str(keys[1]), ("value", *keys[2:])
+    return None, keys
+
+
+def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseModel]) -> tuple[Keys, str]:
+    kind, context = detail["type"], detail.get("ctx") or {}
+    if keys[:3] == _PASSWORD and kind != "value_error":
+        # A key might be the password: `password: {hunter2}`.
+        return _PASSWORD, _NOT_A_PASSWORD
+    if kind == "extra_forbidden":
+        return keys, _unknown_key(keys, tag, model)
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        return (*keys, "format"), "is missing: json or bytes" if kind == "union_tag_not_found" else "must be json or bytes"
+    if kind in _SHAPES:
+        return keys, f"must be {_SHAPES[kind]}{_instead(detail, keys)}"
+    if kind in _FIXED:
+        return keys, _FIXED[kind]
+    if kind == "literal_error":
+        return keys, f"must be {str(context['expected']).replace(chr(39), '')}{_instead(detail, keys)}"
+    return keys, detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+
+
+def _instead(detail: ErrorDetails, keys: Keys) -> str:
+    found = detail["input"]
+    if keys[:1] == ("connection",):
+        return ""
+    if found is None:
+        return ", and is empty"
+    if isinstance(found, Mapping):
+        return ", not keys and values"
+    if isinstance(found, list | tuple):
+        return ", not a list"
+    if isinstance(found, str):
+        return f", not {found!r}"
+    shown = str(found).lower() if isinstance(found, bool) else str(found)
+    return f", not {shown}" + (f'; write "{shown}"' if detail["type"] == "string_type" else "")
+
+
+def _unknown_key(keys: Keys, tag: str | None, model: type[BaseModel]) -> str:
+    schema = model.model_json_schema(by_alias=True)
+    own, key = _properties(schema, keys[:-1], tag), str(keys[-1])
+    if close := difflib.get_close_matches(key, own, n=1):
+        return f"unknown key; did you mean {close[0]!r}?"
+    elsewhere = [place for place, names in _places(schema) if key in names and place != field_name(keys[:-1])]
+    if elsewhere:
+        return f"unknown key here; it belongs under {' or '.join(elsewhere) or 'the root'}"
+    return f"unknown key; known here: {', '.join(sorted(own))}" if own else "unknown key"
+
+
+def _places(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the fields of the root that have keys of their own."""
+    for name in schema["properties"]:
+        yield name, _properties(schema, (name,), None) or _properties(schema, (name, 0), None)
+
+
+def _properties(schema: Mapping[str, Any], keys: Keys, tag: str | None) -> list[str]:
+    """Return the keys that are known at ``keys``."""
+    nodes = [schema]
+    for key in keys:
+        nodes = [child for node in nodes for child in _children(schema, node, key)]
+    return [name for node in nodes if _has_tag(node, tag) for name in node.get("properties", {})]
+
+
+def _children(schema: Mapping[str, Any], node: Mapping[str, Any], key: str | int) -> list[Mapping[str, Any]]:
+    child = node.get("items") if isinstance(key, int) else node.get("properties", {}).get(key, node.get("additionalProperties"))
+    if not child:
+        return []
+    options = child.get("anyOf") or child.get("oneOf") or [child]
+    return [schema["$defs"][option["$ref"].rpartition("/")[2]] if "$ref" in option else option for option in options]
+
+
+def _has_tag(node: Mapping[str, Any], tag: str | None) -> bool:
+    own = node.get("properties", {}).get("format", {}).get("const")
+    return tag is None or own is None or bool(own == tag)

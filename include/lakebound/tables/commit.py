@@ -1,0 +1,201 @@
+"""Commit a batch exactly once, whatever the commit answers: read the ledger again, and let it decide."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_after_delay, wait_random_exponential
+
+from lakebound import faults
+from lakebound.errors import (
+    BadEntryError,
+    BatchOverlapError,
+    CommitFailedError,
+    CommitUnknownError,
+    LakeboundError,
+    LeaseLostError,
+    LedgerWentBackError,
+    ReleaseOvertakenError,
+    TableMismatchError,
+)
+from lakebound.ledger import entry as ledger
+from lakebound.ledger.entry import Entry
+from lakebound.tables.outages import passes
+from lakebound.tables.table import CommittedEntry, DataFile, LedgerView, Table
+
+_FIRST_WAIT_SECONDS = 0.05
+_LONGEST_WAIT_SECONDS = 5.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A commit that took place.
+
+    Attributes:
+        version: Delta version or Iceberg snapshot id.
+        entry: The entry as it was committed.
+        attempts: How often it was tried.
+    """
+
+    version: str
+    entry: Entry
+    attempts: int
+
+    @property
+    def view(self) -> LedgerView:
+        """The ledger as it stands after the commit."""
+        return LedgerView(self.entry, self.version)
+
+
+def commit_entry(
+    table: Table,
+    view: LedgerView,
+    files: Sequence[DataFile],
+    draft: Entry,
+    *,
+    own_epoch: int,
+    check_lease: Callable[[], None],
+    attempts: int,
+    on_commit_wait: Callable[[float], None] = time.sleep,
+    reread_seconds: float = 120.0,
+) -> Committed:
+    """Commit files and an entry to a table, and return when it is known that they are there, once.
+
+    Args:
+        table: The table; its handle is the one from which ``view`` was read or committed.
+        view: The ledger as this application last saw it.
+        files: Data files, perhaps none.
+        draft: The entry: ``range`` is what the commit adds, ``commit`` its UUID; its ``coverage`` is worked out here. A
+            ``reset`` brings its own coverage, and may be committed where no entry counts.
+        own_epoch: Of this application's lease.
+        check_lease: Raises LeaseLostError when the lease is gone; called before each attempt after the first.
+        attempts: How often to try.
+        on_commit_wait: Waits the given seconds before the next attempt.
+        reread_seconds: How long to try to read the ledger after a failed attempt.
+
+    Raises:
+        BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
+        LedgerWentBackError: The table was rolled back meanwhile, so the batch does not follow what it holds.
+        ReleaseOvertakenError: Of a ``release`` or a ``recall``: another one was faster, or its offsets are not covered; look at
+            the rows again.
+        LeaseLostError: A later application writes for this pipeline.
+        CommitUnknownError: All attempts failed for reasons that pass by themselves, or the ledger could not be read.
+        CommitFailedError: All attempts failed, and the last one for a reason that would come again; the ledger says that the
+            commit is not there.
+        TableMismatchError: The files do not fit the table.
+    """
+    reason, is_passing = "", True
+    for attempt in range(1, attempts + 1):
+        entry = _next_entry(table, view, draft, own_epoch)
+        try:
+            faults.reach("before_commit", _fault_detail(table, draft))
+            version = table.commit(files, entry)
+            faults.reach("after_commit", _fault_detail(table, draft))
+            return Committed(version, entry, attempt)
+        except TableMismatchError:
+            raise  # the files do not fit the table: nothing was committed, and never will be
+        except Exception as exc:
+            reason, is_passing = f"{type(exc).__name__}: {exc}", passes(exc)
+            _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=reason)
+        if attempt < attempts:
+            # Before the reading, not after it: a ledger that was read a while ago is stale where somebody else commits often.
+            on_commit_wait(_wait_seconds(attempt))
+        before, view = view, _reread(table, draft, attempt, reread_seconds)
+        if view.epoch > own_epoch:
+            raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
+        found = _own_commit(table, before, draft)
+        if found is not None:
+            return Committed(found.version, found.entry, attempt)
+        check_lease()
+        _check_goes_on(table, before, view, draft)
+    raise (
+        CommitUnknownError(table.spec.id, attempts, reason)
+        if is_passing
+        else CommitFailedError(table.spec.id, attempts, reason)
+    )
+
+
+def _next_entry(table: Table, view: LedgerView, draft: Entry, own_epoch: int) -> Entry:
+    """Return the entry for the table as ``view`` shows it."""
+    if view.entry is not None:
+        ledger.check_owner(view.entry, draft.pipeline, table.spec.id)
+    if view.epoch > own_epoch:
+        raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
+    if draft.kind == "reset":
+        return draft.model_copy(update={"epoch": own_epoch})
+    overlap = ledger.count(ledger.common(view.coverage, draft.range))
+    if overlap:
+        raise BatchOverlapError(table.spec.id, overlap)
+    _check_releases(table, view, draft)
+    coverage = ledger.add(view.coverage, draft.range)
+    former = view.entry.former if view.entry is not None else {}
+    released = view.released + ledger.count(draft.releases)
+    quarantine = draft.quarantine or (view.entry.quarantine if view.entry is not None else None)
+    return draft.model_copy(
+        update={
+            "epoch": own_epoch,
+            "coverage": coverage,
+            "former": former,
+            "released": released,
+            "quarantine": quarantine,
+        }
+    )
+
+
+def _check_goes_on(table: Table, before: LedgerView, view: LedgerView, draft: Entry) -> None:
+    """Raise when the table no longer holds what it held: a batch on top of it would leave a gap that nobody reads again."""
+    gone = 0 if draft.kind == "reset" else ledger.count(ledger.missing(before.coverage, view.coverage))
+    if gone:
+        raise LedgerWentBackError(table.spec.id, gone)
+    if draft.kind in ledger.DECIDE_ANEW and view.released != before.released:
+        raise ReleaseOvertakenError(table.spec.id, f"another {draft.kind} was committed meanwhile")
+
+
+def _check_releases(table: Table, view: LedgerView, draft: Entry) -> None:
+    """Raise when an offset is to be decided anew that the table does not cover: the stream or a replay will land it."""
+    ids = {topic: held.topic_id for topic, held in draft.releases.items()}
+    uncovered = ledger.count(ledger.missing(draft.releases, view.coverage))
+    if uncovered or any(view.coverage[topic].topic_id != known for topic, known in ids.items()):
+        raise ReleaseOvertakenError(table.spec.id, "it does not cover all of the offsets that are to be decided anew")
+
+
+def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) -> LedgerView:
+    """Read the ledger, waiting while catalog or disk do not answer."""
+    reading = Retrying(
+        retry=retry_if_not_exception_type(LakeboundError),
+        stop=stop_after_delay(patience_seconds),
+        wait=wait_random_exponential(multiplier=_FIRST_WAIT_SECONDS, max=_LONGEST_WAIT_SECONDS),
+    )
+    try:
+        return reading(table.read_ledger, to_reset=draft.kind == "reset")
+    except RetryError as exc:
+        cause = exc.last_attempt.exception()
+        raise CommitUnknownError(table.spec.id, attempts, f"its ledger cannot be read: {cause}") from cause
+
+
+def _own_commit(table: Table, before: LedgerView, draft: Entry) -> CommittedEntry | None:
+    """Return the commit of this very draft, if it is among the table's entries since ``before``."""
+    try:
+        for committed in table.entries():
+            if committed.entry.commit == draft.commit:
+                return committed
+            if committed.version == before.version:
+                return None
+    except BadEntryError:
+        return None  # only a reset is committed on top of one, and would have been found before it
+    return None
+
+
+def _fault_detail(table: Table, draft: Entry) -> str:
+    """A batch's rows are named by the format of their table, so that tests can count batches; other commits by their kind."""
+    return table.spec.format if draft.lane else draft.kind
+
+
+def _wait_seconds(attempt: int) -> float:
+    longest = min(_FIRST_WAIT_SECONDS * 2**attempt, _LONGEST_WAIT_SECONDS)
+    return random.uniform(longest / 2, longest)

@@ -1,0 +1,128 @@
+"""What deltalake would write into a Delta log, made in a scratch log that links to the real one.
+
+deltalake knows what a restore or a change of columns must say, but its own commits are not synced to the disk, rebase onto
+commits that were not looked at, and do not see whether the log was cleaned or replaced. So its commit is a draft here, and
+``delta_put`` commits it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from deltalake import DeltaTable, PostCommitHookProperties
+
+from lakebound.control.folder import write_text
+from lakebound.durable import sync_file, sync_folder
+from lakebound.tables.delta.checkpoints import base_version, is_readable, list_log
+from lakebound.tables.delta.log import commit_file, last_checkpoint
+
+SCRATCH = "_compaction"
+"""Folder in a table's: readers and VACUUM pass over names with an underscore."""
+
+NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+_HINT = "_last_checkpoint"
+_SIDECARS = "_sidecars"
+
+
+def draft_commit(folder: Path, version: int, operate: Callable[[DeltaTable], object], *, back_to: int | None = None) -> str:
+    """Return the content of the commit after a version that an operation of deltalake makes; the table stays as it is.
+
+    Args:
+        folder: The table's.
+        version: The newest.
+        operate: Commits once; data files are not in the scratch table's folder.
+        back_to: The oldest version that it reads; None: the newest alone.
+    """
+    with _linked_log(folder, version, version if back_to is None else back_to) as scratch:
+        operate(DeltaTable(str(scratch)))
+        return commit_file(scratch, version + 1).read_text(encoding="utf-8")
+
+
+def draft_table(folder: Path, create: Callable[[str], object]) -> str:
+    """Return the content of the first commit of a table, which ``create`` makes at the address that it is given."""
+    with scratch_folder(folder) as scratch:
+        create(str(scratch))
+        return commit_file(scratch, 0).read_text(encoding="utf-8")
+
+
+def write_checkpoint(folder: Path, version: int) -> None:
+    """Write a checkpoint of a version, so that no reader ever finds one that is torn.
+
+    deltalake writes the hint by which readers find a checkpoint right after it: after a power cut the hint could be there, and
+    the checkpoint empty.
+    """
+    log = folder / "_delta_log"
+    with _linked_log(folder, version, version) as scratch:
+        DeltaTable(str(scratch), version=version).create_checkpoint()
+        made = scratch / "_delta_log"
+        for path in made.glob(f"{version:020d}.checkpoint*"):
+            sync_file(path)
+            os.replace(path, log / path.name)
+        sync_folder(log)
+        if version > last_checkpoint(folder):
+            write_text(log / _HINT, (made / _HINT).read_text(), durable=True)
+
+
+@contextmanager
+def _linked_log(folder: Path, version: int, back_to: int) -> Iterator[Path]:
+    """Yield a scratch table without data files whose log leads to the versions from ``back_to`` up to ``version``."""
+    source = folder / "_delta_log"
+    base = _base(folder, back_to)
+    with scratch_folder(folder) as scratch:
+        log = scratch / "_delta_log"
+        log.mkdir()
+        checkpoint = source.glob(f"{base:020d}.checkpoint*") if base >= 0 else ()
+        for path in (*checkpoint, *(commit_file(folder, number) for number in range(max(base, 0), version + 1))):
+            link(path, log / path.name)
+        if (source / _SIDECARS).is_dir():
+            (log / _SIDECARS).symlink_to(source / _SIDECARS)
+        yield scratch
+
+
+def _base(folder: Path, back_to: int) -> int:
+    """Return the newest version up to ``back_to`` that has a checkpoint; -1 without one: the log then leads there from 0."""
+    hint = last_checkpoint(folder)
+    if 0 <= hint <= back_to:
+        return hint
+    log = folder / "_delta_log"
+    found = base_version(list_log(log), back_to, lambda name: is_readable(log / name))
+    return -1 if found is None else found
+
+
+@contextmanager
+def scratch_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder below a table's, which is gone afterwards."""
+    scratch = folder / SCRATCH / uuid.uuid4().hex
+    scratch.mkdir(parents=True)
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        with suppress(OSError):
+            scratch.parent.rmdir()
+
+
+def link(source: Path, target: Path) -> None:
+    """Give a file a second name; a file system without hard links gets a copy."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        return  # cleaned up this very moment
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def forget_scratch(root: Path, older_than_seconds: float) -> None:
+    """Delete what killed processes left; one that still runs is younger."""
+    for folder in (root / SCRATCH).glob("*"):
+        with suppress(OSError):
+            if time.time() - folder.stat().st_mtime > older_than_seconds:
+                shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        (root / SCRATCH).rmdir()

@@ -1,0 +1,205 @@
+"""A Delta log read backwards: the entries in its JSON commits, and the table properties that keep statistics on ``_kafka``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lakebound.errors import BadEntryError, TableRestoredError
+from lakebound.ledger.entry import Entry
+from lakebound.tables.entries import counting, read_entry
+from lakebound.tables.reconstruction import FileRange
+from lakebound.tables.schemas import leaves
+from lakebound.tables.table import KAFKA_COLUMN, CommittedEntry
+
+CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_DEFAULT_INDEXED_COLUMNS = 32
+
+
+@dataclass(frozen=True)
+class DeltaCommit:
+    """One JSON commit of the log.
+
+    Attributes:
+        version: Its version.
+        timestamp_ms: When the writer says that it committed.
+        operation: Such as WRITE, OPTIMIZE or RESTORE.
+        restored_to: Of a RESTORE, the version that it brought back; None where it names a time instead.
+        entry: Its ledger entry; None for somebody else's commit.
+    """
+
+    version: int
+    timestamp_ms: int
+    operation: str
+    restored_to: int | None
+    entry: Entry | None
+
+
+def commit_file(folder: Path, version: int) -> Path:
+    """Return where the log of the table in ``folder`` keeps a version.
+
+    Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entries.
+    """
+    return folder / "_delta_log" / f"{version:020d}.json"
+
+
+def commit_lines(text: str) -> list[str]:
+    """Return the lines of a commit, one action each; Python's ``splitlines`` would end lines at characters of texts in it."""
+    return [line for line in text.split("\n") if line]
+
+
+def commits(folder: Path, version: int, *, pass_bad_entries: bool = False) -> Iterator[DeltaCommit]:
+    """Yield the log's commits from ``version`` down to the oldest that is kept.
+
+    Args:
+        folder: The table's.
+        version: The first.
+        pass_bad_entries: Yield a commit whose entry cannot be read as one without an entry.
+
+    Raises:
+        BadEntryError: An entry cannot be read.
+    """
+    for number in range(version, -1, -1):
+        path = commit_file(folder, number)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        info = _commit_info(text)
+        yield DeltaCommit(
+            version=number,
+            timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
+            operation=str(info.get("operation", "")),
+            restored_to=_restored_to(info),
+            entry=_entry(info, path, pass_bad_entries=pass_bad_entries),
+        )
+
+
+def entries(folder: Path, version: int) -> Iterator[CommittedEntry]:
+    """Yield the entries newest first.
+
+    A reset that restored a version is followed by the entries of that version, not by those of what it undid: the rows of
+    these are gone, and others may have been landed for the same offsets.
+    """
+    at: int | None = version
+    while at is not None:
+        start, at = at, None
+        for commit in commits(folder, start):
+            if commit.entry is not None:
+                yield CommittedEntry(str(commit.version), commit.timestamp_ms, commit.entry)
+                if commit.operation == "RESTORE" and commit.restored_to is not None:
+                    at = commit.restored_to
+                    break
+
+
+def counting_entry(folder: Path, version: int, table: str) -> CommittedEntry | None:
+    """Return the entry that counts, or None where the log holds none.
+
+    Raises:
+        TableRestoredError: The table was restored, without an entry, after the entry that would count.
+    """
+    found = counting(entries(folder, version))
+    newer = 0 if found is None else int(found.version) + 1
+    for commit in commits(folder, version):
+        if commit.version < newer:
+            break
+        if commit.operation == "RESTORE" and commit.entry is None:
+            raise TableRestoredError(table, commit.version, commit.restored_to)
+    return found
+
+
+def last_checkpoint(folder: Path) -> int:
+    """Return the version of the newest log checkpoint, -1 without one."""
+    try:
+        return int(json.loads((folder / "_delta_log" / "_last_checkpoint").read_text())["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return -1
+
+
+def with_kafka_statistics(schema: pa.Schema, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return table properties under which every writer collects statistics of ``_kafka``; what the user set is widened only."""
+    result = dict(properties)
+    chosen = result.get(STATS_COLUMNS)
+    if chosen is not None:
+        names = [name.strip() for name in chosen.split(",") if name.strip()]
+        if KAFKA_COLUMN not in names:
+            result[STATS_COLUMNS] = ",".join([*names, KAFKA_COLUMN])
+        return result
+    needed = max((number for number, (path, _) in enumerate(leaves(schema), 1) if path[0] == KAFKA_COLUMN), default=0)
+    bound = int(result.get(INDEXED_COLUMNS, _DEFAULT_INDEXED_COLUMNS))
+    if 0 <= bound < needed:
+        result[INDEXED_COLUMNS] = str(needed)
+    return result
+
+
+def statistics_columns(
+    schema: pa.Schema, properties: Mapping[str, str | None], partition_by: Sequence[str] = ()
+) -> frozenset[tuple[str, ...]]:
+    """Return the paths of the columns whose statistics the properties ask for; lists and maps are none.
+
+    Args:
+        schema: The table's.
+        properties: Likewise.
+        partition_by: Its partition columns: what a file holds of them is told beside its statistics.
+    """
+    paths = [(path, kind) for path, kind in leaves(schema) if path[0] not in partition_by]
+    chosen = properties.get(STATS_COLUMNS)
+    if chosen is not None:
+        wanted = [tuple(name.strip().split(".")) for name in chosen.split(",")]
+        paths = [(path, kind) for path, kind in paths if any(path[: len(prefix)] == prefix for prefix in wanted)]
+    else:
+        bound = int(properties.get(INDEXED_COLUMNS) or _DEFAULT_INDEXED_COLUMNS)
+        paths = paths if bound < 0 else paths[:bound]
+    return frozenset(path for path, kind in paths if not pa.types.is_nested(kind))
+
+
+def file_range(row: Mapping[str, Any]) -> FileRange:
+    """Return the statistics on ``_kafka`` of a file, as deltalake's flattened add actions give them."""
+
+    def bounds(name: str) -> tuple[Any, Any]:
+        return row.get(f"min.{KAFKA_COLUMN}.{name}"), row.get(f"max.{KAFKA_COLUMN}.{name}")
+
+    return FileRange(
+        rows=row.get("num_records"),
+        topic=bounds("topic"),
+        topic_id=bounds("topic_id"),
+        partition=bounds("partition"),
+        offset=bounds("offset"),
+        ordinal=bounds("ordinal"),
+    )
+
+
+def _entry(info: Mapping[str, Any], path: Path, *, pass_bad_entries: bool) -> Entry | None:
+    try:
+        return read_entry(_text(info.get("userMetadata")), str(path))
+    except BadEntryError:
+        if not pass_bad_entries:
+            raise
+        return None
+
+
+def _commit_info(text: str) -> Mapping[str, Any]:
+    for line in commit_lines(text):
+        if '"commitInfo"' in line[:64]:
+            body = json.loads(line)
+            if isinstance(body, dict) and isinstance(body.get("commitInfo"), dict):
+                found: Mapping[str, Any] = body["commitInfo"]
+                return found
+    return {}
+
+
+def _restored_to(info: Mapping[str, Any]) -> int | None:
+    parameters = info.get("operationParameters")
+    version = str(parameters.get("version", "")) if isinstance(parameters, dict) else ""
+    return int(version) if info.get("operation") == "RESTORE" and version.isdigit() else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,227 @@
+"""The one step by which a commit gets into a Delta log: its file is put where none is, on top of the version it follows.
+
+No writer may replace a commit (https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entries). That alone is not
+enough: every name is free below the start of a log that was cleaned, and perhaps in the log of a table that was dropped and
+created again, or put back from a backup. So the commit before must be there, and be the one that was read, before the put and
+after it: a writer that was suspended in between must not report a commit that no reader sees.
+
+deltalake lists the log's folder at each commit, which costs 5 ms of CPU per 1,000 commits that the log keeps. Who knows the
+newest version needs no listing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakebound.durable import make_folder
+from lakebound.errors import CommitRefusedError
+from lakebound.tables.delta.checkpoints import list_log
+from lakebound.tables.delta.log import commit_file
+from lakebound.tables.delta.past import files_of_commit, is_there
+
+_COMMIT = re.compile(r"\d{20}\.json")
+
+
+@dataclass(frozen=True)
+class Tip:
+    """The newest version of a log, as a writer has seen it.
+
+    Attributes:
+        version: Its number; -1 of a table that is not there.
+        digest: Of its content.
+        is_durable: Whether it is known to be on the disk.
+    """
+
+    version: int
+    digest: bytes = b""
+    is_durable: bool = False
+
+
+NO_TABLE = Tip(-1, is_durable=True)
+
+
+def read_tip(folder: Path, version: int, table: str) -> Tip:
+    """Return a version of a log as what a commit may follow.
+
+    Args:
+        folder: The table's.
+        version: The newest.
+        table: Its name, for the message.
+
+    Raises:
+        CommitRefusedError: The log no longer has it.
+    """
+    try:
+        return Tip(version, _digest(commit_file(folder, version).read_bytes()))
+    except FileNotFoundError as exc:
+        raise CommitRefusedError(table, f"its log no longer has version {version}") from exc
+
+
+def has_version(folder: Path, version: int) -> bool:
+    """Whether a log has a version."""
+    return commit_file(folder, version).exists()
+
+
+def put(folder: Path, tip: Tip, text: str, table: str) -> Tip:
+    """Commit as exactly the version after the tip, and return the new tip; it is then on the disk.
+
+    What the commit names must be on the disk already.
+
+    Args:
+        folder: The table's.
+        tip: What the commit follows.
+        text: Its content.
+        table: Its name, for the message.
+
+    Raises:
+        CommitRefusedError: The version is taken, a file that it names is not there, or the log is no longer the one that was
+            read. Where it became another one this very moment, the commit may have been made all the same: the ledger says it.
+    """
+    path = commit_file(folder, tip.version + 1)
+    if tip.version < 0:
+        make_folder(path.parent)
+    content = text.encode()
+    with _opened(path.parent, table) as log:
+        _check_follows(log, path.parent, tip, table)
+        _check_files(folder, text, table)
+        if tip.version < 0:
+            _check_new(log, (), table)
+        draft = f"_commit_{uuid.uuid4()}.json.tmp"
+        try:
+            _write_durably(log, draft, content)
+            os.link(draft, path.name, src_dir_fd=log, dst_dir_fd=log)
+        except FileExistsError as exc:
+            raise CommitRefusedError(table, f"version {tip.version + 1} is another commit's") from exc
+        finally:
+            _unlink(log, draft)
+        os.fsync(log)
+        try:
+            _check_follows(log, path.parent, tip, table)
+            _check_there(log, path.name, table)
+        except CommitRefusedError:
+            if _is_at(log, path.parent):
+                _take_back(log, path, tip, content)
+            raise
+        if tip.version < 0:
+            _check_new(log, (0, 1), table)
+    return Tip(tip.version + 1, _digest(content), is_durable=True)
+
+
+@contextmanager
+def _opened(folder: Path, table: str) -> Iterator[int]:
+    """Yield the log's folder itself: whatever lies under its name later, the commit goes into this one."""
+    try:
+        log = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError as exc:
+        raise CommitRefusedError(table, f"its folder {folder} is gone") from exc
+    try:
+        yield log
+    finally:
+        os.close(log)
+
+
+def _check_follows(log: int, folder: Path, tip: Tip, table: str) -> None:
+    """Check that the log is the one under its name, and ends, or ended, with the tip.
+
+    A clean-up deletes the oldest commits first: while the tip is there, a commit after it has not been deleted.
+
+    Raises:
+        CommitRefusedError: It is not so.
+    """
+    if not _is_at(log, folder):
+        raise CommitRefusedError(table, f"another folder lies at {folder} now")
+    if tip.version < 0:
+        return
+    name = commit_file(folder, tip.version).name
+    try:
+        before = os.open(name, os.O_RDONLY, dir_fd=log)
+    except FileNotFoundError as exc:
+        raise CommitRefusedError(table, f"its log no longer has version {tip.version}, which the commit follows") from exc
+    with open(before, "rb") as file:
+        if _digest(file.read()) != tip.digest:
+            raise CommitRefusedError(table, f"version {tip.version} is not the one that the commit follows")
+        if not tip.is_durable:
+            # Somebody else's commit, perhaps not on the disk yet: a later one must not outlast it.
+            os.fsync(file.fileno())
+            os.fsync(log)
+
+
+def _check_files(folder: Path, text: str, table: str) -> None:
+    """Check that the files that a commit names are in the table's folder, which may have been replaced since they were written.
+
+    Raises:
+        CommitRefusedError: One is not.
+    """
+    gone = [name for name in files_of_commit(text) if not is_there(folder, name)]
+    if gone:
+        raise CommitRefusedError(table, f"{len(gone)} of its files are not in {folder}, such as {gone[0]}")
+
+
+def _check_there(log: int, name: str, table: str) -> None:
+    """Check that a commit that was just made is there still: who puts a backup back deletes what is newer.
+
+    Raises:
+        CommitRefusedError: It is not.
+    """
+    try:
+        os.stat(name, dir_fd=log)
+    except FileNotFoundError as exc:
+        raise CommitRefusedError(table, f"its commit {name} was deleted at once; somebody put the table's log back") from exc
+
+
+def _take_back(log: int, path: Path, tip: Tip, content: bytes) -> None:
+    """Delete a commit that does not follow what it was made for: a log with a gap cannot be read by anybody.
+
+    It stays where a checkpoint leads to it, as its predecessor was then cleaned up after it, and where a commit follows it.
+    """
+    if has_version(path.parent.parent, tip.version + 2) or not path.exists():
+        return
+    is_led_to = any(file.part is not None and file.version >= tip.version for file in list_log(path.parent))
+    is_gap = not has_version(path.parent.parent, tip.version)
+    if (is_gap and is_led_to) or path.read_bytes() != content:
+        return
+    _unlink(log, path.name)
+    os.fsync(log)
+
+
+def _check_new(log: int, expected: Sequence[int], table: str) -> None:
+    """Check that a log has no commits, or only begins with those that are expected.
+
+    Raises:
+        CommitRefusedError: Somebody else's commits are in it, whose first ones were cleaned up.
+    """
+    found = sorted(int(name[:20]) for name in os.listdir(log) if _COMMIT.fullmatch(name))
+    if tuple(found[: len(expected)]) != tuple(expected[: len(found)]) or (found and not expected):
+        raise CommitRefusedError(table, f"its log has commits already, the first of them version {found[0]}")
+
+
+def _is_at(log: int, folder: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(log), folder.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _write_durably(log: int, name: str, content: bytes) -> None:
+    with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=log), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _unlink(log: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=log)
+    except FileNotFoundError:
+        return
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()

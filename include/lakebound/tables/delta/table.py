@@ -1,0 +1,366 @@
+"""Delta tables. ``deltalake`` reads them and says what a commit holds; each commit goes into the log by ``delta_put``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction
+
+from lakebound.durable import make_folder, sync_new
+from lakebound.errors import (
+    BadEntryError,
+    CommitRefusedError,
+    NoLedgerError,
+    TableMismatchError,
+    TableRestoredError,
+    VersionGoneError,
+)
+from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
+from lakebound.spec.pipeline import PartitionField, TableSpec
+from lakebound.tables.delta.actions import Action, CommitInfo, add, commit_text, transaction
+from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
+from lakebound.tables.delta.log import (
+    CHECKPOINT_INTERVAL,
+    commits,
+    counting_entry,
+    entries,
+    file_range,
+    last_checkpoint,
+    statistics_columns,
+    with_kafka_statistics,
+)
+from lakebound.tables.delta.open import open_delta
+from lakebound.tables.delta.past import files_of_commit, is_there, kept_until_ms, look_back
+from lakebound.tables.delta.put import NO_TABLE, Tip, has_version, put, read_tip
+from lakebound.tables.delta.schema import add_columns, set_properties
+from lakebound.tables.delta.statistics import columns_described, delta_statistics
+from lakebound.tables.entries import counting, newest_readable
+from lakebound.tables.layout import FileLayout
+from lakebound.tables.places import Places
+from lakebound.tables.reconstruction import from_ranges, from_rows
+from lakebound.tables.schema_change import SchemaPlan
+from lakebound.tables.schemas import check_partitioning, normalise_schema
+from lakebound.tables.table import (
+    KAFKA_COLUMN,
+    KAFKA_TYPE,
+    CommittedEntry,
+    DataFile,
+    LedgerView,
+    PastVersion,
+    ReconstructedCoverage,
+    TableVersion,
+)
+
+_EPOCH = 2**40
+_CHECKPOINT_EVERY = 50
+_PLAIN_READER, _PLAIN_WRITER = 1, 2
+
+
+class DeltaLakeTable:
+    """A ``lakebound.tables.table.Table`` in Delta's format.
+
+    A commit is a compare-and-swap: it takes the version after the newest that this object has seen, or fails. Beside it stands
+    the ``txn`` of one constant app id, which other engines honour, too. The handle may be older than that version: the table's
+    columns and properties are the same, since all commits in between are this object's own.
+    """
+
+    def __init__(self, spec: TableSpec, places: Places) -> None:
+        self._spec = spec
+        self._path = places.delta_path(spec)
+        self._handle: DeltaTable | None = None
+        self._reloaded: DeltaTable | None = None
+        self._number = 0
+        self._epoch = 0
+        self._is_seen = False
+        self._columns: dict[tuple[str, ...], pa.DataType] | None = None
+        self._tip = NO_TABLE
+
+    @property
+    def spec(self) -> TableSpec:
+        """What the pipeline says of it."""
+        return self._spec
+
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        return DeltaTable.is_deltatable(str(self._path))
+
+    def create(self, schema: pa.Schema, genesis: Entry) -> None:
+        """Make the table with its ``genesis`` entry in one commit."""
+        make_folder(self._path)
+        text = draft_table(self._path, lambda address: self._create(address, schema, genesis))
+        put(self._path, NO_TABLE, text, self._spec.id)
+        self._handle = None
+        self._is_seen = False
+
+    def check_new(self, schema: pa.Schema) -> None:
+        """Create the table in a scratch folder."""
+        with TemporaryDirectory(prefix="lakebound-") as folder:
+            self._create(folder, schema, None)
+
+    def _create(self, address: str, schema: pa.Schema, genesis: Entry | None) -> None:
+        check_partitioning(self._spec.id, "delta", self._spec.partition_fields(), schema)
+        columns = normalise_schema(schema)
+        properties = {CHECKPOINT_INTERVAL: str(_CHECKPOINT_EVERY), **self._spec.properties}
+        try:
+            DeltaTable.create(
+                address,
+                Schema.from_arrow(columns),
+                mode="error",
+                partition_by=list(self._spec.partition_by),
+                configuration=dict(with_kafka_statistics(columns, properties)),
+                commit_properties=None if genesis is None else self._properties(genesis),
+                post_commithook_properties=NO_HOOKS,
+                raise_if_key_not_exists=False,
+            )
+        except (DeltaError, ValueError, TypeError) as exc:
+            raise TableMismatchError(self._spec.id, f"such a Delta table cannot be created: {exc}") from exc
+
+    def partition_names(self) -> tuple[str, ...]:
+        """None: Delta's partition fields are columns."""
+        return ()
+
+    def properties(self) -> dict[str, str]:
+        """The properties in the table's metadata."""
+        return {name: value for name, value in self._table().metadata().configuration.items() if value is not None}
+
+    def schema(self) -> pa.Schema:
+        """The table's columns, ``_kafka`` included."""
+        return normalise_schema(pa.schema(self._table().schema().to_arrow()))
+
+    def layout(self) -> FileLayout:
+        """Where data files go; the partitioning is that of the table's metadata."""
+        columns = self._table().metadata().partition_columns
+        return FileLayout(self._spec.id, "delta", self._path, tuple(PartitionField("identity", None, name) for name in columns))
+
+    def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
+        """Refresh the handle and return the entry that counts."""
+        handle = self._table()
+        handle.update_incremental()
+        version = handle.version()
+        try:
+            found = counting_entry(self._path, version, self._spec.id)
+        except (TableRestoredError, BadEntryError):
+            if not to_reset:
+                raise
+            found = newest_readable(entries(self._path, version))
+        if found is None and not to_reset and _active_files(handle).num_rows:
+            raise NoLedgerError(self._spec.id)
+        self._is_seen = True
+        self._tip, self._columns = read_tip(self._path, version, self._spec.id), None
+        self._epoch = found.entry.epoch if found else 0
+        return LedgerView(found.entry if found else None, str(version))
+
+    def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit files and entry as the version after the handle's."""
+        if not self._is_seen:
+            raise CommitRefusedError(self._spec.id, f"its ledger was not read at version {self._newest()}")
+        if entry.epoch < self._epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
+        self._tip = self._append(files, entry, self._tip)
+        self._epoch = entry.epoch
+        if self._reloaded is not None:
+            self._handle, self._reloaded = self._reloaded, None
+        return str(self._tip.version)
+
+    def has_moved_on(self) -> bool:
+        """Whether the log has a version after the handle's."""
+        return has_version(self._path, self._tip.version + 1)
+
+    def entries(self) -> Iterator[CommittedEntry]:
+        """Yield entries newest first, as far back as the log's JSON commits are kept."""
+        return entries(self._path, self._newest())
+
+    def versions(self) -> Iterator[TableVersion]:
+        """Yield what the table was, newest first, as far back as the log's JSON commits are kept."""
+        for commit in commits(self._path, self._newest()):
+            yield TableVersion(str(commit.version), commit.timestamp_ms, commit.entry)
+
+    def look_back(self, version: str) -> PastVersion:
+        """Return what the table held at a version."""
+        return look_back(self._path, version, self._spec.id)
+
+    def restore(self, version: str, entry: Entry) -> str:
+        """Restore a version in one commit, which takes the ``txn`` fence and the entry with it.
+
+        A protocol that was raised since is kept. The version that is current already gets its entry by an empty commit:
+        deltalake restores older ones only.
+        """
+        handle, self._is_seen = self._table(), False
+        handle.update_incremental()
+        found = counting(self.entries())
+        if found is not None and found.entry.epoch > entry.epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {found.entry.epoch}")
+        tip = read_tip(self._path, handle.version(), self._spec.id)
+        try:
+            if int(version) == tip.version:
+                return str(self._append([], entry, tip).version)
+            return str(put(self._path, tip, self._draft_of_restore(int(version), entry, tip.version), self._spec.id).version)
+        finally:
+            self._handle = None
+
+    def _draft_of_restore(self, version: int, entry: Entry, newest: int) -> str:
+        def restore(scratch: DeltaTable) -> None:
+            scratch.restore(
+                version,
+                ignore_missing_files=True,  # the scratch table has none; they are looked for below
+                commit_properties=self._properties(entry),
+                post_commithook_properties=NO_HOOKS,
+            )
+
+        try:
+            text = draft_commit(self._path, newest, restore, back_to=version)
+        except DeltaError as exc:
+            raise VersionGoneError(self._spec.id, str(version), str(exc)) from exc
+        gone = [name for name in files_of_commit(text) if not is_there(self._path, name)]
+        if gone:
+            raise VersionGoneError(self._spec.id, str(version), f"{len(gone)} of its files are gone, such as {gone[0]}")
+        return text
+
+    def kept_until_ms(self, version: TableVersion, left_at_ms: int) -> int:
+        """Return until when vacuum and log clean-up, by the table's settings, keep a version that is left at a time."""
+        return kept_until_ms(self._table(), version, left_at_ms)
+
+    def change_schema(self, plan: SchemaPlan, entry: Entry | None) -> None:
+        """Add columns."""
+        self._is_seen = False
+        try:
+            add_columns(self._path, plan, entry, self._spec.id)
+        finally:
+            self._handle, self._reloaded = None, None
+
+    def set_properties(self, properties: Mapping[str, str], entry: Entry | None) -> None:
+        """Set properties."""
+        self._is_seen = False
+        try:
+            set_properties(self._path, properties, entry, self._spec.id)
+        finally:
+            self._handle, self._reloaded = None, None
+
+    def scan_kafka(self) -> pa.Table:
+        """Read ``_kafka`` of every row, flattened."""
+        columns = {field.name: ds.field(KAFKA_COLUMN, field.name).cast(field.type) for field in KAFKA_TYPE}
+        handle = open_delta(self._path, self._spec.id)
+        # Partition columns as text: deltalake 1.6.6 writes -0.5 of a DECIMAL as "0.-5", which is no decimal to PyArrow.
+        told = handle.metadata().partition_columns
+        fields = [pa.field(one.name, pa.string()) if one.name in told else one for one in pa.schema(handle.schema().to_arrow())]
+        schema = pa.schema(fields)
+        return handle.to_pyarrow_dataset(schema=schema).to_table(columns=columns)
+
+    def reconstruct(self) -> ReconstructedCoverage | None:
+        """Work out coverage from the files' statistics, else from the rows."""
+        files = _active_files(open_delta(self._path, self._spec.id))
+        if not files.num_rows:
+            return None
+        return from_ranges([file_range(row) for row in files.to_pylist()]) or from_rows(self.scan_kafka())
+
+    def keep_cheap(self) -> None:
+        """Write a log checkpoint when one is due, and have the next commit go on with a handle that starts from it."""
+        interval = self._spec.properties.get(CHECKPOINT_INTERVAL, "")
+        due = last_checkpoint(self._path) + (int(interval) if interval.isdigit() else _CHECKPOINT_EVERY)
+        version = self._tip.version
+        if version < due:
+            return
+        write_checkpoint(self._path, version)
+        self._reloaded = DeltaTable(str(self._path), version=version)
+
+    def _table(self) -> DeltaTable:
+        if self._handle is None:
+            self._handle = open_delta(self._path, self._spec.id)
+        return self._handle
+
+    def _newest(self) -> int:
+        return max(self._tip.version, self._table().version())
+
+    def _append(self, files: Sequence[DataFile], entry: Entry, tip: Tip) -> Tip:
+        """Append as exactly the version after the newest, which the tip must be."""
+        handle = self._table()
+        text = self._plain_text(files, entry) if _is_plain(handle) else self._draft_of_append(files, entry, tip)
+        sync_new((file.path for file in files), self._path)
+        return put(self._path, tip, text, self._spec.id)
+
+    def _plain_text(self, files: Sequence[DataFile], entry: Entry) -> str:
+        now_ms = time.time_ns() // 1_000_000
+        partition_by = self._table().metadata().partition_columns
+        info = CommitInfo(
+            "WRITE",
+            now_ms,
+            encode(entry),
+            parameters={"mode": "Append", "partitionBy": json.dumps(partition_by)},
+            is_blind_append=True,
+        )
+        added: list[Action] = [
+            add(
+                file.path.relative_to(self._path).as_posix(),
+                file.size_bytes,
+                file.partition,
+                self._statistics(file),
+                now_ms,
+                is_new_data=True,
+            )
+            for file in files
+        ]
+        return commit_text([info.action(), *added, transaction(ENTRY_KEY, self._next_number(entry))])
+
+    def _draft_of_append(self, files: Sequence[DataFile], entry: Entry, tip: Tip) -> str:
+        """Return what deltalake appends to a table that asks more of its writers than the first protocol does."""
+
+        def append(scratch: DeltaTable) -> None:
+            scratch.create_write_transaction(
+                [self._add_action(file) for file in files],
+                "append",
+                scratch.schema(),
+                scratch.metadata().partition_columns,
+                commit_properties=self._properties(entry),
+                post_commithook_properties=NO_HOOKS,
+            )
+
+        return draft_commit(self._path, tip.version, append)
+
+    def _properties(self, entry: Entry) -> CommitProperties:
+        return CommitProperties(
+            custom_metadata={"userMetadata": encode(entry)},
+            max_commit_retries=0,
+            app_transactions=[Transaction(ENTRY_KEY, self._next_number(entry))],
+        )
+
+    def _next_number(self, entry: Entry) -> int:
+        self._number += 1
+        return entry.epoch * _EPOCH + self._number
+
+    def _statistics(self, file: DataFile) -> str:
+        return delta_statistics(file.rows, file.facts, self._described_columns())
+
+    def _described_columns(self) -> dict[tuple[str, ...], pa.DataType]:
+        """Return the columns whose statistics go into the log; worked out again after each reading of the ledger."""
+        if self._columns is None:
+            schema, metadata = self.schema(), self._table().metadata()
+            wanted = statistics_columns(schema, metadata.configuration, metadata.partition_columns)
+            self._columns = columns_described(schema, wanted)
+        return self._columns
+
+    def _add_action(self, file: DataFile) -> AddAction:
+        return AddAction(
+            path=file.path.relative_to(self._path).as_posix(),  # deltalake itself encodes it as a URI
+            size=file.size_bytes,
+            partition_values=dict(file.partition),
+            modification_time=int(time.time() * 1000),
+            data_change=True,
+            stats=self._statistics(file),
+        )
+
+
+def _is_plain(handle: DeltaTable) -> bool:
+    """Whether the table asks nothing of its writers but what every Delta log is made of."""
+    protocol = handle.protocol()
+    return bool(protocol.min_reader_version <= _PLAIN_READER and protocol.min_writer_version <= _PLAIN_WRITER)
+
+
+def _active_files(handle: DeltaTable) -> pa.Table:
+    return pa.table(handle.get_add_actions(flatten=True))

@@ -1,0 +1,242 @@
+"""A snapshot that appends files, made for a table that gets one every half second.
+
+It is PyIceberg's fast append with two differences. It does not copy the table's metadata a dozen times. And it keeps the
+manifest list short: ten manifests of about one size are rewritten as one, so that a file's entry is rewritten a few times in
+its life, and no commit carries thousands of manifests.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DataFile,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestWriter,
+    write_manifest,
+    write_manifest_list,
+)
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+)
+
+from lakebound.tables.iceberg.catalog import later_than, slim
+from lakebound.tables.iceberg.local_files import sync_contents, sync_locations
+from lakebound.tables.iceberg.merging import (
+    LARGEST_MERGED,
+    MERGED_AT_ONCE,
+    Encoded,
+    EncodedEntries,
+    encode_existing,
+    of_one_size,
+    read_existing,
+    write_existing,
+)
+
+
+def append(
+    table: Table,
+    files: Sequence[DataFile],
+    properties: Mapping[str, str],
+    *,
+    parent: Snapshot | None = None,
+    known: EncodedEntries | None = None,
+) -> Snapshot:
+    """Commit files (perhaps none) as a child of the table's current snapshot, once; the handle then stands at the new one.
+
+    Args:
+        table: The handle.
+        files: Data files of the table's default partitioning.
+        properties: Of the snapshot.
+        parent: An older snapshot whose child is to become the current one, in place of what came after it.
+        known: Entries of this process's earlier commits to the table; those of this one are added.
+
+    Raises:
+        CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
+    """
+    known = known or EncodedEntries()
+    appending = _Append(table, parent or table.current_snapshot(), known)
+    try:
+        snapshot = appending.snapshot(files, properties)
+        # Before any metadata names them. The catalog syncs that file, and the folder in which the manifests lie beside it.
+        sync_locations((file.file_path for file in files), table.location())
+        sync_contents(appending.written)
+        response = table.catalog.commit_table(table, *_updates(table.metadata, snapshot))
+    except CommitFailedException:
+        appending.delete_written()
+        raise
+    before = table.metadata
+    table.metadata, table.metadata_location = slim(response.metadata), response.metadata_location
+    known.take_over(appending.kind, appending.encoded, appending.manifests)
+    _delete_dropped_metadata(table, before)
+    return snapshot
+
+
+class _Append:
+    def __init__(self, table: Table, parent: Snapshot | None, known: EncodedEntries) -> None:
+        self._io: FileIO = table.io
+        self._metadata: TableMetadata = table.metadata
+        self._provider = load_location_provider(table.location(), table.metadata.properties)
+        self._uuid = uuid.uuid4()
+        self._numbers = itertools.count()
+        self.written: list[str] = []
+        self._id = self._metadata.new_snapshot_id()
+        self._compression = self._metadata.properties.get(
+            TableProperties.WRITE_AVRO_COMPRESSION, TableProperties.WRITE_AVRO_COMPRESSION_DEFAULT
+        )
+        self._parent = parent
+        self._known = known
+        self.kind = (self._metadata.format_version, self._metadata.current_schema_id, self._metadata.default_spec_id)
+        self.encoded: dict[str, list[Encoded]] = {}
+        self.manifests: list[ManifestFile] = []
+
+    def snapshot(self, files: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
+        """Write manifests and their list, and return the snapshot that is still to be committed."""
+        metadata, parent = self._metadata, self._parent
+        parent_id = parent.snapshot_id if parent else None
+        self.manifests = [*self._added(files), *self._kept(parent.manifests(self._io) if parent else [])]
+        sequence_number = metadata.next_sequence_number()
+        location = self._new_location(f"snap-{self._id}-0-{self._uuid}.avro")
+        with write_manifest_list(
+            format_version=metadata.format_version,
+            output_file=self._io.new_output(location),
+            snapshot_id=self._id,
+            parent_snapshot_id=parent_id,
+            sequence_number=sequence_number,
+            avro_compression=self._compression,  # type: ignore[arg-type]
+        ) as writer:
+            writer.add_manifests(self.manifests)
+        return Snapshot.model_validate(
+            {
+                "snapshot-id": self._id,
+                "parent-snapshot-id": parent_id,
+                "manifest-list": location,
+                "sequence-number": sequence_number,
+                "timestamp-ms": later_than(metadata.last_updated_ms),
+                "summary": self._summary(files, properties, parent),
+                "schema-id": metadata.current_schema_id,
+            }
+        )
+
+    def delete_written(self) -> None:
+        """Delete what was written for a commit that certainly did not take place."""
+        for path in self.written:
+            self._io.delete(path)
+
+    def _added(self, files: Sequence[DataFile]) -> list[ManifestFile]:
+        if not files:
+            return []
+        encoded, sequence_number = [], self._metadata.next_sequence_number()
+        with self._new_manifest(self._metadata.default_spec_id) as writer:
+            for file in files:
+                entry = ManifestEntry.from_args(
+                    status=ManifestEntryStatus.ADDED,
+                    snapshot_id=self._id,
+                    sequence_number=None,
+                    file_sequence_number=None,
+                    data_file=file,
+                )
+                writer.add(entry)
+                encoded.append(encode_existing(writer, entry, (sequence_number, sequence_number), self._id))
+        return [self._written_manifest(writer, encoded)]
+
+    def _kept(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """Return the parent's manifests that hold files, the small ones merged where there are enough of a size."""
+        kept = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
+        bound = MERGED_AT_ONCE
+        while bound <= LARGEST_MERGED:
+            for group in of_one_size(kept, bound // MERGED_AT_ONCE, bound):
+                merged = self._merge(group)
+                kept = [merged, *(manifest for manifest in kept if manifest not in group)]
+            bound *= MERGED_AT_ONCE
+        return kept
+
+    def _merge(self, manifests: Sequence[ManifestFile]) -> ManifestFile:
+        encoded: list[Encoded] = []
+        with self._new_manifest(manifests[0].partition_spec_id) as writer:
+            for manifest in manifests:
+                known = self.encoded.get(manifest.manifest_path) or self._known.find(self.kind, manifest)
+                encoded += known or read_existing(writer, manifest, self._io)
+            write_existing(writer, encoded)
+        return self._written_manifest(writer, encoded)
+
+    def _written_manifest(self, writer: ManifestWriter, encoded: list[Encoded]) -> ManifestFile:
+        manifest = writer.to_manifest_file()
+        self.encoded[manifest.manifest_path] = encoded
+        return manifest
+
+    def _new_manifest(self, spec_id: int) -> ManifestWriter:
+        location = self._new_location(f"{self._uuid}-m{next(self._numbers)}.avro")
+        return write_manifest(
+            format_version=self._metadata.format_version,
+            spec=self._metadata.specs()[spec_id],
+            schema=self._metadata.schema(),
+            output_file=self._io.new_output(location),
+            snapshot_id=self._id,
+            avro_compression=self._compression,  # type: ignore[arg-type]
+        )
+
+    def _new_location(self, name: str) -> str:
+        location = self._provider.new_metadata_location(name)
+        self.written.append(location)
+        return location
+
+    def _summary(self, files: Sequence[DataFile], properties: Mapping[str, str], parent: Snapshot | None) -> Summary:
+        collector = SnapshotSummaryCollector()
+        for file in files:
+            collector.add_file(file, self._metadata.schema(), self._metadata.spec())
+        return update_snapshot_summaries(
+            summary=Summary(operation=Operation.APPEND, **collector.build(), **properties),
+            previous_summary=parent.summary if parent is not None else None,
+        )
+
+
+def _updates(metadata: TableMetadata, snapshot: Snapshot) -> tuple[Any, Any]:
+    """Return the requirements and updates of a commit for which the table must still be what the handle shows.
+
+    Data files carry no field ids, so a table that was made by somebody else gets the name mapping by which they are read.
+    """
+    head = {"ref-name": MAIN_BRANCH, "snapshot-id": snapshot.snapshot_id, "type": SnapshotRefType.BRANCH}
+    mapping = {TableProperties.DEFAULT_NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()}
+    has_mapping = TableProperties.DEFAULT_NAME_MAPPING in metadata.properties
+    return (
+        (
+            AssertTableUUID(uuid=metadata.table_uuid),
+            AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": metadata.current_snapshot_id}),
+        ),
+        (
+            *(() if has_mapping else (SetPropertiesUpdate(updates=mapping),)),
+            AddSnapshotUpdate(snapshot=snapshot),
+            SetSnapshotRefUpdate.model_validate(head),
+        ),
+    )
+
+
+def _delete_dropped_metadata(table: Table, before: TableMetadata) -> None:
+    """Delete metadata files that fell out of the metadata log, where the table's properties ask for it."""
+    wanted = table.metadata.properties.get(TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED, "false")
+    if wanted.lower() != "true":
+        return
+    kept = {entry.metadata_file for entry in table.metadata.metadata_log}
+    for entry in before.metadata_log:
+        if entry.metadata_file not in kept:
+            try:
+                table.io.delete(entry.metadata_file)
+            except OSError:
+                continue  # somebody else's commit dropped it first

@@ -1,0 +1,315 @@
+"""The SQL catalog of the Iceberg tables, made fit for a commit every half second.
+
+PyIceberg's own commit reads, copies and validates the whole metadata, all snapshots included, some twenty times: 0.4 s at 300
+snapshots. Here a metadata file, which never changes, is parsed once, and a commit that only appends works on *slim* metadata:
+the same table with its current snapshot alone, as REST catalogs give it to clients that ask for ``snapshots=refs``.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
+from pyiceberg.io import FileIO, OutputStream
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
+from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.typedef import Identifier
+from sqlalchemy import update
+from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.orm import Session
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random
+
+from lakebound.durable import make_folder
+from lakebound.tables.iceberg.local_files import sync_metadata
+from lakebound.tables.iceberg.metadata_json import parse_body
+from lakebound.tables.places import READ_ONLY
+
+CATALOG_NAME = "ice"
+"""Name under which PyIceberg and Spark both know the catalog; it stands in the catalog's rows."""
+
+_BUSY_TIMEOUT_SECONDS = 60
+_SQLITE = "sqlite:///"
+_making = threading.Lock()
+
+
+class _Elements:
+    """The elements of a JSON array that only grows: one more costs nothing for those that are there."""
+
+    def __init__(self, elements: Sequence[str]) -> None:
+        self.each = list(elements)
+        self.joined = bytearray(",".join(elements).encode())
+
+    def add(self, elements: Sequence[str]) -> None:
+        """Append elements."""
+        self.joined += self._after(elements)
+        self.each += elements
+
+    def write(self, file: OutputStream, added: Sequence[str]) -> None:
+        """Write the array with further elements at its end, which are not kept."""
+        for part in (b"[", self.joined, self._after(added), b"]"):
+            file.write(part)  # type: ignore[arg-type]  # every stream takes any buffer; a copy would cost as much as to write it
+
+    def _after(self, elements: Sequence[str]) -> bytes:
+        return ("," if self.each and elements else "").encode() + ",".join(elements).encode()
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The metadata in a metadata file, and the JSON of its snapshots and of its snapshot log: an append adds one of each."""
+
+    location: str
+    metadata: TableMetadata
+    snapshots: _Elements
+    log: _Elements
+
+
+class LedgerCatalog(SqlCatalog):
+    """A SqlCatalog that remembers, per table, the newest metadata that it has read or written. Threads may share it."""
+
+    def __init__(self, name: str, **properties: str) -> None:
+        self._known: dict[Identifier, _Known] = {}
+        # What is remembered of a table is appended to in place, so one thread at a time uses it.
+        self._locks: dict[Identifier, threading.RLock] = {}
+        super().__init__(name, **properties)
+
+    def metadata_at(self, identifier: Identifier, location: str, io: FileIO) -> TableMetadata:
+        """Return the metadata in a metadata file, all snapshots included. It is shared: never change it."""
+        return self._at(identifier, location, io).metadata
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit updates; an append to an existing table costs no copy of its history."""
+        if not _is_append(updates):
+            return super().commit_table(table, requirements, updates)
+        current = self.load_table(table.name())
+        for requirement in requirements:
+            requirement.validate(current.metadata)
+        _check_parent(updates, current)
+        base = slim(current.metadata)
+        appended = update_table_metadata(base, updates, metadata_location=current.metadata_location)
+        with self._lock_of(current.name()):
+            return self._append(current, base, appended)
+
+    def _append(self, current: Table, base: TableMetadata, appended: TableMetadata) -> CommitTableResponse:
+        known = self._at(current.name(), current.metadata_location, current.io)
+        added = appended.snapshots[len(base.snapshots) :]
+        metadata = appended.model_copy(
+            update={
+                "snapshots": [*known.metadata.snapshots, *added],
+                "snapshot_log": [*known.metadata.snapshot_log, *appended.snapshot_log],
+            }
+        )
+        snapshots, log = _json(added), _json(appended.snapshot_log)
+        location = self._write(known, metadata, snapshots, log, current.io)
+        self._swap(current, location)
+        known.snapshots.add(snapshots)
+        known.log.add(log)
+        self._known[current.name()] = _Known(location, metadata, known.snapshots, known.log)
+        return CommitTableResponse.model_construct(metadata=appended, metadata_location=location)
+
+    def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
+        location = str(orm_table.metadata_location)
+        identifier = (*Catalog.identifier_to_tuple(str(orm_table.table_namespace)), str(orm_table.table_name))
+        io = self._load_file_io(location=location)
+        return Table(
+            identifier=identifier,
+            metadata=self.metadata_at(identifier, location, io),
+            metadata_location=location,
+            io=io,
+            catalog=self,
+        )
+
+    def _at(self, identifier: Identifier, location: str, io: FileIO) -> _Known:
+        with self._lock_of(identifier):
+            known = self._known.get(identifier)
+            if known is None or known.location != location:
+                known = self._known[identifier] = _read(location, io, known)
+            return known
+
+    def _lock_of(self, identifier: Identifier) -> threading.RLock:
+        return self._locks.setdefault(identifier, threading.RLock())
+
+    def _write(self, known: _Known, metadata: TableMetadata, snapshots: list[str], log: list[str], io: FileIO) -> str:
+        """Write the metadata file of an append, and return where; the lists are the JSON of what it adds."""
+        number = self._parse_metadata_version(known.location) + 1
+        location = load_location_provider(metadata.location, metadata.properties).new_table_metadata_file_location(number)
+        rest = metadata.model_dump_json(exclude={"snapshots", "snapshot_log"})
+        with io.new_output(location).create() as file:
+            file.write(f'{rest[:-1]},"snapshots":'.encode())
+            known.snapshots.write(file, snapshots)
+            file.write(b',"snapshot-log":')
+            known.log.write(file, log)
+            file.write(b"}")
+        sync_metadata(location)
+        return location
+
+    def _write_metadata(self, metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:  # type: ignore[override]
+        """Write the metadata file of any other commit, so that its time is no earlier than any in its logs."""
+        snapshots_ms = [entry.timestamp_ms for entry in metadata.snapshot_log]
+        files_ms = [entry.timestamp_ms for entry in metadata.metadata_log]
+        newest_ms = max([metadata.last_updated_ms, *snapshots_ms, *files_ms])
+        metadata = metadata.model_copy(update={"last_updated_ms": newest_ms})
+        super()._write_metadata(metadata, io, metadata_path)
+        sync_metadata(metadata_path)
+
+    def _swap(self, current: Table, location: str) -> None:
+        *namespace, name = current.name()
+        with Session(self.engine) as session:
+            swapped = session.execute(
+                update(IcebergTables)
+                .where(
+                    IcebergTables.catalog_name == self.name,
+                    IcebergTables.table_namespace == ".".join(namespace),
+                    IcebergTables.table_name == name,
+                    IcebergTables.metadata_location == current.metadata_location,
+                )
+                .values(metadata_location=location, previous_metadata_location=current.metadata_location)
+            )
+            if swapped.rowcount < 1:  # type: ignore[attr-defined]
+                raise CommitFailedException(f"Table has been updated by another process: {'.'.join(current.name())}")
+            session.commit()
+
+
+def _read(location: str, io: FileIO, before: _Known | None) -> _Known:
+    """Return what a metadata file says. Snapshots that stood in the file before are not parsed again.
+
+    Of a snapshot hardly anything ever changes: PyIceberg takes its parent away when that expires, and who moves a table
+    rewrites its paths.
+    """
+    with io.new_input(location).open() as file:
+        content = file.read()
+    body = parse_body(content)
+    seen: dict[tuple[int, int | None, str], tuple[Snapshot, str]] = {}
+    if before is not None:
+        known = zip(before.metadata.snapshots, before.snapshots.each, strict=True)
+        seen = {_key(one): (one, text) for one, text in known}
+    bodies = {
+        (one["snapshot-id"], one.get("parent-snapshot-id"), one["manifest-list"]): one for one in body.get("snapshots", [])
+    }
+    parsed = TableMetadataUtil.parse_obj({**body, "snapshots": [one for key, one in bodies.items() if key not in seen]})
+    seen |= {_key(one): (one, one.model_dump_json()) for one in parsed.snapshots}
+    found = [seen[key] for key in bodies]
+    metadata = parsed.model_copy(update={"snapshots": [one for one, _ in found]})
+    return _Known(location, metadata, _Elements([text for _, text in found]), _Elements(_json(metadata.snapshot_log)))
+
+
+def _key(snapshot: Snapshot) -> tuple[int, int | None, str]:
+    return snapshot.snapshot_id, snapshot.parent_snapshot_id, snapshot.manifest_list
+
+
+def _json(models: Sequence[Snapshot] | Sequence[SnapshotLogEntry]) -> list[str]:
+    return [model.model_dump_json() for model in models]
+
+
+def _is_append(updates: Sequence[TableUpdate]) -> bool:
+    """Whether the updates add one snapshot and make it the current one, and nothing else."""
+    if len(updates) != 2:
+        return False
+    added, head = updates
+    return (
+        isinstance(added, AddSnapshotUpdate)
+        and isinstance(head, SetSnapshotRefUpdate)
+        and head.ref_name == MAIN_BRANCH
+        and head.snapshot_id == added.snapshot.snapshot_id
+    )
+
+
+def _check_parent(updates: Sequence[TableUpdate], current: Table) -> None:
+    """Check that the parent of an appended snapshot is kept still; a rewind appends to one that may have expired this moment.
+
+    Raises:
+        CommitFailedException: It has expired, and its files are being deleted.
+    """
+    kept = {snapshot.snapshot_id for snapshot in current.metadata.snapshots}
+    for update_ in updates:
+        if isinstance(update_, AddSnapshotUpdate) and update_.snapshot.parent_snapshot_id not in {None, *kept}:
+            raise CommitFailedException(f"snapshot {update_.snapshot.parent_snapshot_id} has expired")
+
+
+def later_than(milliseconds: int) -> int:
+    """Return the time, or the next millisecond after another one that the clock, set back since, has yet to reach.
+
+    Spark does not read a table whose snapshots go back in time by more than a minute ("Expected sorted snapshot log entries").
+    """
+    return max(time.time_ns() // 1_000_000, milliseconds + 1)
+
+
+def slim(metadata: TableMetadata) -> TableMetadata:
+    """Return the metadata with its current snapshot alone, and without a snapshot log."""
+    current = [snapshot for snapshot in metadata.snapshots[-1:] if snapshot.snapshot_id == metadata.current_snapshot_id]
+    if not current:
+        current = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id == metadata.current_snapshot_id]
+    return metadata.model_copy(update={"snapshots": current, "snapshot_log": []})
+
+
+def open_catalog(uri: str, warehouse: Path) -> LedgerCatalog:
+    """Return this process's catalog at a SQLAlchemy address.
+
+    A SQLite file is made, in WAL mode, when there is none; an address of ``Places.read_only`` makes and changes nothing.
+    """
+    with _making:
+        return _open_catalog(uri, warehouse, os.getpid())
+
+
+@cache
+def _open_catalog(uri: str, warehouse: Path, process: int) -> LedgerCatalog:
+    """Return the catalog of a process: a SQLite connection must not be taken through a fork."""
+    if READ_ONLY in uri:
+        uri += f"&timeout={_BUSY_TIMEOUT_SECONDS}"
+        return LedgerCatalog(CATALOG_NAME, uri=uri, warehouse=f"file://{warehouse}", init_catalog_tables="false")
+    if not warehouse.exists():
+        make_folder(warehouse)
+    if uri.startswith(_SQLITE):
+        path = Path(uri.removeprefix(_SQLITE).partition("?")[0])
+        if not path.exists():
+            make_folder(path.parent)  # SQLite syncs the names in it, and not its own
+        _log_ahead(path)
+        uri += ("&" if "?" in uri else "?") + f"timeout={_BUSY_TIMEOUT_SECONDS}"
+    return _connect(uri, warehouse)
+
+
+@retry(
+    retry=retry_if_exception_type(sqlite3.OperationalError),
+    stop=stop_after_delay(_BUSY_TIMEOUT_SECONDS),
+    wait=wait_random(0.01, 0.1),
+    reraise=True,
+)
+def _log_ahead(path: Path) -> None:
+    """Put a SQLite file into WAL mode, once no other process writes to it.
+
+    SQLite does not wait its busy timeout here, but gives up at once: to wait with a read lock for a write lock may deadlock
+    (https://www.sqlite.org/c3ref/busy_handler.html).
+    """
+    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_SECONDS)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+    finally:
+        connection.close()
+
+
+@retry(retry=retry_if_exception_type(OperationalError), stop=stop_after_attempt(5), wait=wait_random(0.1, 0.5), reraise=True)
+def _connect(uri: str, warehouse: Path) -> LedgerCatalog:
+    """Make the catalog's tables when they are missing; two processes that start together may both try."""
+    return LedgerCatalog(CATALOG_NAME, uri=uri, warehouse=f"file://{warehouse}")
+
+
+def make_namespace(catalog: LedgerCatalog, namespace: str) -> None:
+    """Make the namespace unless it is there."""
+    try:
+        catalog.create_namespace_if_not_exists(namespace)
+    except (IntegrityError, NamespaceAlreadyExistsError):
+        return

@@ -1,0 +1,240 @@
+"""Parquet files as Iceberg's manifests describe them: partition, counts and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyiceberg.conversions import from_bytes
+from pyiceberg.io.pyarrow import MetricModeTypes, MetricsMode, StatisticsCollector, compute_statistics_plan
+from pyiceberg.manifest import DataFile as IcebergDataFile
+from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+    parse_transform,
+)
+from pyiceberg.typedef import Record
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
+
+from lakebound.errors import TableMismatchError
+from lakebound.spec import pipeline as written
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.column_facts import FactsByColumn, Leaf, parquet_leaves
+from lakebound.tables.iceberg.bounds import bounds, partition_value
+from lakebound.tables.reconstruction import FileRange
+from lakebound.tables.schemas import partition_names
+from lakebound.tables.table import KAFKA_COLUMN, DataFile
+
+_TRANSFORMS: dict[type[Transform[Any, Any]], str] = {
+    IdentityTransform: "identity",
+    YearTransform: "year",
+    MonthTransform: "month",
+    DayTransform: "day",
+    HourTransform: "hour",
+    TruncateTransform: "truncate",
+}
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What describing a file needs of a table's metadata; the same for all files of a commit."""
+
+    location: str
+    spec: PartitionSpec
+    columns: dict[int, StatisticsCollector]
+    ids: dict[Leaf, int]
+
+
+@dataclass
+class _Counts:
+    """Per field id, what a file's footer counts."""
+
+    sizes: dict[int, int]
+    values: dict[int, int]
+    nulls: dict[int, int]
+
+
+def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> list[IcebergDataFile]:
+    """Return the files as a manifest holds them.
+
+    Raises:
+        TableMismatchError: A file has a column that the table has not, or spans two partitions.
+    """
+    if not files:
+        return []
+    schema = metadata.schema()
+    columns = _with_kafka_bounds(compute_statistics_plan(schema, metadata.properties))
+    plan = _Plan(metadata.location, metadata.spec(), columns, dict(_ids((), schema.as_struct())))
+    return [_describe(file, plan, table) for file in files]
+
+
+def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
+    try:
+        counts = _counts(file.metadata, file.facts, plan)
+        lower, upper = _bounds(file, plan)
+        partition = _partition(file, plan)
+    except (ValueError, KeyError) as exc:
+        raise TableMismatchError(table, f"file {file.path} cannot be committed: {exc}") from exc
+    free_of_nan = {
+        plan.ids[leaf]: 0 for leaf, facts in file.facts.items() if isinstance(facts.low, float) and not facts.has_nan
+    }
+    return IcebergDataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"file://{file.path}" if plan.location.startswith("file:") else str(file.path),
+        file_format=FileFormat.PARQUET,
+        partition=partition,
+        record_count=file.rows,
+        file_size_in_bytes=file.size_bytes,
+        column_sizes=counts.sizes,
+        value_counts=counts.values,
+        null_value_counts=counts.nulls,
+        nan_value_counts=free_of_nan,
+        lower_bounds=lower,
+        upper_bounds=upper,
+        split_offsets=[_first_byte(file.metadata.row_group(number)) for number in range(file.metadata.num_row_groups)],
+        sort_order_id=None,
+        spec_id=plan.spec.spec_id,
+        equality_ids=None,
+        key_metadata=None,
+    )
+
+
+def _counts(footer: pq.FileMetaData, facts: FactsByColumn, plan: _Plan) -> _Counts:
+    found = _Counts({}, {}, {})
+    for index, (leaf, _) in enumerate(parquet_leaves(footer.schema.to_arrow_schema())):
+        if leaf not in plan.ids:
+            raise KeyError(f"the table has no column {'.'.join(leaf)}")
+        number = plan.ids[leaf]
+        chunks = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+        found.sizes[number] = sum(chunk.total_compressed_size for chunk in chunks)
+        if plan.columns[number].mode.type == MetricModeTypes.NONE:
+            continue
+        found.values[number] = sum(chunk.num_values for chunk in chunks)
+        told = [chunk.statistics for chunk in chunks]
+        if all(one is not None and one.has_null_count for one in told):
+            found.nulls[number] = sum(one.null_count for one in told)
+        elif leaf in facts and (nulls := facts[leaf].nulls) is not None:
+            found.nulls[number] = nulls
+    return found
+
+
+def _bounds(file: DataFile, plan: _Plan) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    lower: dict[int, bytes] = {}
+    upper: dict[int, bytes] = {}
+    for leaf, facts in file.facts.items():
+        column = plan.columns[plan.ids[leaf]]
+        low, high = bounds(facts, column.iceberg_type, column.mode)
+        if low is not None:
+            lower[column.field_id] = low
+        if high is not None:
+            upper[column.field_id] = high
+    return lower, upper
+
+
+def _partition(file: DataFile, plan: _Plan) -> Record:
+    by_id = {plan.ids[leaf]: facts for leaf, facts in file.facts.items()}
+    return Record(
+        *(
+            partition_value(by_id[field.source_id], file.rows, field, plan.columns[field.source_id].iceberg_type)
+            for field in plan.spec.fields
+        )
+    )
+
+
+def _first_byte(group: pq.RowGroupMetaData) -> int:
+    column = group.column(0)
+    dictionary: int | None = column.dictionary_page_offset if column.has_dictionary_page else None
+    pages: int = column.data_page_offset
+    return dictionary if dictionary is not None and dictionary < pages else pages
+
+
+def _ids(path: Leaf, kind: IcebergType) -> Iterator[tuple[Leaf, int]]:
+    """Yield path and field id of each column of a Parquet file; in a path a name with a dot is one part."""
+    inside: list[NestedField] = []
+    if isinstance(kind, StructType):
+        inside = list(kind.fields)
+    elif isinstance(kind, ListType):
+        inside = [kind.element_field]
+    elif isinstance(kind, MapType):
+        inside = [kind.key_field, kind.value_field]
+    for field in inside:
+        if isinstance(field.field_type, PrimitiveType):
+            yield (*path, field.name), field.field_id
+        else:
+            yield from _ids((*path, field.name), field.field_type)
+
+
+def _with_kafka_bounds(plan: dict[int, StatisticsCollector]) -> dict[int, StatisticsCollector]:
+    """Return the plan with bounds for the leaves of ``_kafka``; PyIceberg keeps none of nested columns."""
+    full = MetricsMode(MetricModeTypes.FULL)
+    prefix = f"{KAFKA_COLUMN}."
+    return {
+        number: replace(found, mode=full) if found.column_name.startswith(prefix) else found for number, found in plan.items()
+    }
+
+
+def partition_fields(spec: PartitionSpec, schema: Schema, table: str) -> tuple[written.PartitionField, ...]:
+    """Return a table's partitioning as pipelines write it.
+
+    Raises:
+        TableMismatchError: It is partitioned in a way that is not written here, such as by buckets.
+    """
+    fields = []
+    for field in spec.fields:
+        name = _TRANSFORMS.get(type(field.transform))
+        column = schema.find_column_name(field.source_id)
+        if name is None or column is None or schema.find_field(field.source_id) not in schema.fields:
+            raise TableMismatchError(
+                table, f"its partition field {field.name} ({field.transform} of {column}) is of a kind that is not written here"
+            )
+        width = field.transform.width if isinstance(field.transform, TruncateTransform) else None
+        fields.append(written.PartitionField(name, width, column))
+    return tuple(fields)
+
+
+def partition_spec(spec: TableSpec, schema: Schema) -> PartitionSpec:
+    """Return the partitioning that a spec asks for."""
+    fields = []
+    names = partition_names(spec)
+    for number, (name, argument, column) in enumerate(spec.partition_fields()):
+        transform: Transform[Any, Any] = parse_transform(f"{name}[{argument}]" if argument else name)
+        fields.append(
+            PartitionField(
+                source_id=schema.find_field(column).field_id,
+                field_id=PARTITION_FIELD_ID_START + number,
+                transform=transform,
+                name=names[number],
+            )
+        )
+    return PartitionSpec(*fields)
+
+
+def file_range(file: IcebergDataFile, schema: Schema) -> FileRange:
+    """Return what a file's bounds say of ``_kafka``."""
+
+    def bounds(name: str) -> tuple[Any, Any]:
+        field = schema.find_field(f"{KAFKA_COLUMN}.{name}")
+        low, high = ((found or {}).get(field.field_id) for found in (file.lower_bounds, file.upper_bounds))
+        if low is None or high is None:
+            return None, None
+        return from_bytes(field.field_type, low), from_bytes(field.field_type, high)  # type: ignore[arg-type]
+
+    return FileRange(
+        rows=file.record_count if file.content == DataFileContent.DATA else None,
+        topic=bounds("topic"),
+        topic_id=bounds("topic_id"),
+        partition=bounds("partition"),
+        offset=bounds("offset"),
+        ordinal=bounds("ordinal"),
+    )

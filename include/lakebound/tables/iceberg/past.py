@@ -1,0 +1,77 @@
+"""Earlier versions of an Iceberg table: what they held, whether their files are still there, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from lakebound.errors import VersionGoneError
+from lakebound.ledger.entry import Entry
+from lakebound.tables.schemas import normalise_schema
+from lakebound.tables.table import PastVersion
+
+
+def current_over_time(metadata: TableMetadata) -> Iterator[tuple[int, Snapshot]]:
+    """Yield (since when, snapshot) for what was the current snapshot, newest first, of snapshots that are kept."""
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    for logged in reversed(metadata.snapshot_log):
+        if logged.snapshot_id in known:
+            yield logged.timestamp_ms, known[logged.snapshot_id]
+
+
+def ancestry(metadata: TableMetadata, newest: int | None) -> Iterator[Snapshot]:
+    """Yield the snapshots from the given one back to the oldest that is kept."""
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    snapshot = known.get(newest or -1)
+    while snapshot is not None:
+        yield snapshot
+        snapshot = known.get(snapshot.parent_snapshot_id or -1)
+
+
+def snapshot_at(metadata: TableMetadata, version: str, table: str) -> Snapshot:
+    """Return a snapshot.
+
+    Raises:
+        VersionGoneError: It is not kept any more.
+    """
+    snapshot = metadata.snapshot_by_id(int(version))
+    if snapshot is None:
+        raise VersionGoneError(table, version, "the snapshot has expired")
+    return snapshot
+
+
+def look_back(metadata: TableMetadata, snapshot: Snapshot, entry: Entry | None, io: FileIO, table: str) -> PastVersion:
+    """Return what a snapshot held; ``entry`` is the one that counted there.
+
+    Raises:
+        VersionGoneError: Its manifests are gone.
+    """
+    try:
+        files = list(_files(snapshot, io))
+    except (OSError, ValueError) as exc:
+        raise VersionGoneError(table, str(snapshot.snapshot_id), f"its manifests cannot be read ({exc})") from exc
+    return PastVersion(
+        entry=entry,
+        rows=sum(file.record_count for file in files if file.content == DataFileContent.DATA),
+        # A snapshot is read by the table's columns of today: a rewind leaves them as they are.
+        schema=normalise_schema(schema_to_pyarrow(metadata.schema(), include_field_ids=False)),
+        missing_files=tuple(file.file_path for file in files if not io.new_input(file.file_path).exists()),
+    )
+
+
+def kept_until_ms(metadata: TableMetadata, snapshot: Snapshot) -> int:
+    """Return until when expiry, by the table's settings, keeps a snapshot that is no ancestor of the current one."""
+    age = metadata.properties.get(TableProperties.MAX_SNAPSHOT_AGE_MS, "")
+    return snapshot.timestamp_ms + (int(age) if age.isdigit() else TableProperties.MAX_SNAPSHOT_AGE_MS_DEFAULT)
+
+
+def _files(snapshot: Snapshot, io: FileIO) -> Iterator[DataFile]:
+    for manifest in snapshot.manifests(io):
+        for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
+            yield entry.data_file

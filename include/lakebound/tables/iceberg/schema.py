@@ -1,0 +1,43 @@
+"""Columns of an Iceberg table are added and widened: a change of its metadata, which makes no snapshot."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException, ValidationError
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import IcebergType, PrimitiveType
+
+from lakebound.errors import CommitRefusedError, TableMismatchError
+from lakebound.tables.schema_change import SchemaPlan
+
+
+def change(handle: Table, plan: SchemaPlan, table: str) -> None:
+    """Commit the plan's additions and widenings; the name mapping by which data files are read follows.
+
+    Args:
+        handle: The table as it was compared.
+        plan: What it lacks.
+        table: Its name, for the message.
+
+    Raises:
+        CommitRefusedError: Somebody else changed its columns this very moment.
+        TableMismatchError: Iceberg does not allow the change.
+    """
+    try:
+        with handle.update_schema() as update:
+            for addition in plan.additions:
+                update.add_column(addition.path, _type(handle, addition.type))
+            for widening in plan.widenings:
+                wanted = _type(handle, widening.wanted)
+                assert isinstance(wanted, PrimitiveType)
+                update.update_column(widening.path, wanted)
+    except CommitFailedException as exc:
+        raise CommitRefusedError(table, str(exc)) from exc
+    except (ValueError, ValidationError) as exc:
+        raise TableMismatchError(table, f"its columns cannot be changed: {exc}") from exc
+
+
+def _type(handle: Table, kind: pa.DataType) -> IcebergType:
+    converted: Schema = handle.catalog._convert_schema_if_needed(pa.schema([pa.field("added", kind)]))
+    return converted.fields[0].field_type

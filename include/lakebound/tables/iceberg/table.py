@@ -1,0 +1,301 @@
+"""Iceberg tables. PyIceberg is the one engine that commits data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, ValidationError
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.partitioning import validate_partition_name
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.typedef import Identifier
+
+from lakebound.durable import make_folder, sync_new
+from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, VersionGoneError
+from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.entries import counting, newest_readable, read_entry
+from lakebound.tables.iceberg.append import append
+from lakebound.tables.iceberg.catalog import LedgerCatalog, make_namespace, open_catalog, slim
+from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
+from lakebound.tables.iceberg.local_files import local_path
+from lakebound.tables.iceberg.merging import EncodedEntries
+from lakebound.tables.iceberg.metadata import metadata_location
+from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
+from lakebound.tables.iceberg.schema import change
+from lakebound.tables.layout import FileLayout
+from lakebound.tables.places import Places
+from lakebound.tables.reconstruction import from_ranges, from_rows
+from lakebound.tables.schema_change import SchemaPlan
+from lakebound.tables.schemas import check_partitioning, normalise_schema
+from lakebound.tables.size import may_exist
+from lakebound.tables.table import (
+    KAFKA_COLUMN,
+    KAFKA_TYPE,
+    CommittedEntry,
+    DataFile,
+    LedgerView,
+    PastVersion,
+    ReconstructedCoverage,
+    TableVersion,
+)
+
+_DEFAULTS = {
+    TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
+    TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "20",
+}
+_FORCED = {
+    TableProperties.FORMAT_VERSION: "2",
+    **{f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{KAFKA_COLUMN}.{field.name}": "full" for field in KAFKA_TYPE},
+}
+
+
+class IcebergTable:
+    """A ``lakebound.tables.table.Table`` in Iceberg's format, in a SQL catalog shared with Spark."""
+
+    def __init__(self, spec: TableSpec, places: Places) -> None:
+        self._spec = spec
+        self._places = places
+        self._handle: PyIcebergTable | None = None
+        self._is_seen = False
+        self._epoch = 0
+        self._history: TableMetadata | None = None
+        self._encoded = EncodedEntries()
+
+    @property
+    def spec(self) -> TableSpec:
+        """What the pipeline says of it."""
+        return self._spec
+
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        return may_exist(self._spec, self._places) and self._catalog.table_exists(self._identifier)
+
+    def create(self, schema: pa.Schema, genesis: Entry) -> None:
+        """Make the table with its ``genesis`` entry in one commit."""
+        columns = self._columns(schema)
+        make_namespace(self._catalog, self._spec.namespace)
+        transaction = self._catalog.create_table_transaction(
+            self._identifier,
+            columns,
+            partition_spec=partition_spec(self._spec, columns),
+            properties=self._new_properties(columns),
+        )
+        written = local_path(transaction.table_metadata.location) / "metadata"
+        make_folder(written)
+        with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(genesis)}).fast_append():
+            pass
+        sync_new(written.iterdir(), written)
+        transaction.commit_transaction()
+        self._handle = None
+        self._is_seen = False
+
+    def check_new(self, schema: pa.Schema) -> None:
+        """Make the table's metadata, in memory."""
+        try:
+            columns = self._columns(schema)
+            fields, properties = partition_spec(self._spec, columns), self._new_properties(columns)
+            made = new_table_metadata(columns, fields, UNSORTED_SORT_ORDER, "file:///nowhere", properties)
+            for field in made.spec().fields:
+                validate_partition_name(field.name, field.transform, field.source_id, made.schema(), set())
+        except (ValueError, ValidationError, NotImplementedError) as exc:
+            raise TableMismatchError(self._spec.id, f"such an Iceberg table cannot be created: {exc}") from exc
+
+    def _columns(self, schema: pa.Schema) -> Schema:
+        check_partitioning(self._spec.id, "iceberg", self._spec.partition_fields(), schema)
+        return assign_fresh_schema_ids(Catalog._convert_schema_if_needed(normalise_schema(schema)))
+
+    def _new_properties(self, columns: Schema) -> dict[str, str]:
+        mapping = {TableProperties.DEFAULT_NAME_MAPPING: columns.name_mapping.model_dump_json()}
+        return {**_DEFAULTS, **self._spec.properties, **_FORCED, **mapping}
+
+    def partition_names(self) -> tuple[str, ...]:
+        """Names of the partition fields that are no columns."""
+        metadata = self._table().metadata
+        return tuple(field.name for field in metadata.spec().fields if field.name not in metadata.schema().column_names)
+
+    def properties(self) -> dict[str, str]:
+        """The properties in the table's metadata."""
+        return dict(self._table().metadata.properties)
+
+    def schema(self) -> pa.Schema:
+        """The table's columns, ``_kafka`` included."""
+        return normalise_schema(schema_to_pyarrow(self._table().schema(), include_field_ids=False))
+
+    def set_properties(self, properties: Mapping[str, str], entry: Entry | None) -> None:
+        """Set properties. It makes no snapshot, so the entry that counts stays where it is."""
+        self._is_seen = False
+        try:
+            with self._current().transaction() as transaction:
+                transaction.set_properties(dict(properties))
+        except CommitFailedException as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        finally:
+            self._handle = None
+
+    def layout(self) -> FileLayout:
+        """Where data files go: the folder ``data`` in the table's location, by its default partitioning."""
+        handle = self._table()
+        fields = partition_fields(handle.metadata.spec(), handle.metadata.schema(), self._spec.id)
+        return FileLayout(self._spec.id, "iceberg", local_path(handle.location()) / "data", fields)
+
+    def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
+        """Refresh the handle and return the entry that counts."""
+        handle = self._table()
+        handle.refresh()
+        self._history, handle.metadata = handle.metadata, slim(handle.metadata)
+        try:
+            found = counting(self.entries())
+        except BadEntryError:
+            if not to_reset:
+                raise
+            found = newest_readable(self.entries())
+        snapshot = handle.current_snapshot()
+        if found is None and not to_reset and snapshot is not None and _has_rows(snapshot, handle):
+            raise NoLedgerError(self._spec.id)
+        self._is_seen = True
+        self._epoch = found.entry.epoch if found else 0
+        return LedgerView(found.entry if found else None, str(snapshot.snapshot_id) if snapshot else "")
+
+    def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit files and entry as a child of the handle's snapshot."""
+        handle = self._table()
+        if not self._is_seen:
+            raise CommitRefusedError(self._spec.id, "its ledger was not read by this handle")
+        if entry.epoch < self._epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
+        described = describe(files, handle.metadata, self._spec.id)
+        try:
+            snapshot = append(handle, described, {ENTRY_KEY: encode(entry)}, known=self._encoded)
+        except CommitFailedException as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        self._epoch = entry.epoch
+        self._history = self._catalog.metadata_at(self._identifier, handle.metadata_location, handle.io)
+        return str(snapshot.snapshot_id)
+
+    def has_moved_on(self) -> bool:
+        """Whether the catalog names another metadata file than the handle's."""
+        return metadata_location(self._catalog, self._spec) != self._table().metadata_location
+
+    def entries(self) -> Iterator[CommittedEntry]:
+        """Yield entries newest first, along the ancestry of the handle's snapshot."""
+        history = self._read_history()
+        yield from self._entries_from(history, history.current_snapshot_id)
+
+    def versions(self) -> Iterator[TableVersion]:
+        """Yield what the table was, newest first, of the snapshots that are kept; a rollback did not remove any."""
+        for since_ms, snapshot in current_over_time(self._read_history()):
+            yield TableVersion(str(snapshot.snapshot_id), since_ms, _entry(snapshot, self._spec))
+
+    def look_back(self, version: str) -> PastVersion:
+        """Return what the table held at a snapshot."""
+        current = self._current()
+        snapshot = snapshot_at(current.metadata, version, self._spec.id)
+        found = counting(self._entries_from(current.metadata, snapshot.snapshot_id))
+        return look_back(current.metadata, snapshot, found.entry if found else None, current.io, self._spec.id)
+
+    def restore(self, version: str, entry: Entry) -> str:
+        """Commit a child of an old snapshot, with its manifests and with the entry, as the current snapshot.
+
+        A rollback alone would leave the old snapshot's entry, and so its epoch, on top: it would let a zombie commit.
+        """
+        self._is_seen = False
+        handle = self._current()
+        found = counting(self._entries_from(handle.metadata, handle.metadata.current_snapshot_id))
+        if found is not None and found.entry.epoch > entry.epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {found.entry.epoch}")
+        parent = snapshot_at(handle.metadata, version, self._spec.id)
+        handle.metadata = slim(handle.metadata)
+        try:
+            snapshot = append(handle, [], {ENTRY_KEY: encode(entry)}, parent=parent)
+        except CommitFailedException as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        except FileNotFoundError as exc:
+            raise VersionGoneError(self._spec.id, version, f"it expired this moment, its files are gone ({exc})") from exc
+        finally:
+            self._handle = None
+        return str(snapshot.snapshot_id)
+
+    def kept_until_ms(self, version: TableVersion, left_at_ms: int) -> int:
+        """Return until when expiry, by the table's settings, keeps a snapshot; its age counts from its commit."""
+        history = self._read_history()
+        return kept_until_ms(history, snapshot_at(history, version.version, self._spec.id))
+
+    def change_schema(self, plan: SchemaPlan, entry: Entry | None) -> None:
+        """Add columns and widen types. It makes no snapshot, so the entry that counts stays where it is."""
+        self._is_seen = False
+        try:
+            change(self._current(), plan, self._spec.id)
+        finally:
+            self._handle = None
+
+    def scan_kafka(self) -> pa.Table:
+        """Read ``_kafka`` of every row, flattened."""
+        rows = self._current().scan(selected_fields=(KAFKA_COLUMN,)).to_arrow()
+        flat = rows.flatten().rename_columns([name.partition(".")[2] for name in rows.flatten().column_names])
+        return flat.select(KAFKA_TYPE.names).cast(pa.schema(list(KAFKA_TYPE)))
+
+    def reconstruct(self) -> ReconstructedCoverage | None:
+        """Work out coverage from the files' statistics, else from the rows."""
+        current = self._current()
+        snapshot = current.current_snapshot()
+        files = [
+            entry.data_file
+            for manifest in (snapshot.manifests(current.io) if snapshot else [])
+            for entry in manifest.fetch_manifest_entry(current.io, discard_deleted=True)
+        ]
+        if not files:
+            return None
+        return from_ranges([file_range(file, current.schema()) for file in files]) or from_rows(self.scan_kafka())
+
+    def keep_cheap(self) -> None:
+        """Nothing: metadata files are deleted by the commits themselves."""
+
+    @property
+    def _catalog(self) -> LedgerCatalog:
+        return open_catalog(self._places.iceberg_catalog_uri, self._places.iceberg_warehouse)
+
+    @property
+    def _identifier(self) -> Identifier:
+        return (self._spec.namespace, self._spec.short_name)
+
+    def _table(self) -> PyIcebergTable:
+        if self._handle is None:
+            self._handle = self._current()
+            self._history, self._handle.metadata = self._handle.metadata, slim(self._handle.metadata)
+        return self._handle
+
+    def _read_history(self) -> TableMetadata:
+        """Return the metadata that the handle stands at, all snapshots included."""
+        handle = self._table()
+        return self._history or handle.metadata
+
+    def _entries_from(self, metadata: TableMetadata, newest: int | None) -> Iterator[CommittedEntry]:
+        for snapshot in ancestry(metadata, newest):
+            entry = _entry(snapshot, self._spec)
+            if entry is not None:
+                yield CommittedEntry(str(snapshot.snapshot_id), snapshot.timestamp_ms, entry)
+
+    def _current(self) -> PyIcebergTable:
+        """Return a handle of its own, so that reading never moves the one that commits."""
+        return self._catalog.load_table(self._identifier)
+
+
+def _entry(snapshot: Snapshot, spec: TableSpec) -> Entry | None:
+    if snapshot.summary is None:
+        return None
+    return read_entry(snapshot.summary.get(ENTRY_KEY), f"snapshot {snapshot.snapshot_id} of {spec.id}")
+
+
+def _has_rows(snapshot: Snapshot, handle: PyIcebergTable) -> bool:
+    total = snapshot.summary.get("total-records") if snapshot.summary is not None else None
+    if total is not None:
+        return int(total) > 0
+    return any(manifest.has_added_files() or manifest.has_existing_files() for manifest in snapshot.manifests(handle.io))

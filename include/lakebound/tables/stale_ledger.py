@@ -1,0 +1,60 @@
+"""A ledger that is older than the table: going on from it would land rows twice, so nobody may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakebound.errors import LakeboundError
+from lakebound.ledger.entry import ENTRY_KEY, Offsets, count, missing
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.places import Places
+from lakebound.tables.table import LedgerView, Table
+
+_EPOCH = 2**40
+
+
+class LedgerBehindError(LakeboundError):
+    """A table holds more than its newest reachable entry says."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(
+            f"table {table}: {reason}, so the ledger is older than the table, and going on would land rows twice; nothing was "
+            f"written. Decide with the runbook ledger-behind"
+        )
+
+
+def rows_beyond(table: Table, view: LedgerView) -> Offsets:
+    """Return the offsets of rows that the entry does not know of; looked for only where a ``carry`` has to count.
+
+    Maintenance carries on the entry that it has read; a batch may have landed meanwhile, and its commit be expired since.
+    """
+    if view.entry is None or view.entry.kind != "carry":
+        return {}
+    found = table.reconstruct()
+    return missing(found.coverage, view.entry.coverage) if found is not None else {}
+
+
+def txn_epoch(spec: TableSpec, places: Places) -> int | None:
+    """Return the epoch in a Delta log's ``txn``, which no log clean-up removes; None for other formats, or without one."""
+    return _read_txn_epoch(places.delta_path(spec)) if spec.format == "delta" else None
+
+
+def check_not_behind(table: Table, view: LedgerView, places: Places) -> None:
+    """Raise LedgerBehindError when the table holds more than the entry says."""
+    beyond = count(rows_beyond(table, view))
+    if beyond:
+        raise LedgerBehindError(
+            table.spec.id, f"it holds rows of {beyond} offsets that the entry carried on by maintenance does not know"
+        )
+    remembered = txn_epoch(table.spec, places)
+    if view.entry is not None and remembered is not None and remembered > view.epoch:
+        raise LedgerBehindError(
+            table.spec.id, f"its log was written by epoch {remembered}, and its newest entry is of epoch {view.epoch}"
+        )
+
+
+def _read_txn_epoch(path: Path) -> int | None:
+    from deltalake import DeltaTable
+
+    version = DeltaTable(str(path)).transaction_version(ENTRY_KEY)
+    return None if version is None else version // _EPOCH

@@ -1,0 +1,278 @@
+"""Tables, one Protocol for both formats: read the ledger, commit files with an entry. One engine commits per format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebound.ledger.entry import Entry, Offsets
+from lakebound.spec.pipeline import KAFKA_COLUMN as KAFKA_COLUMN
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.column_facts import FactsByColumn
+from lakebound.tables.places import Places
+
+if TYPE_CHECKING:
+    from lakebound.tables.layout import FileLayout
+    from lakebound.tables.schema_change import SchemaPlan
+
+KAFKA_TYPE = pa.struct(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("ordinal", pa.int32()),
+    ]
+)
+"""``ordinal`` tells apart the rows that an explode made of one record; 0 otherwise."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file that lies in a table's folder and is not committed yet.
+
+    Attributes:
+        path: Absolute path.
+        size_bytes: Its size.
+        metadata: Its footer: rows and row groups.
+        facts: What is known of its columns.
+        partition: Value per partition column, as Delta writes them; empty for Iceberg, whose bounds tell them.
+    """
+
+    path: Path
+    size_bytes: int
+    metadata: pq.FileMetaData
+    facts: FactsByColumn
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file."""
+        return int(self.metadata.num_rows)
+
+
+@dataclass(frozen=True)
+class LedgerView:
+    """What a table says it holds.
+
+    Attributes:
+        entry: The entry that counts, None only for a table that does not exist or was born by somebody else and is empty.
+        version: Delta version or Iceberg snapshot id ("" before the first snapshot) at which it was read.
+    """
+
+    entry: Entry | None
+    version: str
+
+    @property
+    def coverage(self) -> Offsets:
+        """Everything landed so far."""
+        return self.entry.coverage if self.entry else {}
+
+    @property
+    def epoch(self) -> int:
+        """Of the newest entry; 0 without one."""
+        return self.entry.epoch if self.entry else 0
+
+    @property
+    def released(self) -> int:
+        """How many offsets were released from quarantine so far."""
+        return self.entry.released if self.entry else 0
+
+
+@dataclass(frozen=True)
+class CommittedEntry:
+    """An entry and the commit that carries it."""
+
+    version: str
+    committed_at_ms: int
+    entry: Entry
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """One commit of a table's history, be it whose it may.
+
+    Attributes:
+        version: Delta version or Iceberg snapshot id.
+        committed_at_ms: By the clock of who committed; for Iceberg, when it became the table's current snapshot.
+        entry: The entry in this very commit, None where it carries none.
+    """
+
+    version: str
+    committed_at_ms: int
+    entry: Entry | None
+
+
+@dataclass(frozen=True)
+class PastVersion:
+    """What a table held at one of its versions.
+
+    Attributes:
+        entry: The entry that counted there, None before the first.
+        rows: How many.
+        schema: Its columns.
+        missing_files: Data files that it needs and that are gone: removed by vacuum or expiry, or lost.
+    """
+
+    entry: Entry | None
+    rows: int
+    schema: pa.Schema
+    missing_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReconstructedCoverage:
+    """Coverage worked out without any entry."""
+
+    coverage: Offsets
+    source: Literal["statistics", "scan"]
+
+
+class Table(Protocol):
+    """One target table. Not safe for use by several threads at once; each table is committed by one thread."""
+
+    @property
+    def spec(self) -> TableSpec:
+        """What the pipeline says of it."""
+
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+
+    def create(self, schema: pa.Schema, genesis: Entry) -> None:
+        """Make the table with its ``genesis`` entry, in the one commit that Delta needs or the two that Iceberg needs.
+
+        Raises:
+            TableMismatchError: A partition column is not in the schema.
+        """
+
+    def schema(self) -> pa.Schema:
+        """The table's columns, ``_kafka`` included."""
+
+    def check_new(self, schema: pa.Schema) -> None:
+        """Check that ``create`` would make the table; writes nothing, and asks nobody.
+
+        Raises:
+            TableMismatchError: The format cannot have such a table.
+        """
+
+    def partition_names(self) -> tuple[str, ...]:
+        """Names of an existing table's partition fields, which no new column may have; none where they are columns."""
+
+    def properties(self) -> dict[str, str]:
+        """An existing table's properties."""
+
+    def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
+        """Refresh the handle and return the entry that counts.
+
+        Args:
+            to_reset: A ``reset`` is to be committed. Where none of the table's entries counts, this returns the newest, or none
+                where there is none that can be read, instead of an error: its owner and epoch hold, its coverage does not.
+
+        Raises:
+            NoLedgerError: The table has rows and no entry can be reached.
+            TableRestoredError: The table was restored by somebody else after the entry that would count.
+            BadEntryError: An entry is there and cannot be read.
+        """
+
+    def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit files (perhaps none) with the entry, on the handle of the last ``read_ledger`` or ``commit``: a version.
+
+        Never retries and never rebases onto a state that ``read_ledger`` has not seen.
+
+        Raises:
+            CommitRefusedError: The table moved on under the handle.
+            Exception: Whatever the library raises; the outcome is then unknown until the ledger is read again.
+        """
+
+    def has_moved_on(self) -> bool:
+        """Whether somebody else has committed since the handle's last ``read_ledger`` or ``commit``; costs next to nothing."""
+
+    def entries(self) -> Iterator[CommittedEntry]:
+        """Yield entries newest first, as far back as history is kept; Iceberg: along the current snapshot's ancestry only."""
+
+    def versions(self) -> Iterator[TableVersion]:
+        """Yield what the table was, newest first, as far back as history is kept.
+
+        A version that a rewind or a rollback left is among them, at the time at which it was the current one.
+        """
+
+    def look_back(self, version: str) -> PastVersion:
+        """Return what the table held at a version; reads metadata, and asks whether each data file is there.
+
+        Raises:
+            VersionGoneError: Its metadata cannot be read any more.
+            TableRestoredError: What it held is not known: somebody had restored the table by hand.
+        """
+
+    def restore(self, version: str, entry: Entry) -> str:
+        """Make the table hold what it held at ``version``, with a ``reset`` entry in the same commit: the new version.
+
+        One compare-and-swap onto the newest state, which need not have been read: a reset does not follow from it. The
+        handle must read its ledger before it commits again. Whether data files are there is for ``look_back`` to say.
+
+        Raises:
+            CommitRefusedError: The table has an entry of a later epoch, or moved on this very moment.
+            VersionGoneError: There is no such version any more.
+        """
+
+    def kept_until_ms(self, version: TableVersion, left_at_ms: int) -> int:
+        """Return until when maintenance by the table's own settings keeps a version that is left at a time."""
+
+    def change_schema(self, plan: SchemaPlan, entry: Entry | None) -> None:
+        """Add columns and widen types, in one commit of metadata that carries the entry on where the format needs it.
+
+        The handle must read its ledger before it commits again.
+
+        Raises:
+            CommitRefusedError: The table moved on this very moment; read it again and try again.
+            TableMismatchError: The format does not allow the change, and never will.
+        """
+
+    def set_properties(self, properties: Mapping[str, str], entry: Entry | None) -> None:
+        """Set properties, in one commit of metadata that carries the entry on where the format needs it.
+
+        The handle must read its ledger before it commits again.
+
+        Raises:
+            CommitRefusedError: The table moved on this very moment; read it again and try again.
+            TableMismatchError: The format refuses them.
+        """
+
+    def layout(self) -> FileLayout:
+        """Where data files go and how they are partitioned, as the table itself says it.
+
+        Raises:
+            TableMismatchError: It is partitioned in a way that is not written here.
+        """
+
+    def scan_kafka(self) -> pa.Table:
+        """Read ``_kafka`` of every row, flattened to topic, topic_id, partition, offset, timestamp, ordinal."""
+
+    def reconstruct(self) -> ReconstructedCoverage | None:
+        """Work out coverage without entries: from column statistics where files do not span partitions, else by a scan.
+
+        It is a lower bound: filtered and quarantined offsets leave no rows. None for an empty table.
+        """
+
+    def keep_cheap(self) -> None:
+        """Do what keeps the next commits cheap and may run beside them (Delta: write a log checkpoint when one is due)."""
+
+
+_IMPLEMENTATIONS = {
+    "delta": "lakebound.tables.delta.table:DeltaLakeTable",
+    "iceberg": "lakebound.tables.iceberg.table:IcebergTable",
+}
+
+
+def open_table(spec: TableSpec, places: Places) -> Table:
+    """Return the table of a spec; its library is imported only now, and nothing is read or made yet."""
+    module, _, name = _IMPLEMENTATIONS[spec.format].partition(":")
+    table: Table = getattr(import_module(module), name)(spec, places)
+    return table

@@ -1,0 +1,4 @@
+"""Alerts as messages, through Airflow's own notifiers.
+
+Other rooms import ``alerts``.
+"""

@@ -1,0 +1,141 @@
+"""Sends one message by one channel, through Airflow's own notifiers. What goes wrong is told without addresses and secrets.
+
+Addresses of webhooks often are the secret, and the hooks below log them when a connection fails. So their loggers are silent
+while a message is sent, and of an error only its class, or the answer's status, is passed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from lakebound.alerts.model import Message
+from lakebound.alerts.outbox import NoConnectionError, NotDeliveredError, Send
+from lakebound.alerts.routes import AppriseSpec, ChannelSpec, EmailSpec, WebhookSpec
+from lakebound.alerts.wording import Links, body_of, html_of, text_of, title_of
+
+if TYPE_CHECKING:
+    from airflow.sdk.bases.notifier import BaseNotifier
+
+TIMEOUT_SECONDS = 10.0
+ID_HEADER = "X-Lakebound-Message"
+
+_STATUS = re.compile(r"^(\d{3}):")
+# What the hook for SMTP makes of a connection that is not there.
+_NOT_FOUND = "SMTP connection is not found"
+_TALKATIVE = ("urllib3", "requests", "apprise")
+
+
+class _Silent:
+    """A logger that says nothing."""
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda *_, **__: None
+
+
+def sender(runbooks: str | None) -> Send:
+    """Return what sends by any channel; ``runbooks`` is the address of the runbooks, if they have one."""
+    return partial(send, links=Links(airflow=conf.get("api", "base_url", fallback=None), runbooks=runbooks))
+
+
+def send(channel: ChannelSpec, message: Message, links: Links) -> None:
+    """Send it.
+
+    Raises:
+        NoConnectionError: The Airflow connection is not there.
+        NotDeliveredError: The channel did not take it.
+    """
+    # Half a second that neither parsing nor a task that ends well has to spend.
+    if channel.webhook is not None:
+        _notify(_webhook(channel.webhook, message, links), f"connection {channel.webhook.connection}")
+    elif channel.email is not None:
+        _notify(_email(channel.email, message, links), f"connection {channel.email.connection}")
+    elif channel.apprise is not None:
+        where = channel.apprise
+        _notify(_apprise(where, message, links), f"connection {where.connection}" if where.connection else f"${where.env}")
+
+
+def _webhook(spec: WebhookSpec, message: Message, links: Links) -> BaseNotifier:
+    from airflow.providers.http.notifications.http import HttpNotifier
+
+    return HttpNotifier(
+        http_conn_id=spec.connection,
+        endpoint=spec.endpoint,
+        json=body_of(message, links),
+        headers={ID_HEADER: message.id},
+        extra_options={"timeout": TIMEOUT_SECONDS},
+    )
+
+
+def _email(spec: EmailSpec, message: Message, links: Links) -> BaseNotifier:
+    from airflow.providers.smtp.notifications.smtp import SmtpNotifier
+
+    return SmtpNotifier(
+        to=list(spec.to),
+        from_email=spec.sender,
+        subject=title_of(message),
+        html_content=html_of(message, links),
+        custom_headers={ID_HEADER: message.id},
+        smtp_conn_id=spec.connection,
+    )
+
+
+def _apprise(spec: AppriseSpec, message: Message, links: Links) -> BaseNotifier:
+    from lakebound_airflow.notifications.apprise_notifier import CheckedAppriseNotifier
+
+    url = os.environ.get(spec.env) if spec.env else None
+    if spec.env and not url:
+        raise NoConnectionError(f"the environment variable {spec.env} is not set where Airflow's tasks run")
+    return CheckedAppriseNotifier(
+        title=title_of(message), body=text_of(message, links), apprise_conn_id=spec.connection or "", url=url
+    )
+
+
+def _notify(notifier: BaseNotifier, where: str) -> None:
+    """Send, without a word in any log, and without the address in what is raised."""
+    problem: NotDeliveredError
+    try:
+        with _silenced(notifier):
+            # notify() and not the notifier itself, which would take a text with braces for a template.
+            notifier.notify({})
+        return
+    except AirflowNotFoundException:
+        problem = NoConnectionError(f"{where}: there is no such Airflow connection")
+    except NotDeliveredError as exc:
+        problem = NotDeliveredError(f"{where}: {exc}")
+    except Exception as exc:
+        problem = _problem(where, exc)
+    raise problem
+
+
+def _problem(where: str, exc: Exception) -> NotDeliveredError:
+    """Return what may be said of an error: its text may hold the address."""
+    if _NOT_FOUND in str(exc):
+        return NoConnectionError(f"{where}: there is no such Airflow connection")
+    status = _STATUS.match(str(exc))
+    return NotDeliveredError(f"{where}: the answer was {status[1]}" if status else f"{where}: {type(exc).__name__}")
+
+
+@contextlib.contextmanager
+def _silenced(notifier: BaseNotifier) -> Iterator[None]:
+    silent: Any = _Silent()
+    notifier._log = silent
+    hook: Any = getattr(notifier, "hook", None)
+    if hook is not None:
+        hook._log = silent
+    before = {name: logging.getLogger(name).level for name in _TALKATIVE}
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)

@@ -1,0 +1,128 @@
+"""One look at an application after the other: what the stream's triggers do, without Airflow."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import structlog
+
+from lakebound.control.desired import read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.lease import readable_lease
+from lakebound.control.progress import read_outcome, readable_progress
+from lakebound.control.submission import Submission, read_submission
+from lakebound.control.supervision import KafkaView, is_outdated, look_at_kafka, stall
+from lakebound.errors import LakeboundError
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.settings import Settings, load_settings
+from lakebound.spec.pipeline import PipelineSpec, ThresholdsSpec
+from lakebound.spec.source import source_hash
+from lakebound_airflow.backends import backend_of
+from lakebound_airflow.pipelines import spec_of
+
+OUTSIDE_LOOK_SECONDS = 15.0
+KAFKA_TIMEOUT_SECONDS = 5.0
+# After its last word, an application's JVM takes a moment to go; one that hangs there is ended.
+EXIT_SECONDS = 30.0
+# After it was killed, an application on another machine counts as alive until its lease ends.
+FORCE_SECONDS = 90.0
+
+Event = dict[str, str]
+
+log = structlog.get_logger(__name__)
+
+
+def submission_of(control: ControlFolder, app_id: str) -> Submission:
+    """Return the application's record; of one that was started past it, what the lease says."""
+    submission = read_submission(control)
+    if submission is not None and submission.app_id == app_id:
+        return submission
+    lease = readable_lease(control)
+    if lease is not None and lease.app_id == app_id:
+        return Submission(app_id=app_id, host=lease.host, submitted_at=lease.acquired_at, spark_ui=lease.spark_ui)
+    return Submission(app_id=app_id, submitted_at=0.0)
+
+
+@dataclass
+class StreamWatch:
+    """Watches one application; what it remembers between two looks may be lost, and is then learned again.
+
+    The two looks may be taken in different threads.
+    """
+
+    control: ControlFolder
+    app_id: str
+    settings: Settings = field(default_factory=load_settings)
+    kafka: KafkaView = field(default_factory=KafkaView)
+    _spec: PipelineSpec | None = None
+    _facts: KafkaFacts | None = None
+    _said: set[str] = field(default_factory=set)
+
+    def look(self, now: float) -> Event | None:
+        """Return the event that ends the watch, or None. Reads files only."""
+        submission = submission_of(self.control, self.app_id)
+        backend = backend_of(submission, self.settings)
+        outcome = read_outcome(self.control, self.app_id)
+        if not backend.is_alive(self.control, submission):
+            return {"event": "ended", "app_id": self.app_id, "reason": outcome.reason if outcome else "died without a word"}
+        if outcome is not None:
+            if now - outcome.ended_at > EXIT_SECONDS:
+                backend.kill(submission)
+            return None
+        return self._stalled(submission, now)
+
+    def _stalled(self, submission: Submission, now: float) -> Event | None:
+        desired = read_desired(self.control)
+        thresholds = self._spec.thresholds if self._spec else ThresholdsSpec()
+        freshness = desired.freshness or (self._spec.freshness if self._spec else "0ms")
+        verdict = stall(thresholds, freshness, submission, readable_progress(self.control), self.kafka, now)
+        if verdict is None:
+            return None
+        return {"event": "stalled", "app_id": self.app_id, "kind": verdict.kind, "reason": verdict.reason}
+
+    def look_outside(self) -> None:
+        """Look at the pipeline's YAML and at Kafka; waits for Kafka some seconds, and raises nothing."""
+        try:
+            found = spec_of(self.control.pipeline, self.settings)
+            if self._spec is None or found.connection != self._spec.connection:
+                self._facts = None
+            self._spec = found
+            self._say_if_outdated(submission_of(self.control, self.app_id), found)
+            if self._facts is None:
+                self._facts = KafkaFacts(found.connection, timeout_seconds=KAFKA_TIMEOUT_SECONDS)
+            latest = {topic: facts.latest for topic, facts in self._facts.topics(found.topics).items()}
+        except LakeboundError as exc:
+            self._say(f"no look at Kafka from outside: {exc}")
+            self.kafka = KafkaView()
+            return
+        self.kafka = look_at_kafka(self.kafka, readable_progress(self.control), latest, time.time())
+
+    def _say_if_outdated(self, submission: Submission, spec: PipelineSpec) -> None:
+        if is_outdated(submission.source_hash, source_hash(spec, self.settings.apps)):
+            self._say(f"outdated: {self.app_id} runs an older YAML or transform; restart it with control__{spec.pipeline}")
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            log.warning(text, pipeline=self.control.pipeline)
+
+
+def end_of_replaced(control: ControlFolder, app_id: str, deadline: float) -> Event | None:
+    """Return the event that ends the wait for an application that was asked to stop, or None.
+
+    Args:
+        control: The pipeline's folder.
+        app_id: The application.
+        deadline: By the monotonic clock; past it the application is ended by force. Its uncommitted batch is read again.
+    """
+    submission = submission_of(control, app_id)
+    backend = backend_of(submission, load_settings())
+    if not backend.is_alive(control, submission):
+        return {"event": "replaced", "app_id": app_id, "reason": "it has ended"}
+    if time.monotonic() < deadline:
+        return None
+    backend.kill(submission)
+    if backend.is_alive(control, submission) and time.monotonic() > deadline + FORCE_SECONDS:
+        return {"event": "stuck", "app_id": app_id, "reason": f"{app_id} does not stop, and cannot be ended from here"}
+    return None

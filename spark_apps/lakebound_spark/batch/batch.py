@@ -1,0 +1,284 @@
+"""One micro-batch: trim, decode, transform, write files in a lane, commit with the ledger's entry."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from lakebound import faults
+from lakebound.ledger.entry import Offsets, TopicOffsets, add, count, intervals_of, missing
+from lakebound.ledger.intervals import Intervals
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.table import Table
+from lakebound_spark.batch.decode import Decoder, good_columns
+from lakebound_spark.batch.direct import DirectLane
+from lakebound_spark.batch.lane_choice import Way, WayChooser
+from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, UnlandableRowsError, write_by_cluster, write_by_driver
+from lakebound_spark.batch.observed import Observed, observed_by, seen_columns
+from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns, rows_of
+from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
+from lakebound_spark.batch.report import BatchReport
+from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
+from lakebound_spark.batch.row_writer import RowWriter, Written
+from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.transform import Transform
+
+_BATCHES_UNTIL_GOOD = 100
+"""Bad records are collected beside the rows until so many batches had none. Collecting takes a fifth of a small batch's time,
+whether it has any or not; to read them by a second job takes as long as the batch."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What of a batch some of the tables lack.
+
+    Attributes:
+        records: Kafka's columns of these offsets.
+        offsets: What the tables lack.
+        targets: The tables.
+        decoder: How the records are decoded.
+    """
+
+    records: DataFrame
+    offsets: Offsets
+    targets: list[Target]
+    decoder: Decoder
+
+
+class BatchLander:
+    """Lands the batches of one query. Used by one thread at a time; commits to different tables run side by side."""
+
+    def __init__(
+        self,
+        spec: PipelineSpec,
+        decoder: Decoder,
+        transform: Transform,
+        targets: Sequence[Target],
+        quarantine: QuarantineLander,
+        writer: Writer,
+        how: How,
+        *,
+        direct: DirectLane | None = None,
+        rescuer: Rescuer | None = None,
+        cores: int = 2,
+    ) -> None:
+        self._decoder = decoder
+        self._transform = transform
+        self._targets = list(targets)
+        self._quarantine = quarantine
+        self._writer = writer
+        self._how = how
+        self._direct = direct
+        self._rescuer = rescuer
+        self._ways = WayChooser(spec.driver_lane, cores)
+        self._batches_since_bad = _BATCHES_UNTIL_GOOD
+        self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
+        self._seen_columns = seen_columns()
+
+    def land(self, records: DataFrame, batch: int, wanted: Offsets, verify: Callable[[], None]) -> BatchReport:
+        """Land the batch in every table that does not hold it yet.
+
+        Args:
+            records: Kafka's columns of the whole batch.
+            batch: Spark's batch id.
+            wanted: The offsets that are to be landed.
+            verify: Called before anything is committed; raises when the source is not what it was.
+
+        Raises:
+            LakeboundError: What commits raise; nothing is half done: a table has the batch, or has not.
+        """
+        report = BatchReport(batch)
+        for offsets, targets in group_by_missing(self._targets, wanted):
+            source = records if offsets == wanted else records.where(in_offsets(offsets))
+            work = _Work(source, offsets, targets, self._decoder)
+            try:
+                self._land_group(work, report, verify)
+            except (PySparkException, Py4JJavaError) as exc:
+                if self._rescuer is None or not may_be_rescued(exc):
+                    raise
+                rescued = self._rescuer.read(offsets).where(in_offsets(offsets))
+                self._land_group(replace(work, records=rescued), report, verify)
+        return report
+
+    def flush(self, older_than_seconds: float = 0.0) -> None:
+        """Commit what is pending in the tables."""
+        for target in self._targets:
+            target.flush(self._writer, older_than_seconds=older_than_seconds)
+
+    def close(self) -> None:
+        """Free the threads, disconnect, and delete what was kept."""
+        self._pool.shutdown()
+        if self._direct is not None:
+            self._direct.close()
+        if self._rescuer is not None:
+            self._rescuer.close()
+
+    def _land_group(self, work: _Work, report: BatchReport, verify: Callable[[], None]) -> None:
+        faults.reach("after_trim")
+        tag = f"{self._writer.epoch}-{report.batch}-{uuid.uuid4().hex[:8]}"
+        began = time.perf_counter()
+        try:
+            written, observed, way = self._write(work, tag, report)
+        except UnlandableRowsError:
+            # Rare, so found out by a job of its own: their records go to quarantine, and the others are written anew.
+            work = replace(work, decoder=work.decoder.refusing(self._unlandable(work)))
+            written, observed, way = self._write(work, f"{tag}-l", report)
+        lane: Lane = "cluster" if way == "cluster" else "driver"
+        faults.reach("after_data_files", lane)
+        self._ways.learn(way, observed.read, observed.value_bytes, written.rows, time.perf_counter() - began)
+        self._batches_since_bad = 0 if observed.bad else self._batches_since_bad + 1
+        with report.timed("verify"):
+            verify()
+        self._land_quarantine(work, tag, lane, report, observed)
+        counts = Counts(
+            read=observed.read,
+            filtered=observed.read - observed.bad - written.records,
+            landed=written.records,
+            quarantined=observed.bad,
+            rows=written.rows,
+        )
+        self._commit(work, counts, written, lane, observed, report)
+        report.lane = lane
+        report.counts = report.counts.plus(counts)
+        if observed.timestamps_ms:
+            oldest, newest = observed.timestamps_ms
+            report.newest_record_ms = max(report.newest_record_ms or 0, newest)
+            report.oldest_record_ms = min(report.oldest_record_ms or oldest, oldest)
+
+    def _unlandable(self, work: _Work) -> pa.Table:
+        """Return topic, partition, offset and problem of the records whose rows cannot land."""
+        return self._how["check"].places(self._transform(good_columns(work.decoder.decode(work.records))))
+
+    def _write(self, work: _Work, tag: str, report: BatchReport) -> tuple[Written, Observed, Way]:
+        size, tables = count(work.offsets), [target.table for target in work.targets]
+        may_be_direct = self._direct is not None and self._direct.is_open and work.decoder is self._decoder
+        way = self._ways.choose(size, may_be_direct=may_be_direct)
+        if way == "direct":
+            written = self._write_directly(work.offsets, tables, tag, report)
+            if written is not None:
+                return written
+            way = self._ways.choose(size)
+        if way == "collected":
+            try:
+                with report.timed("driver_lane"):
+                    collected = [collected_rows().alias("bad_rows")] if self._batches_since_bad < _BATCHES_UNTIL_GOOD else []
+                    output, observation = self._observed_output(work, tag, *collected)
+                    rows = write_by_driver(output, tables, tag, self._how)
+                    return rows, observed_by(observation), way
+            except ResultTooLargeError:
+                tag = f"{tag}-c"
+        with report.timed("cluster_lane"):
+            output, observation = self._observed_output(work, tag)
+            rows = write_by_cluster(output, tables, tag, self._how)
+            return rows, observed_by(observation), "cluster"
+
+    def _write_directly(
+        self, offsets: Offsets, tables: list[Table], tag: str, report: BatchReport
+    ) -> tuple[Written, Observed, Way] | None:
+        """Write a batch without a Spark job; None where it turns out to need one."""
+        assert self._direct is not None
+        with RowWriter(tables, tag, self._how["left_out"], self._pool) as writer:
+            observed = self._direct.write(offsets, writer, report.timed)
+            if observed is None:
+                return None
+            with report.timed("direct_write"):
+                return writer.close(), observed, "direct"
+
+    def _observed_output(self, work: _Work, tag: str, *further: Column) -> tuple[DataFrame, Observation]:
+        observation = Observation(f"records-{tag}")
+        decoded = work.decoder.decode(work.records).observe(observation, *self._seen_columns, *further)
+        return self._transform(good_columns(decoded)), observation
+
+    def _land_quarantine(self, work: _Work, tag: str, lane: Lane, report: BatchReport, observed: Observed) -> None:
+        """Commit the bad records before the tables commit their coverage of them, so that none can fall between."""
+        if not observed.bad:
+            self._quarantine.pass_over(work.offsets)
+            return
+        with report.timed("quarantine"):
+            rows: pa.Table | DataFrame
+            if observed.bad_rows is not None:
+                rows = rows_of(observed.bad_rows)
+            else:
+                suspects = work.records
+                if observed.bad_offsets is not None:
+                    suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
+                rows = quarantine_columns(work.decoder.decode(suspects))
+            self._quarantine.land(work.offsets, BadRecords(rows, observed.bad, tag, lane, report.batch))
+
+    def _commit(
+        self, work: _Work, counts: Counts, written: Written, lane: Lane, observed: Observed, report: BatchReport
+    ) -> None:
+        if not written.rows:
+            for target in work.targets:
+                target.remember(work.offsets, counts)
+            return
+
+        def commit(target: Target) -> None:
+            with report.timed(f"commit {target.id}"):
+                target.commit(
+                    self._writer,
+                    work.offsets,
+                    counts,
+                    written.files[target.id],
+                    batch=report.batch,
+                    lane=lane,
+                    timestamps_ms=observed.timestamps_ms,
+                )
+
+        # Both are joined before an error is raised: a commit that nobody waits for could land after the next start.
+        futures = [self._pool.submit(commit, target) for target in work.targets]
+        errors = [error for future in futures if (error := future.exception()) is not None]
+        if errors:
+            raise errors[0]
+
+
+def group_by_missing(targets: Sequence[Target], wanted: Offsets) -> list[tuple[Offsets, list[Target]]]:
+    """Return the tables grouped by what of ``wanted`` they lack; those that lack nothing are left out."""
+    groups: list[tuple[Offsets, list[Target]]] = []
+    for target in targets:
+        lacking = missing(wanted, target.coverage)
+        if not lacking:
+            continue
+        for offsets, members in groups:
+            if offsets == lacking:
+                members.append(target)
+                break
+        else:
+            groups.append((lacking, [target]))
+    return groups
+
+
+def in_offsets(offsets: Mapping[str, TopicOffsets]) -> Column:
+    """Return the condition that a record's offset is among ``offsets``."""
+    pieces = [
+        (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") >= start) & (F.col("offset") < end)
+        for topic, partition, intervals in intervals_of(dict(offsets))
+        for start, end in intervals
+    ]
+    return reduce(or_, pieces)
+
+
+def range_between(
+    start: Mapping[str, Mapping[int, int]], end: Mapping[str, Mapping[int, int]], topic_ids: Mapping[str, str]
+) -> Offsets:
+    """Return the offsets that a batch reads; a partition without a start is new and begins at 0, as Spark reads it."""
+    result: Offsets = {}
+    for topic, ends in end.items():
+        starts = start.get(topic, {})
+        intervals: dict[int, Intervals] = {
+            p: ((starts.get(p, 0), stop),) for p, stop in sorted(ends.items()) if stop > starts.get(p, 0)
+        }
+        if intervals:
+            result = add(result, {topic: TopicOffsets(topic_id=topic_ids[topic], partitions=intervals)})
+    return result

@@ -1,0 +1,202 @@
+"""Values that Spark's ``from_json`` changes without a word. They go to quarantine instead.
+
+- TINYINT: 128 to 255 become negative. So it is decoded as INT, and compared with its own range.
+- TIMESTAMP: a number of milliseconds is taken for seconds, and the largest overflow to any other time. A text without a day,
+  such as "12:30", gets the day on which it is decoded: another one when the record is read again.
+- DATE: a text of one to three digits, or of five and more, is taken for days since 1970, and what follows a day is passed over,
+  be it a time or not.
+- STRING: half a character, an escape such as "\\ud800" without its other half, becomes a question mark; a number beyond
+  DOUBLE becomes the text "Infinity", with its quotes. (One with a fraction lands as Java writes that DOUBLE.)
+- MAP: a key that comes twice is there twice, and readers differ in which of its values they take.
+
+A number in a DECIMAL is rounded to the column's scale, half up, and one in a FLOAT or DOUBLE to the nearest: these land.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    ByteType,
+    DataType,
+    DateType,
+    IntegerType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from lakebound_spark.batch.landable import Test, some_field
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
+_ESCAPED_HALF = r"\\u[dD][89a-fA-F]"
+"""Found fast, and in few records."""
+_UNESCAPED = r"(?<!\\)(?:\\\\){0,9}"
+_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF = rf"{_UNESCAPED}(?:{_HIGH}(?!{_LOW})|(?<!{_UNESCAPED}{_HIGH}){_LOW})"
+_BEYOND_DOUBLE = r"[eE]\+?[0-9]{3}|[0-9]{309}[0-9]*[.eE]"
+"""In all texts with a number of more than a DOUBLE holds, and in few others."""
+_BLANKS = r"[\s\p{Cntrl}]*"
+"""What Spark passes over before and after a date or time."""
+_DAY = rf"^{_BLANKS}[0-9]{{4}}(-[0-9]{{1,2}}(-[0-9]{{1,2}}([ T][0-9].*)?)?)?{_BLANKS}$"
+
+
+def half_character(text: Column) -> Column:
+    """Return the condition that an escape in a JSON text is half a character, which UTF-8 cannot write."""
+    return text.rlike(_ESCAPED_HALF) & text.rlike(_HALF)
+
+
+def decoded_type(kind: DataType) -> DataType:
+    """Return the type that a value is decoded as: its own, with INT in place of TINYINT."""
+    return _nullable(kind, lambda leaf: IntegerType() if isinstance(leaf, ByteType) else leaf)
+
+
+def as_named(value: Column, kind: DataType) -> Column:
+    """Return a value that was decoded as ``decoded_type`` in the type that the schema names."""
+    named = _nullable(kind, lambda leaf: leaf)
+    return value if decoded_type(kind) == named else value.try_cast(named)
+
+
+def changes(body: Column, schema: StructType, text: Column) -> Iterator[tuple[Column, str]]:
+    """Yield the conditions that Spark changed a value of a record, each with what it did in words.
+
+    Args:
+        body: The decoded record, in the types of ``decoded_type``.
+        schema: Of the records.
+        text: The record's JSON.
+    """
+    for test, told in ((_outside_byte, "a number is too large for its type"), (_key_twice, "a map has a key twice")):
+        found = some_field(body, schema, test)
+        if found is not None:
+            yield found, told
+    infinite = some_field(body, schema, _infinity_in_quotes)
+    if infinite is not None:
+        yield text.rlike(_BEYOND_DOUBLE) & infinite, "a number is too large to be a text"
+    for kind, suspected, tests in _TIMES:
+        yield from _strange_times(schema, text, kind, suspected, tests)
+
+
+def _nullable(kind: DataType, leaf: Callable[[DataType], DataType]) -> DataType:
+    """Return the type with every part nullable; ``leaf`` says what becomes of a type that has none inside."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, _nullable(field.dataType, leaf)) for field in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable(kind.elementType, leaf))
+    if isinstance(kind, MapType):
+        return MapType(_nullable(kind.keyType, leaf), _nullable(kind.valueType, leaf))
+    return leaf(kind)
+
+
+def _outside_byte(value: Column, kind: DataType) -> Column | None:
+    """A ``Test`` of values in their decoded type: a TINYINT is none."""
+    return (value < -128) | (value > 127) if isinstance(kind, ByteType) else None
+
+
+def _infinity_in_quotes(value: Column, kind: DataType) -> Column | None:
+    """A ``Test``: a text is what Spark makes of a number beyond DOUBLE."""
+    return value.isin('"Infinity"', '"-Infinity"') if isinstance(kind, StringType) else None
+
+
+def _key_twice(value: Column, kind: DataType) -> Column | None:
+    """A ``Test``: a map has a key twice."""
+    keys = F.map_keys(value)
+    return F.size(keys) != F.size(F.array_distinct(keys)) if isinstance(kind, MapType) else None
+
+
+def _long_number(value: Column, kind: DataType) -> Column | None:
+    """A ``Test`` of times decoded as text: a number that is no second of the years 1 to 9999."""
+    return value.rlike("^-?[0-9]{13,}$") if isinstance(kind, StringType) else None
+
+
+def _no_day(value: Column, kind: DataType) -> Column | None:
+    """A ``Test`` of times decoded as text: neither a number nor a text that begins with a year."""
+    return ~value.rlike(rf"^{_BLANKS}[+-]?[0-9]{{4}}|^-?[0-9]+$") if isinstance(kind, StringType) else None
+
+
+def _no_plain_day(value: Column, kind: DataType) -> Column | None:
+    """A ``Test`` of dates decoded as text: something else than year, month and day, perhaps with a time."""
+    return ~value.rlike(_DAY) if isinstance(kind, StringType) else None
+
+
+_TIMES: tuple[tuple[type[DataType], str, tuple[tuple[Test, str], ...]], ...] = (
+    (
+        TimestampType,
+        r"""-?[0-9]{13}|["'](?!\s*[0-9]{4})""",
+        (
+            (_long_number, "a time is a number that is not in seconds; it looks like milliseconds, or finer"),
+            (_no_day, "a time has no day"),
+        ),
+    ),
+    (
+        DateType,
+        r"""["'](?![0-9]{4}-[0-9]{1,2}-[0-9]{1,2}["'])""",
+        ((_no_plain_day, "a date is not written as year, month and day"),),
+    ),
+)
+"""Per type: what a text may begin with that is strange, as a pattern, and the tests that say whether it is."""
+
+
+def _strange_times(
+    schema: StructType, text: Column, kind: type[DataType], suspected: str, tests: tuple[tuple[Test, str], ...]
+) -> Iterator[tuple[Column, str]]:
+    """Yield the conditions that a time fails a test. Where it may, the record's times are decoded again, as text."""
+    as_text, tested = _as_text(schema, kind, StringType()), _as_text(schema, kind, BinaryType())
+    if not isinstance(as_text, StructType) or not isinstance(tested, StructType):
+        return
+    pattern = _suspects(as_text, suspected)
+    times = F.from_json(text, as_text)
+    for test, told in tests:
+        found = some_field(times, tested, test)
+        if found is not None:
+            strange = F.coalesce(found, F.lit(False))
+            yield (strange if pattern is None else text.rlike(pattern) & strange), told
+
+
+def _as_text(kind: DataType, wanted: type[DataType], key: DataType) -> DataType | None:
+    """Return a type with its times of the wanted type alone, as text; None where it has none.
+
+    Args:
+        kind: A type.
+        wanted: Of the times.
+        key: The type of the keys of maps. To be decoded they are text; of another type they are not taken for times.
+    """
+    if isinstance(kind, wanted):
+        return StringType()
+    if isinstance(kind, StructType):
+        inside = [(field.name, _as_text(field.dataType, wanted, key)) for field in kind.fields]
+        fields = [StructField(name, found) for name, found in inside if found is not None]
+        return StructType(fields) if fields else None
+    if isinstance(kind, ArrayType):
+        element = _as_text(kind.elementType, wanted, key)
+        return None if element is None else ArrayType(element)
+    if isinstance(kind, MapType):
+        value = _as_text(kind.valueType, wanted, key)
+        return None if value is None else MapType(key, value)
+    return None
+
+
+def _suspects(times: StructType, suspected: str) -> str | None:
+    """Return a pattern that all records have in which a time begins so, and few others: it saves decoding these again.
+
+    None where a name does not tell a time.
+    """
+    names = _names_of_times(times)
+    return None if names is None else rf"""["'](?:{"|".join(sorted(names))})["']\s*:\s*(?:{suspected})|\\u"""
+
+
+def _names_of_times(times: StructType) -> set[str] | None:
+    """Return the names of all times; None where a name does not tell them: elements of lists and maps have none."""
+    names: set[str] = set()
+    for field in times.fields:
+        inside = _names_of_times(field.dataType) if isinstance(field.dataType, StructType) else {field.name}
+        if inside is None or not _PLAIN_NAME.fullmatch(field.name) or isinstance(field.dataType, ArrayType | MapType):
+            return None
+        names |= inside
+    return names

@@ -1,0 +1,130 @@
+"""Which way a batch takes to its files: the fastest by what batches took so far, within what the driver can hold. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from lakebound.spec.pipeline import DriverLaneSpec
+
+Way = Literal["direct", "collected", "cluster"]
+"""The driver reads and writes it; Spark reads it and the driver writes it; Spark reads it and its executors write it."""
+
+_EARLIER = 0.9
+"""By so much a batch counts less with each later one."""
+_EXPECTED = 0.2
+"""What is expected counts so much of a batch."""
+_SWITCH = 1.25
+"""Another way must be so many times as fast as the one that was taken last: what is measured scatters by less."""
+_WORTH_A_TRY = 3.0
+"""What is expected of a way that was not taken lately is wrong by so much at most."""
+_FIRST_TRY = 32
+"""After so many batches for which another way might be faster it is tried; then after twice as many, and so on."""
+
+
+@dataclass
+class Cost:
+    """Seconds of a batch as a line over its rows, by least squares.
+
+    A batch counts by its error as a share of what is expected of its size: else only large ones would count. What is expected
+    stays in the sums as two batches, one small and one large, so that there is a line where all batches are of one size.
+    """
+
+    expected_seconds: float
+    expected_seconds_per_row: float
+    _expected: np.ndarray = field(init=False, repr=False)
+    _seen: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        small, large = (self._terms(rows, self._expected_of(rows)) for rows in (1e3, 1e6))
+        self._expected = _EXPECTED * (small + large)
+        self._seen = np.zeros(5)
+
+    def learn(self, rows: float, seconds: float) -> None:
+        """Take a batch into account."""
+        self._seen = _EARLIER * self._seen + self._terms(rows, seconds)
+
+    def seconds(self, rows: float) -> float:
+        """Return what a batch of so many rows will take."""
+        weight, x, xx, y, xy = map(float, self._expected + self._seen)
+        slope = (weight * xy - x * y) / (weight * xx - x**2)
+        at_zero = (y - slope * x) / weight
+        if at_zero < 0:
+            return rows * xy / xx
+        return at_zero + rows * slope if slope > 0 else y / weight
+
+    def _expected_of(self, rows: float) -> float:
+        return self.expected_seconds + rows * self.expected_seconds_per_row
+
+    def _terms(self, rows: float, seconds: float) -> np.ndarray:
+        """Return what a batch adds to the sums of a weighted least-squares line: weight, x, x², y, xy."""
+        return np.array([1, rows, rows**2, seconds, rows * seconds]) / self._expected_of(rows) ** 2
+
+
+def _expected(cores: int) -> dict[Way, Cost]:
+    """Return what was measured on two cores with records of 180 B (decision 10); Spark's part shrinks with the cores."""
+    return {"direct": Cost(0.05, 5e-6), "collected": Cost(0.15, 6e-6 + 8e-6 / cores), "cluster": Cost(0.6, 20e-6 / cores)}
+
+
+@dataclass
+class WayChooser:
+    """Chooses by the size of what a batch becomes; a record's width and its rows are learned from the batches before it.
+
+    A row counts as wide as its record, because an explode repeats the other columns.
+    """
+
+    limits: DriverLaneSpec
+    cores: int = 2
+    bytes_per_record: float | None = None
+    rows_per_record: float = 1.0
+    _costs: dict[Way, Cost] = field(init=False)
+    _last: Way | None = None
+    _untried: int = 0
+    _next_try: int = _FIRST_TRY
+
+    def __post_init__(self) -> None:
+        self._costs = _expected(self.cores)
+
+    def choose(self, offsets: int, *, may_be_direct: bool = False) -> Way:
+        """Return the way of a batch of so many offsets.
+
+        Args:
+            offsets: How many it has.
+            may_be_direct: The driver can read it. It does so in slices, so that what it can hold is no bound.
+        """
+        rows = offsets * self.rows_per_record
+        by_driver: Way = "direct" if may_be_direct else "collected"
+        if not (self.limits.max_rows and self.limits.max_bytes) or not (may_be_direct or self._fits(rows)):
+            return "cluster"
+        seconds: dict[Way, float] = {way: self._costs[way].seconds(rows) for way in (by_driver, "cluster")}
+        faster, slower = sorted(seconds, key=lambda way: seconds[way])
+        if self._last == slower and seconds[slower] < _SWITCH * seconds[faster]:
+            faster, slower = slower, faster
+        if seconds[slower] < _WORTH_A_TRY * seconds[faster]:
+            self._untried += 1
+            if self._untried >= self._next_try:
+                self._untried, self._next_try = 0, 2 * self._next_try
+                return slower
+        self._last = faster
+        return faster
+
+    def learn(self, way: Way, records: int, value_bytes: int, rows: int, seconds: float) -> None:
+        """Take a batch into account: wider records and more rows count at once, less of either slowly."""
+        if records == 0:
+            return
+        width = value_bytes / records
+        self.bytes_per_record = width if self.bytes_per_record is None else _no_less_soon(self.bytes_per_record, width)
+        self.rows_per_record = _no_less_soon(self.rows_per_record, max(1.0, rows / records))
+        self._costs[way].learn(max(records, rows), seconds)
+
+    def _fits(self, rows: float) -> bool:
+        """The first batch, of unknown width, does not."""
+        if self.bytes_per_record is None:
+            return False
+        return rows <= self.limits.max_rows and rows * self.bytes_per_record <= self.limits.max_bytes
+
+
+def _no_less_soon(known: float, seen: float) -> float:
+    return max(seen, 0.8 * known + 0.2 * seen)

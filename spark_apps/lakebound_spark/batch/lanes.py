@@ -1,0 +1,190 @@
+"""What Spark reads becomes files in one of two lanes: the driver collects and writes it, or the executors write it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal, TypedDict
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.types import StringType
+
+from lakebound.spec.pipeline import PartitionField
+from lakebound.tables.datafiles import HELPER_COLUMN, list_data_files
+from lakebound.tables.schemas import normalise_type
+from lakebound.tables.table import KAFKA_COLUMN, DataFile, Table
+from lakebound_spark.batch.landable import LandableCheck
+from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, write_rows
+
+Lane = Literal["driver", "cluster"]
+
+
+class How(TypedDict):
+    """How rows of a pipeline become files: whether a record may become several, what is left out, and what cannot land."""
+
+    multiplies: bool
+    left_out: LeftOut
+    check: LandableCheck
+
+
+PLAIN: How = {"multiplies": False, "left_out": NOTHING, "check": LandableCheck(has_transform=False)}
+"""Of rows that Lakebound made itself."""
+
+
+_TOO_LARGE = ("maxResultSize", "org.apache.arrow.memory.OutOfMemoryException")
+"""In the text of a job's failure: its rows are more than the driver takes, or than a task has buffers for."""
+
+
+class ResultTooLargeError(Exception):
+    """The batch's rows do not fit through the driver; the cluster lane takes the same batch."""
+
+
+class UnlandableRowsError(Exception):
+    """Some of the batch's rows cannot land; no file was kept. Their records are to be found, and put into quarantine."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "rows of the batch cannot land; where their records were put aside already, a function of the transform is not "
+            "deterministic: it gave other rows when it was called again"
+        )
+
+
+def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, how: How) -> Written:
+    """Collect the rows as Arrow and write them as Parquet files of each table.
+
+    Args:
+        output: The batch's rows.
+        tables: Where they go.
+        tag: Unique per attempt; part of the files' names.
+        how: How they become files.
+
+    Raises:
+        TableMismatchError: A table lacks a column that is not left out.
+        ResultTooLargeError: They exceed ``spark.driver.maxResultSize``, or the memory for Arrow's buffers.
+        UnlandableRowsError: Some of them cannot land.
+    """
+    rows = collect(output)
+    if not how["check"].holds(rows):
+        raise UnlandableRowsError
+    return write_rows(rows, tables, tag, multiplies=how["multiplies"], left_out=how["left_out"])
+
+
+def collect(output: DataFrame) -> pa.Table:
+    """Return the rows as Arrow.
+
+    Raises:
+        ResultTooLargeError: They exceed ``spark.driver.maxResultSize``, or the memory for Arrow's buffers.
+    """
+    try:
+        return output.toArrow()
+    except (PySparkException, Py4JJavaError) as exc:
+        # Which of the two it is depends on where in Spark's hand-over of Arrow batches the job was when it was aborted.
+        if any(text in str(exc) for text in _TOO_LARGE):
+            raise ResultTooLargeError(str(exc)) from exc
+        raise
+
+
+def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, how: How) -> Written:
+    """Have Spark's executors write the rows as Parquet files of each table; one file per core and partition value.
+
+    Raises:
+        TableMismatchError: A table lacks a column that is not left out.
+        UnlandableRowsError: Some of the rows cannot land.
+    """
+    output, unlandable = _landable(output, tag, how["check"])
+    output = output.coalesce(output.sparkSession.sparkContext.defaultParallelism)
+    frame = output.persist() if len(tables) > 1 else output
+    try:
+        # The first write fills the cache, so that Kafka is read once; the others can then go side by side.
+        first, *others = tables
+        files = {first.spec.id: _write_spark(frame, first, tag, how["left_out"])}
+        with ThreadPoolExecutor(max_workers=len(tables)) as pool:
+            written = {table.spec.id: pool.submit(_write_spark, frame, table, tag, how["left_out"]) for table in others}
+            files |= {table_id: future.result() for table_id, future in written.items()}
+        if unlandable is not None and unlandable.get["rows"]:
+            _discard(tables, tag)
+            raise UnlandableRowsError
+        rows = sum(file.rows for file in files[first.spec.id])
+        keys = [F.col(f"{KAFKA_COLUMN}.{name}") for name in KEY_FIELDS]
+        records = frame.select(*keys).distinct().count() if how["multiplies"] and rows else rows
+    finally:
+        if len(tables) > 1:
+            frame.unpersist()
+    return Written(files if rows else {}, rows, records)
+
+
+def _landable(output: DataFrame, tag: str, check: LandableCheck) -> tuple[DataFrame, Observation | None]:
+    """Return the rows that can land, and what counts the others while they are written."""
+    if not check.is_needed:
+        return output, None
+    observation, problem = Observation(f"unlandable-{tag}"), check.problem(output)
+    return output.observe(observation, F.count_if(problem.isNotNull()).alias("rows")).where(problem.isNull()), observation
+
+
+def _discard(tables: Sequence[Table], tag: str) -> None:
+    for table in tables:
+        shutil.rmtree(_folder(table, tag), ignore_errors=True)
+
+
+def _folder(table: Table, tag: str) -> Path:
+    return table.layout().folder / f"lb-{tag}"
+
+
+def _write_spark(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
+    layout, schema = table.layout(), table.schema()
+    folder = _folder(table, tag)
+    check_housed(frame.columns, schema, table.spec.id, left_out)
+    columns = [_as_in_table(frame, field, layout.told_by_log) for field in schema if field.name in frame.columns]
+    folders = _partition_folders(frame, layout.fields)
+    names = [f"{HELPER_COLUMN}{number}" for number in range(len(folders))]
+    rows = frame.select(*columns, *(value.alias(name) for name, value in zip(names, folders, strict=True)))
+    writer = rows.write.mode("overwrite")
+    (writer.partitionBy(*names) if names else writer).parquet(str(folder))
+    shutil.rmtree(folder / "_temporary", ignore_errors=True)
+    return list_data_files(layout, folder)
+
+
+def _as_in_table(frame: DataFrame, field: pa.Field, told_by_log: Collection[str]) -> Column:
+    """Return a column in the table's type, which may be a wider one.
+
+    An empty text is null in a Delta partition column, by the protocol of its log: so it is in the file, too.
+    """
+    column: Column = frame[field.name]
+    if field.name in told_by_log and pa.types.is_string(field.type):
+        column = F.when(column != "", column).alias(field.name)
+    kind = normalise_type(to_arrow_type(frame.schema[field.name].dataType))
+    if kind == field.type or pa.types.is_nested(kind):
+        return column
+    return column.cast(from_arrow_type(field.type)).alias(field.name)
+
+
+def _partition_folders(frame: DataFrame, fields: Sequence[PartitionField]) -> list[Column]:
+    """One helper column per partition field: it has one value per partition, and only names the folder.
+
+    A text is in it as its hash: a name has up to 255 bytes.
+    """
+    formats = {"year": "yyyy", "month": "yyyy-MM", "day": "yyyy-MM-dd", "hour": "yyyy-MM-dd-HH"}
+    folders = []
+    for field in fields:
+        if field.transform in formats:
+            folders.append(F.date_format(F.col(field.column), formats[field.transform]))
+            continue
+        value = _truncated(frame, field) if field.transform == "truncate" else F.col(field.column)
+        is_text = isinstance(frame.schema[field.column].dataType, StringType)
+        folders.append(F.sha2(value.cast("binary"), 256) if is_text else F.concat(F.lit("v"), value.cast("string")))
+    return folders
+
+
+def _truncated(frame: DataFrame, field: PartitionField) -> Column:
+    """Iceberg's truncate: a prefix of a string; v - (((v % W) + W) % W) of a number (Iceberg spec, partition transforms)."""
+    width = field.width or 1
+    if isinstance(frame.schema[field.column].dataType, StringType):
+        return F.substring(F.col(field.column), 1, width)
+    return F.col(field.column) - F.pmod(F.col(field.column), F.lit(width))

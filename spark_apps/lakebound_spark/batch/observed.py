@@ -1,0 +1,59 @@
+"""What is seen of a batch's records on their way, without a job of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, Observation
+from pyspark.sql import functions as F
+
+from lakebound_spark.batch.decode import is_bad
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was seen of a batch's records on their way, before the transform.
+
+    Attributes:
+        read: Records.
+        bad: Those that go to quarantine.
+        value_bytes: Of all records.
+        timestamps_ms: Kafka's earliest and latest.
+        bad_offsets: The lowest and the highest offset of a bad one, whatever its partition; None where there is none.
+        bad_rows: The bad ones as text (``lakebound_spark.batch.quarantine.rows_of``); None where they were not collected.
+    """
+
+    read: int
+    bad: int
+    value_bytes: int
+    timestamps_ms: tuple[int, int] | None
+    bad_offsets: tuple[int, int] | None
+    bad_rows: str | None
+
+
+def seen_columns() -> tuple[Column, ...]:
+    """Return what every batch observes of its decoded records."""
+    return (
+        F.count(F.lit(1)).alias("read"),
+        F.count_if(is_bad()).alias("bad"),
+        F.coalesce(F.sum(F.length("_value")), F.lit(0)).alias("value_bytes"),
+        F.min("_kafka.timestamp").cast("double").alias("oldest"),
+        F.max("_kafka.timestamp").cast("double").alias("newest"),
+        F.min(F.when(is_bad(), F.col("_kafka.offset"))).alias("first_bad"),
+        F.max(F.when(is_bad(), F.col("_kafka.offset"))).alias("last_bad"),
+    )
+
+
+def observed_by(observation: Observation) -> Observed:
+    """Return what an observation of a finished job has seen."""
+    seen: dict[str, Any] = observation.get
+    oldest, newest = seen.get("oldest"), seen.get("newest")
+    return Observed(
+        read=int(seen.get("read") or 0),
+        bad=int(seen.get("bad") or 0),
+        value_bytes=int(seen.get("value_bytes") or 0),
+        timestamps_ms=None if oldest is None or newest is None else (round(oldest * 1000), round(newest * 1000)),
+        bad_offsets=None if seen.get("first_bad") is None else (int(seen["first_bad"]), int(seen["last_bad"])),
+        bad_rows=seen.get("bad_rows"),
+    )

@@ -1,0 +1,171 @@
+"""The bad records of a batch go to quarantine, each once, before the tables commit their coverage of them.
+
+The quarantine's coverage also holds offsets that were good when they were read. Such offsets may be read again, for a table
+that was added or rewound, and be bad now, by a stricter schema. Whether they are in quarantine is told by its rows, not by its
+coverage. What is missing there is *recalled*, by a commit of its own that names the offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from lakebound.errors import LakeboundError
+from lakebound.inspection.proof.history import spans_of
+from lakebound.inspection.proof.offset_arrays import Arrays, size, within, without
+from lakebound.ledger.entry import Offsets, common, count, missing
+from lakebound.operations.release.candidates import as_offsets, offsets_in
+from lakebound.operations.release.reading import among_offsets
+from lakebound.tables.table import KAFKA_COLUMN
+from lakebound_spark.batch.decode import at_place
+from lakebound_spark.batch.explained import explained, explained_by_driver
+from lakebound_spark.batch.lanes import PLAIN, Lane, ResultTooLargeError, collect, write_by_cluster
+from lakebound_spark.batch.row_writer import KEY_FIELDS, Written, write_rows
+from lakebound_spark.batch.targets import Counts, Target, Writer
+
+PLACE_FIELDS = ("topic", "topic_id", "partition", "offset")
+ReadPlaces = Callable[[int, int], pa.Table]
+"""Returns the places of the quarantine's rows with offsets from the first up to and with the second."""
+
+
+class QuarantineMismatchError(LakeboundError):
+    """A batch's bad records, read once more to be put into quarantine, are not as many as were counted."""
+
+    def __init__(self, counted: int, found: int) -> None:
+        super().__init__(
+            f"{counted} records of the batch were counted as bad, and {found} were found when they were read again; nothing "
+            f"was committed, the batch is landed anew. If it happens again, a function of the transform is not deterministic"
+        )
+
+
+@dataclass(frozen=True)
+class BadRecords:
+    """The bad records of a batch, as rows of the quarantine table.
+
+    Attributes:
+        rows: In memory, or still to be read by Spark.
+        counted: How many of them were counted when the batch was read.
+        tag: Of the files.
+        lane: In which the batch was written.
+        batch: Its number.
+    """
+
+    rows: pa.Table | DataFrame
+    counted: int
+    tag: str
+    lane: Lane
+    batch: int
+
+
+class QuarantineLander:
+    """Lands bad records in the quarantine of one pipeline."""
+
+    def __init__(self, target: Target, writer: Writer, read_places: ReadPlaces, schema: StructType | None = None) -> None:
+        """Land nothing yet.
+
+        Args:
+            target: The quarantine table.
+            writer: What its commits have in common.
+            read_places: Reads the places of its rows.
+            schema: Of the pipeline's records, by which bad ones are explained; None where they are bytes, or are not explained.
+        """
+        self._target = target
+        self._writer = writer
+        self._read_places = read_places
+        self._schema = schema
+
+    def pass_over(self, offsets: Offsets) -> None:
+        """Note that offsets hold no bad record; it is committed with the next bad ones."""
+        self._target.remember(missing(offsets, self._target.coverage), Counts())
+
+    def land(self, offsets: Offsets, bad: BadRecords) -> None:
+        """Commit the bad records of the offsets that are not in quarantine yet.
+
+        Raises:
+            QuarantineMismatchError: There are not as many as were counted; nothing was committed.
+            ReleaseOvertakenError: Somebody else recalled or released some of these offsets meanwhile.
+            LakeboundError: What a commit raises.
+        """
+        fresh, seen = missing(offsets, self._target.coverage), common(offsets, self._target.coverage)
+        if not count(seen):
+            written = self._write(bad.rows, bad)
+            _check_count(bad.counted, written.rows)
+            self._commit_fresh(fresh, written, bad)
+            return
+        places = _places(bad.rows)
+        _check_count(bad.counted, places.num_rows)
+        own = offsets_in(places)
+        self._land_fresh(fresh, within(own, spans_of(fresh)), bad)
+        self._recall(self._unknown(within(own, spans_of(seen))), bad)
+
+    def _unknown(self, own: Arrays) -> Arrays:
+        """Return the offsets of which the quarantine has no row."""
+        if not size(own):
+            return {}
+        first = min(int(offsets[0]) for offsets in own.values() if len(offsets))
+        last = max(int(offsets[-1]) for offsets in own.values() if len(offsets))
+        rest = without(own, offsets_in(self._read_places(first, last)))
+        return {key: offsets for key, offsets in rest.items() if len(offsets)}
+
+    def _land_fresh(self, fresh: Offsets, own: Arrays, bad: BadRecords) -> None:
+        if not size(own):
+            self.pass_over(fresh)
+            return
+        written = self._write(_only(bad.rows, own), bad)
+        _check_count(size(own), written.rows)
+        self._commit_fresh(fresh, written, bad)
+
+    def _recall(self, own: Arrays, bad: BadRecords) -> None:
+        if not size(own):
+            return
+        written = self._write(_only(bad.rows, own), bad, "-r")
+        _check_count(size(own), written.rows)
+        files = written.files.get(self._target.id, [])
+        recalled = as_offsets(own)
+        self._target.flush(self._writer)  # its coverage must say that it holds them
+        self._target.commit(self._writer, {}, _counts(written), files, kind="recall", batch=bad.batch, releases=recalled)
+
+    def _write(self, rows: pa.Table | DataFrame, bad: BadRecords, suffix: str = "") -> Written:
+        tag = f"{bad.tag}-q{suffix}"
+        if isinstance(rows, DataFrame) and bad.lane == "driver":
+            with suppress(ResultTooLargeError):
+                rows = collect(rows)
+        if isinstance(rows, pa.Table):
+            return write_rows(explained(rows, self._schema), [self._target.table], tag, multiplies=False)
+        return write_by_cluster(explained_by_driver(rows, self._schema), [self._target.table], f"{tag}-c", PLAIN)
+
+    def _commit_fresh(self, fresh: Offsets, written: Written, bad: BadRecords) -> None:
+        self._target.commit(self._writer, fresh, _counts(written), written.files.get(self._target.id, []), batch=bad.batch)
+
+
+def _places(rows: pa.Table | DataFrame) -> pa.Table:
+    """Return topic, topic id, partition and offset of each row."""
+    if isinstance(rows, DataFrame):
+        return rows.select(*(F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in PLACE_FIELDS)).toArrow()
+    kafka = rows[KAFKA_COLUMN].combine_chunks()
+    return pa.table({name: kafka.field(name) for name in PLACE_FIELDS})
+
+
+def _only(rows: pa.Table | DataFrame, own: Arrays) -> pa.Table | DataFrame:
+    """Return the rows of these offsets."""
+    if isinstance(rows, pa.Table):
+        return rows.filter(among_offsets(_places(rows), own))
+    places = [(topic, partition, int(offset)) for (topic, _, partition), offsets in own.items() for offset in offsets]
+    columns = [pa.array(values) for values in zip(*places, strict=True)]
+    wanted = rows.sparkSession.createDataFrame(pa.table(columns, names=list(KEY_FIELDS)))
+    return rows.join(F.broadcast(wanted), at_place(rows[KAFKA_COLUMN], wanted), "left_semi")
+
+
+def _counts(written: Written) -> Counts:
+    return Counts(read=written.rows, quarantined=written.rows, rows=written.rows)
+
+
+def _check_count(counted: int, found: int) -> None:
+    if counted != found:
+        raise QuarantineMismatchError(counted, found)

@@ -1,0 +1,41 @@
+"""What a batch did, and how long each of its steps took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from lakebound.landing.trace import Span
+from lakebound_spark.batch.lanes import Lane
+from lakebound_spark.batch.targets import Counts
+
+
+@dataclass
+class BatchReport:
+    """What a batch did. Commits to different tables, which are timed, too, run side by side."""
+
+    batch: int
+    lane: Lane | None = None
+    counts: Counts = field(default_factory=Counts)
+    newest_record_ms: int | None = None
+    oldest_record_ms: int | None = None
+    spans: list[Span] = field(default_factory=list)
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Note how long what is inside took."""
+        began_ms, started = time.time() * 1000, time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spans.append(Span(step=step, began_ms=began_ms, milliseconds=(time.perf_counter() - started) * 1000))
+
+    @property
+    def durations_ms(self) -> dict[str, float]:
+        """Milliseconds per step."""
+        spent: dict[str, float] = {}
+        for span in self.spans:
+            spent[span.step] = round(spent.get(span.step, 0.0) + span.milliseconds, 1)
+        return spent

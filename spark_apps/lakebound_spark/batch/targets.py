@@ -1,0 +1,155 @@
+"""The tables of a running application: what each holds, and what was read for it without giving rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, new_commit_id
+from lakebound.tables.commit import Committed, commit_entry
+from lakebound.tables.table import DataFile, LedgerView, Table
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Records of a range: ``read = filtered + landed + quarantined``; ``rows`` are of the table."""
+
+    read: int = 0
+    filtered: int = 0
+    landed: int = 0
+    quarantined: int = 0
+    rows: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """Return the sums."""
+        return Counts(
+            self.read + other.read,
+            self.filtered + other.filtered,
+            self.landed + other.landed,
+            self.quarantined + other.quarantined,
+            self.rows + other.rows,
+        )
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Who writes: what every commit of this application has in common.
+
+    Attributes:
+        pipeline: The pipeline.
+        epoch: Of its lease.
+        check_lease: Raises LeaseLostError when the lease is gone.
+        attempts: How often a commit is tried.
+        kind: That of its batches.
+        quarantine: Id of the pipeline's quarantine table, for the entries with which an application opens its tables.
+        give_turn: Waits while somebody slower wants to commit to a table (``lakebound.control.turns``).
+    """
+
+    pipeline: str
+    epoch: int
+    check_lease: Callable[[], None]
+    attempts: int
+    kind: Literal["land", "replay", "release"] = "land"
+    quarantine: str | None = None
+    give_turn: Callable[[str, Callable[[], bool]], float] = lambda table, has_moved_on: 0.0
+
+
+@dataclass
+class Target:
+    """One table. ``pending`` are offsets that were read and gave no row of this table, so no commit carries them yet."""
+
+    table: Table
+    view: LedgerView
+    pending: Offsets = field(default_factory=dict)
+    pending_counts: Counts = field(default_factory=Counts)
+    last_entry_at: float = field(default_factory=time.monotonic)
+    last_commit_at: float | None = None
+    commits: int = 0
+    rows: int = 0
+
+    @property
+    def id(self) -> str:
+        """The table's id."""
+        return self.table.spec.id
+
+    @property
+    def coverage(self) -> Offsets:
+        """What is landed, or was read and gives no row."""
+        return add(self.view.coverage, self.pending)
+
+    def refresh(self) -> None:
+        """Read the ledger again and forget what is pending: it will be read again."""
+        self.view = self.table.read_ledger()
+        self.pending, self.pending_counts = {}, Counts()
+
+    def remember(self, landed: Mapping[str, TopicOffsets], counts: Counts) -> None:
+        """Keep offsets without rows until the next commit."""
+        self.pending = add(self.pending, landed)
+        self.pending_counts = self.pending_counts.plus(counts)
+
+    def commit(
+        self,
+        writer: Writer,
+        landed: Mapping[str, TopicOffsets],
+        counts: Counts,
+        files: list[DataFile],
+        *,
+        kind: Literal["open", "recall"] | None = None,
+        batch: int | None = None,
+        lane: Literal["driver", "cluster"] | None = None,
+        timestamps_ms: tuple[int, int] | None = None,
+        releases: Mapping[str, TopicOffsets] | None = None,
+    ) -> Committed:
+        """Commit the files with an entry for ``landed`` and everything pending, or for what is released from quarantine.
+
+        Raises:
+            LeaseLostError: A later application writes to the table.
+            BatchOverlapError: Somebody else landed some of these offsets meanwhile.
+            ReleaseOvertakenError: What is to be released is no longer what it was.
+            CommitUnknownError: No attempt succeeded.
+        """
+        counts = counts.plus(self.pending_counts)
+        draft = Entry(
+            kind=kind or writer.kind,
+            pipeline=writer.pipeline,
+            epoch=writer.epoch,
+            commit=new_commit_id(),
+            batch=batch,
+            range=add(self.pending, landed),
+            releases=dict(releases or {}),
+            read=counts.read,
+            filtered=counts.filtered,
+            landed=counts.landed,
+            quarantined=counts.quarantined,
+            rows=counts.rows,
+            lane=lane,
+            timestamps_ms=timestamps_ms,
+            quarantine=writer.quarantine if kind == "open" else None,
+        )
+        writer.give_turn(self.id, self.table.has_moved_on)
+        committed = commit_entry(
+            self.table,
+            self.view,
+            files,
+            draft,
+            own_epoch=writer.epoch,
+            check_lease=writer.check_lease,
+            attempts=writer.attempts,
+        )
+        self.view = replace(self.view, entry=committed.entry, version=committed.version)
+        self.pending, self.pending_counts = {}, Counts()
+        self.last_entry_at = time.monotonic()
+        if counts.rows:
+            self.last_commit_at = time.time()
+            self.commits += 1
+            self.rows += counts.rows
+        return committed
+
+    def flush(self, writer: Writer, *, older_than_seconds: float = 0.0) -> bool:
+        """Commit what is pending, if anything is and the last entry is old enough; return whether it did."""
+        if not count(self.pending) or time.monotonic() - self.last_entry_at < older_than_seconds:
+            return False
+        self.commit(writer, {}, Counts(), [])
+        return True

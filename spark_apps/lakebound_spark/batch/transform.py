@@ -1,0 +1,146 @@
+"""The pipeline's transform: loaded by name, and refused where a wider replay would give other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from lakebound.errors import TransformRefusedError
+from lakebound.first_line import first_line
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.table import KAFKA_COLUMN
+from lakebound_spark.batch.decode import good_columns, make_decoder
+
+Transform = Callable[[DataFrame], DataFrame]
+
+KAFKA_SCHEMA = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+    ]
+)
+_SOURCE_ALIAS = "lakebound_source"
+_ALLOWED = {"Project", "Filter", "Generate", "Join", "SubqueryAlias", "ResolvedHint", "View"}
+_KAFKA_FIELDS = ["topic", "topic_id", "partition", "offset", "timestamp", "ordinal"]
+
+
+def load_transform(spec: PipelineSpec) -> Transform:
+    """Return the pipeline's transform; without one, the identity.
+
+    Raises:
+        TransformRefusedError: It cannot be imported, or is no function.
+    """
+    if spec.transform is None:
+        return lambda frame: frame
+    module, _, name = spec.transform.rpartition(".")
+    try:
+        function = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as exc:
+        raise TransformRefusedError(spec.pipeline, spec.transform, f"cannot be imported from spark_apps/: {exc}") from exc
+    if not callable(function):
+        raise TransformRefusedError(spec.pipeline, spec.transform, "is not a function")
+    transform: Transform = function
+    return transform
+
+
+def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transform) -> DataFrame:
+    """Return an empty DataFrame with the columns that the tables get.
+
+    Raises:
+        TransformRefusedError: The transform fails on the schema, loses ``_kafka``, or does what a wider replay changes.
+    """
+    name = spec.transform or "(none)"
+    records = session.createDataFrame([], KAFKA_SCHEMA)
+    source = good_columns(make_decoder(spec, {}).decode(records)).alias(_SOURCE_ALIAS)
+    try:
+        output = transform(source)
+    except Exception as exc:
+        raise TransformRefusedError(spec.pipeline, name, f"fails on the schema of its input: {first_line(exc)}") from exc
+    if not isinstance(output, DataFrame):
+        raise TransformRefusedError(spec.pipeline, name, f"returns {type(output).__name__}, not a DataFrame")
+    _check_kafka_column(spec, name, output)
+    path = _path_to_source(output._jdf.queryExecution().analyzed())
+    if path is None:
+        raise TransformRefusedError(spec.pipeline, name, "does not use the DataFrame that it is given")
+    _check_nodes(spec, name, path)
+    return output
+
+
+def may_multiply(output: DataFrame) -> bool:
+    """Return whether one record may become several rows."""
+    return any(
+        node.nodeName() in ("Generate", "Join") for node in _path_to_source(output._jdf.queryExecution().analyzed()) or []
+    )
+
+
+def _check_kafka_column(spec: PipelineSpec, name: str, output: DataFrame) -> None:
+    if KAFKA_COLUMN not in output.columns:
+        reason = f"loses the column {KAFKA_COLUMN}; keep it in every select, it says where a row came from"
+        raise TransformRefusedError(spec.pipeline, name, reason)
+    fields = output.schema[KAFKA_COLUMN].dataType
+    if not isinstance(fields, StructType) or fields.names != _KAFKA_FIELDS:
+        raise TransformRefusedError(spec.pipeline, name, f"changes the fields of {KAFKA_COLUMN}; leave it as it is")
+    twice = {column for column in output.columns if output.columns.count(column) > 1}
+    if twice:
+        raise TransformRefusedError(spec.pipeline, name, f"gives two columns the name {', '.join(sorted(twice))}")
+
+
+def _check_nodes(spec: PipelineSpec, name: str, path: list[Any]) -> None:
+    for node in path:
+        kind = node.nodeName()
+        if kind not in _ALLOWED:
+            reason = (
+                f"uses {kind}, whose rows depend on which records share a batch; project, filter, explode and static joins only"
+            )
+            raise TransformRefusedError(spec.pipeline, name, reason)
+        if not node.deterministic():
+            reason = f"uses a function that gives another result each time ({kind}); a replay would differ"
+            raise TransformRefusedError(spec.pipeline, name, reason)
+    generates = [index for index, node in enumerate(path) if node.nodeName() == "Generate"]
+    if generates and not _renumbers(path[: generates[0]]):
+        reason = "explodes without numbering the rows; use lakebound_spark.columns.explode, which sets _kafka.ordinal"
+        raise TransformRefusedError(spec.pipeline, name, reason)
+
+
+def _renumbers(above: list[Any]) -> bool:
+    """Whether a projection above the explode gives ``_kafka`` another ordinal."""
+    return any(
+        node.nodeName() == "Project"
+        and "ordinal" in _text(node.projectList())
+        and f"AS {KAFKA_COLUMN}#" in _text(node.projectList())
+        for node in above
+    )
+
+
+def _text(expressions: Any) -> str:
+    text: str = expressions.mkString(" | ")
+    return text
+
+
+def _path_to_source(node: Any) -> list[Any] | None:
+    """The plan's nodes from the root to the transform's input, or None when the input is not below ``node``."""
+    if node.nodeName() == "SubqueryAlias" and node.identifier().name() == _SOURCE_ALIAS:
+        return []
+    children = node.children()
+    for index in range(children.size()):
+        below = _path_to_source(children.apply(index))
+        if below is not None:
+            return [node, *below]
+    return None

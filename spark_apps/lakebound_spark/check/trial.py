@@ -1,0 +1,169 @@
+"""What would become of some records of a pipeline: decoded and transformed as the stream does it, and written nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.sampling import Sample
+from lakebound.landing.table_settling import Settled, compare_tables
+from lakebound.spec.partition_warnings import partition_warnings
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.layout import FileLayout
+from lakebound.tables.table import KAFKA_COLUMN, open_table
+from lakebound_spark.batch.decode import good_columns, make_decoder, value_fields, value_schema
+from lakebound_spark.batch.explained import explained
+from lakebound_spark.batch.landable import LandableCheck, make_check
+from lakebound_spark.batch.quarantine import quarantine_columns
+from lakebound_spark.batch.rescue import kafka_columns
+from lakebound_spark.batch.row_writer import KEY_FIELDS
+from lakebound_spark.batch.schema import table_schema
+from lakebound_spark.batch.transform import load_transform, planned_output
+from lakebound_spark.check.plan import check
+
+_EXAMPLES = 3
+"""Of the records of each reason so many are named."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Records that go to quarantine for one reason: how many, and where and why the first ones are."""
+
+    reason: str
+    records: int
+    examples: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class TriedTable:
+    """What a table would get.
+
+    Attributes:
+        columns: Name and type of each.
+        partition_by: Its partitioning.
+        changes: What the next start does with the table.
+        rows: The first of them.
+    """
+
+    columns: list[tuple[str, str]]
+    partition_by: list[str]
+    changes: list[str]
+    rows: list[dict[str, Any]]
+
+
+@dataclass
+class Trial:
+    """What was found. Records: ``read = filtered + landed + bad``; ``rows`` are of each table.
+
+    Attributes:
+        problems: What keeps the pipeline from starting; without an output of the pipeline nothing else is known.
+        warnings: What a reader of its tables should know.
+        ranges: Which offsets were read: topic, partition, first, next.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    ranges: list[tuple[str, int, int, int]] = field(default_factory=list)
+    read: int = 0
+    filtered: int = 0
+    landed: int = 0
+    bad: int = 0
+    rows: int = 0
+    reasons: list[Reason] = field(default_factory=list)
+    tables: dict[str, TriedTable] = field(default_factory=dict)
+
+    def body(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def try_records(session: SparkSession, run: RunSpec, sample: Sample, rows: int) -> Trial:
+    """Return what would become of the records.
+
+    Args:
+        session: Spark's.
+        run: The pipeline's orders.
+        sample: Its records.
+        rows: So many are shown of each table.
+    """
+    planned = check(session, run, ())
+    found = Trial(
+        planned.problems, list(partition_warnings(run.spec)), [(*place, *span) for place, span in sample.ranges.items()]
+    )
+    if not planned.tables:
+        return found
+    spec = run.spec
+    output = planned_output(session, spec, load_transform(spec))
+    schemas = {one.id: table_schema(output.schema, one) for one in spec.tables if one.id in planned.tables}
+    settled = Settled({}) if found.problems else compare_tables(spec, run.places.read_only(), schemas, value_fields(spec))
+    landable = make_check(output.schema, _layouts(run), has_transform=spec.transform is not None)
+    made, bad = land_in_memory(session, spec, sample, landable, settled.unhoused)
+    found.read, found.bad, found.rows = len(sample.records), bad.num_rows, made.num_rows
+    found.landed = len(set(_places(made)))
+    found.filtered = found.read - found.bad - found.landed
+    found.reasons = _reasons(bad)
+    for one in spec.tables:
+        if one.id in schemas:
+            left_out = settled.left_out.get(one.id, frozenset())
+            changes = planned.changes.get(one.id, [])
+            found.tables[one.id] = _tried(one, schemas[one.id], made.slice(0, rows), left_out, changes)
+    return found
+
+
+def land_in_memory(
+    session: SparkSession, spec: PipelineSpec, sample: Sample, landable: LandableCheck, unhoused: Collection[str] = ()
+) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of the tables, and those of the quarantine.
+
+    Args:
+        session: Spark's.
+        spec: The pipeline.
+        sample: Records of its topics.
+        landable: Finds rows that cannot land.
+        unhoused: Fields for which a table has no column.
+    """
+    transform = load_transform(spec)
+    records = session.createDataFrame(kafka_columns(sample.records))
+    decoder = make_decoder(spec, sample.topic_ids, unhoused)
+    made = transform(good_columns(decoder.decode(records))).toArrow()
+    if not landable.holds(made):
+        decoder = decoder.refusing(landable.places(transform(good_columns(decoder.decode(records)))))
+        made = transform(good_columns(decoder.decode(records))).toArrow()
+    return made, explained(quarantine_columns(decoder.decode(records)).toArrow(), value_schema(spec))
+
+
+def _layouts(run: RunSpec) -> list[FileLayout]:
+    """Return the layouts of the tables that there are."""
+    places = run.places.read_only()
+    tables = [open_table(one, places) for one in run.spec.tables]
+    return [table.layout() for table in tables if table.exists()]
+
+
+def _tried(one: TableSpec, schema: pa.Schema, rows: pa.Table, left_out: frozenset[str], changes: Sequence[str]) -> TriedTable:
+    kept = [column for column in schema if column.name not in left_out]
+    shown = rows.select([column.name for column in kept]).to_pylist()
+    columns = [
+        (column.name, "struct (its place in Kafka)" if column.name == KAFKA_COLUMN else str(column.type)) for column in kept
+    ]
+    return TriedTable(columns, list(one.partition_by), list(changes), shown)
+
+
+def _reasons(bad: pa.Table) -> list[Reason]:
+    """Return the bad records by reason, the most frequent first."""
+    places = [{name: kafka[name] for name in KEY_FIELDS} for kafka in bad[KAFKA_COLUMN].to_pylist()]
+    told = zip(bad["reason"].to_pylist(), places, bad["error"].to_pylist(), strict=True)
+    by_reason: dict[str, list[dict[str, Any]]] = {}
+    for reason, place, error in sorted(told, key=lambda one: (one[1]["topic"], one[1]["partition"], one[1]["offset"])):
+        by_reason.setdefault(reason, []).append({**place, "error": error})
+    found = [Reason(reason, len(all_of), all_of[:_EXAMPLES]) for reason, all_of in by_reason.items()]
+    return sorted(found, key=lambda one: (-one.records, one.reason))
+
+
+def _places(rows: pa.Table) -> list[tuple[Any, ...]]:
+    kafka = rows[KAFKA_COLUMN].combine_chunks()
+    return list(zip(*(kafka.field(name).to_pylist() for name in KEY_FIELDS), strict=True))

@@ -1,0 +1,176 @@
+"""A release: quarantined records are decoded again as of today, and what fits is landed, as a guest of the running stream.
+
+Kafka is not asked: the quarantine has the bytes. What keeps two releases from landing a record twice is each table itself: its
+rows say what it has, and its compare-and-swap and the count of released offsets say whether that still holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import Counter
+
+from pyspark.sql import SparkSession
+
+from lakebound.control.desired import read_desired
+from lakebound.errors import CommitUnknownError, HeldError, LeaseLostError, LedgerWentBackError, ReleaseOvertakenError
+from lakebound.inspection.proof.history import spans_of
+from lakebound.inspection.proof.offset_arrays import Arrays, beyond, both, size
+from lakebound.operations.release.candidates import Held, as_offsets, chunks, look_at, offsets_in
+from lakebound.operations.release.orders import ReleaseOrders, ReleaseResult, Verdicts
+from lakebound.operations.release.plan import owned
+from lakebound.operations.release.reading import read_index
+from lakebound.operations.release.released import released_offsets
+from lakebound.operations.replay.orders import TableLanded, write_result
+from lakebound.tables.table import Table
+from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.guests.release_batch import ReleaseBatch, Released
+from lakebound_spark.guests.replay import StoppedError, reason_of, state_of
+from lakebound_spark.session import make_session
+
+log = logging.getLogger(__name__)
+
+_MOVED_ON = (ReleaseOvertakenError, LeaseLostError, LedgerWentBackError, CommitUnknownError)
+"""A table is not what it was when its rows were looked at: they are looked at again, and the rest is landed."""
+
+_LONGEST_WAIT_SECONDS = 5.0
+
+
+class Release:
+    """Lands what fits, piece after piece, each table on its own."""
+
+    def __init__(self, orders: ReleaseOrders) -> None:
+        self._orders = orders
+        self._spec = orders.spec
+        self._result = ReleaseResult(app_id=orders.app_id, is_trial=orders.is_trial)
+        self._verdicts: dict[str, Counter[str]] = {}
+        self._landed: dict[str, TableLanded] = {}
+
+    def run(self) -> ReleaseResult:
+        """Run to the end and return how it ended; that is also written to the pipeline's folder, after each piece."""
+        error: Exception | None = None
+        try:
+            self._release()
+        except Exception as exc:
+            log.exception("release of %s ended", self._spec.pipeline)
+            error = exc
+        changes = {"state": state_of(error), "reason": reason_of(error, self._result), "ended_at": time.time()}
+        self._change(**changes, error_class=type(error).__name__ if error else None)
+        return self._result
+
+    def _release(self) -> None:
+        self._change()
+        tables = [owned(self._spec, table, self._orders.places) for table in self._spec.tables]
+        index = read_index(self._spec.quarantine_table, self._orders.places, self._orders.reasons, copies=False)
+        quarantined = offsets_in(index)
+        held = {table.spec.id: look_at(table, quarantined) for table in tables}
+        pieces = list(chunks(held, self._spec.limits.max_records_per_batch))
+        self._change(chunks=len(pieces))
+        if not pieces:
+            return
+        session = make_session(f"lakebound-release-{self._spec.pipeline}")
+        try:
+            self._land_all(session, tables, quarantined, held, pieces)
+        finally:
+            session.stop()
+
+    def _land_all(
+        self,
+        session: SparkSession,
+        tables: list[Table],
+        quarantined: Arrays,
+        held: dict[str, Held],
+        pieces: list[Arrays],
+    ) -> None:
+        batch = ReleaseBatch(self._orders, session, tables)
+        for number, piece in enumerate(pieces):
+            self._check_wanted()
+            before = self._verdicts, self._result
+            for attempt in range(1, self._spec.limits.commit_attempts + 1):
+                try:
+                    self._land(batch, tables, held, piece)
+                    break
+                except _MOVED_ON as exc:
+                    if attempt == self._spec.limits.commit_attempts:
+                        raise
+                    log.warning("piece %d, attempt %d: the tables are looked at again: %s", number, attempt, exc)
+                    self._verdicts, self._result = before
+                    time.sleep(random.uniform(0.1, min(0.2 * 2**attempt, _LONGEST_WAIT_SECONDS)))
+                    self._check_wanted()
+                    held |= {table.spec.id: look_at(table, quarantined) for table in tables}
+                    batch.check_columns()
+            self._change(chunks_done=number + 1)
+            log.info("piece %d of %d: %s", number + 1, len(pieces), self._result)
+
+    def _land(self, batch: ReleaseBatch, tables: list[Table], held: dict[str, Held], piece: Arrays) -> None:
+        """Land a piece in each table that lacks it; tables that lack the same get the same rows."""
+        seen = False
+        for lacking, members in _groups(tables, held, piece):
+            found = batch.decode(lacking, members, write=not self._orders.is_trial)
+            if not seen:
+                self._count(found)
+                seen = True
+            for table in members if not self._orders.is_trial else ():
+                held[table.spec.id] = self._commit(table, held[table.spec.id], found)
+            batch.forget()
+
+    def _commit(self, table: Table, held: Held, found: Released) -> Held:
+        """Commit what fits, and return the table as it then stands."""
+        fits = both(held.lacking, found.fits)
+        named, _ = released_offsets(table.entries(), held.view.released)
+        is_new = size(beyond(fits, named)) > 0
+        if not size(fits) or not (found.written.rows or is_new):
+            return held
+        target = Target(table, held.view)
+        records = found.written.records
+        counts = Counts(read=size(fits), filtered=size(fits) - records, landed=records, rows=found.written.rows)
+        writer = Writer(self._spec.pipeline, held.view.epoch, lambda: None, self._spec.limits.commit_attempts, kind="release")
+        files = found.written.files.get(table.spec.id, [])
+        target.commit(writer, {}, counts, files, lane=found.lane, releases=as_offsets(fits))
+        known = self._landed.get(table.spec.id, TableLanded())
+        self._landed[table.spec.id] = TableLanded(commits=known.commits + 1, rows=known.rows + counts.rows)
+        return Held(target.view, beyond(held.lacking, spans_of(as_offsets(fits))), held.landed, held.uncovered)
+
+    def _count(self, found: Released) -> None:
+        """Add a piece's verdicts to the result; of tables that lack different records, those of the one that lacks most."""
+        for reason, verdict in found.verdicts.items():
+            self._verdicts = {**self._verdicts, reason: self._verdicts.get(reason, Counter()) + verdict}
+        fit, records = size(found.fits), found.written.records
+        before = self._result
+        self._result = before.model_copy(
+            update={
+                "read": before.read + found.read,
+                "landed": before.landed + records,
+                "filtered": before.filtered + (fit - records if not self._orders.is_trial else 0),
+                "quarantined": before.quarantined + found.read - fit,
+            }
+        )
+
+    def _check_wanted(self) -> None:
+        control = self._orders.control
+        if control.stop_marker(self._orders.app_id).exists():
+            raise StoppedError(self._spec.pipeline)
+        desired = read_desired(control)
+        if desired.state == "held" and not self._orders.is_trial:
+            raise HeldError(self._spec.pipeline, desired.reason)
+
+    def _change(self, **changes: object) -> None:
+        verdicts = {reason: Verdicts(fit=found["fit"], stay=found["stay"]) for reason, found in self._verdicts.items()}
+        self._result = self._result.model_copy(update={**changes, "verdicts": verdicts, "tables": dict(self._landed)})
+        write_result(self._orders.control, self._result)
+
+
+def _groups(tables: list[Table], held: dict[str, Held], piece: Arrays) -> list[tuple[Arrays, list[Table]]]:
+    """Return the tables grouped by what of the piece they lack, the most first; those that lack nothing are left out."""
+    groups: list[tuple[Arrays, list[Table]]] = []
+    for table in tables:
+        lacking = both(held[table.spec.id].lacking, piece)
+        if not lacking:
+            continue
+        same = next((members for known, members in groups if as_offsets(known) == as_offsets(lacking)), None)
+        if same is None:
+            groups.append((lacking, [table]))
+        else:
+            same.append(table)
+    return sorted(groups, key=lambda group: -size(group[0]))

@@ -1,0 +1,153 @@
+"""One piece of a release: quarantined bytes are decoded with the schema of today, transformed, and written as data files."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakebound import faults
+from lakebound.inspection.proof.offset_arrays import Arrays
+from lakebound.landing.table_settling import check_settled, check_unmoved
+from lakebound.operations.release.candidates import offsets_in
+from lakebound.operations.release.orders import ReleaseOrders
+from lakebound.operations.release.reading import read_records
+from lakebound.tables.table import KAFKA_COLUMN, Table
+from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, make_decoder, value_fields
+from lakebound_spark.batch.landable import make_check
+from lakebound_spark.batch.lane_choice import WayChooser
+from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, write_by_cluster, write_by_driver
+from lakebound_spark.batch.row_writer import Written
+from lakebound_spark.batch.schema import table_schema
+from lakebound_spark.batch.transform import KAFKA_SCHEMA, load_transform, may_multiply, planned_output
+
+_PLACE = ("topic", "partition", "offset")
+
+
+@dataclass(frozen=True)
+class Released:
+    """What became of a piece.
+
+    Attributes:
+        read: Records that were tried.
+        fits: Their offsets that can be landed, or that today's pipeline drops.
+        verdicts: By the reason that stands in the quarantine: how many ``fit``, and how many ``stay``.
+        written: Files of the rows.
+        lane: In which these were written.
+    """
+
+    read: int
+    fits: Arrays
+    verdicts: dict[str, Counter[str]]
+    written: Written
+    lane: Lane
+
+
+class ReleaseBatch:
+    """Decodes pieces for the tables of one pipeline."""
+
+    def __init__(self, orders: ReleaseOrders, session: SparkSession, tables: list[Table]) -> None:
+        self._orders = orders
+        self._spec = orders.spec
+        self._session = session
+        self._transform = load_transform(self._spec)
+        output = planned_output(session, self._spec, self._transform)
+        layouts = [table.layout() for table in tables]
+        self._check = make_check(output.schema, layouts, has_transform=self._spec.transform is not None)
+        self._multiplies = may_multiply(output)
+        self._schemas = {table.spec.id: table_schema(output.schema, table.spec) for table in tables}
+        self._settled = check_settled(self._spec, orders.places, self._schemas, value_fields(self._spec))
+        self._kept: list[DataFrame] = []
+
+    def decode(self, wanted: Arrays, tables: list[Table], *, write: bool) -> Released:
+        """Return what fits of the wanted offsets, with the files of its rows in the tables' folders.
+
+        Args:
+            wanted: Offsets of quarantined records.
+            tables: Where the rows go.
+            write: Whether files are written; a trial writes none.
+        """
+        places, reasons = self._orders.places, self._orders.reasons
+        records = _first_of_each(read_records(self._spec.quarantine_table, places, wanted, reasons, copies=False))
+        ids = {topic: topic_id for topic, topic_id, _ in wanted}
+        decoded = self._decoded(make_decoder(self._spec, ids, self._settled.unhoused), self._frame(records))
+        fitting = _fitting(decoded, records)
+        faults.reach("after_trim")
+        lane: Lane = "driver"
+        written = Written({}, 0, 0)
+        if write and fitting.num_rows:
+            written, lane = self._write(self._transform(good_columns(decoded)), tables, records)
+            faults.reach("after_data_files", lane)
+        return Released(records.num_rows, offsets_in(fitting), _verdicts(records, fitting), written, lane)
+
+    def _decoded(self, decoder: Decoder, frame: DataFrame) -> DataFrame:
+        """Return the decoded records; those with rows that cannot land have a problem."""
+        decoded = self._keep(decoder.decode(frame))
+        if not self._check.is_needed:
+            return decoded
+        refused = self._check.places(self._transform(good_columns(decoded)))
+        return self._keep(decoder.refusing(refused).decode(frame)) if refused.num_rows else decoded
+
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        self._kept.append(frame.persist())
+        return frame
+
+    def check_columns(self) -> None:
+        """Check that the tables have the columns still with which the records are decoded.
+
+        Raises:
+            SchemaChangedError: They cannot take what it gives any more.
+            ColumnsMovedError: They have others now.
+        """
+        check_unmoved(self._spec, self._orders.places, self._schemas, self._settled, value_fields(self._spec))
+
+    def forget(self) -> None:
+        """Free what is kept of the pieces."""
+        while self._kept:
+            self._kept.pop().unpersist()
+
+    def _frame(self, records: pa.Table) -> DataFrame:
+        """Return the records with Kafka's own columns."""
+        columns = {name: records[name] for name in ("key", "value", "topic", "partition", "offset", "timestamp")}
+        columns["timestampType"] = pa.array(np.zeros(records.num_rows, dtype=np.int32))
+        return self._session.createDataFrame(pa.table(columns), KAFKA_SCHEMA)
+
+    def _write(self, output: DataFrame, tables: list[Table], records: pa.Table) -> tuple[Written, Lane]:
+        tag = f"release-{uuid.uuid4().hex[:8]}"
+        how: How = {"multiplies": self._multiplies, "left_out": self._settled.left_out, "check": self._check}
+        width = records["value"].nbytes / records.num_rows
+        if WayChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows) == "collected":
+            try:
+                return write_by_driver(output, tables, tag, how), "driver"
+            except ResultTooLargeError:
+                tag = f"{tag}-c"
+        return write_by_cluster(output, tables, tag, how), "cluster"
+
+
+def _fitting(decoded: DataFrame, records: pa.Table) -> pa.Table:
+    """Return the records without a problem, or which the pipeline now skips."""
+    fits = F.col(PROBLEM).isNull() | (F.col(PROBLEM) == SKIPPED)
+    places = decoded.where(fits).select(*(F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in _PLACE)).toArrow()
+    found = pa.table({name: places[name].cast(records.schema.field(name).type) for name in _PLACE})
+    return records.select(["topic", "topic_id", "partition", "offset", "reason"]).join(
+        found, list(_PLACE), join_type="left semi"
+    )
+
+
+def _first_of_each(records: pa.Table) -> pa.Table:
+    """Return one record per offset, whatever else stands in the quarantine."""
+    numbered = records.append_column("_row", pa.array(np.arange(records.num_rows)))
+    first = numbered.group_by(list(_PLACE)).aggregate([("_row", "min")])["_row_min"]
+    return records.take(pc.take(first, pc.sort_indices(first)))
+
+
+def _verdicts(records: pa.Table, fitting: pa.Table) -> dict[str, Counter[str]]:
+    tried = Counter(records["reason"].to_pylist())
+    fit = Counter(fitting["reason"].to_pylist())
+    return {reason: Counter(fit=fit[reason], stay=number - fit[reason]) for reason, number in tried.items()}

@@ -1,0 +1,275 @@
+"""A replay: batches of a range that the tables lack, read from Kafka once, and committed as a guest of the running stream.
+
+A guest takes no lease and no epoch of its own: it commits with the newest epoch that the ledgers hold. What keeps it and the
+stream from landing an offset twice is each table's compare-and-swap: one of two commits is refused, reads the ledger again,
+and goes on. It stays below the lowest high-water mark, where the stream does not read any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial, reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakebound.control.desired import read_desired
+from lakebound.errors import (
+    BatchOverlapError,
+    CommitUnknownError,
+    HeldError,
+    LakeboundError,
+    LeaseLostError,
+    LedgerWentBackError,
+    ReleaseOvertakenError,
+)
+from lakebound.first_line import first_line
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.table_settling import check_settled, check_unmoved
+from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, intervals_of, missing
+from lakebound.operations.release.reading import read_places
+from lakebound.operations.replay.chunks import chunks
+from lakebound.operations.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
+from lakebound.operations.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.table import open_table
+from lakebound_spark.batch.batch import BatchLander, in_offsets
+from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
+from lakebound_spark.batch.landable import make_check
+from lakebound_spark.batch.quarantine_landing import QuarantineLander
+from lakebound_spark.batch.report import BatchReport
+from lakebound_spark.batch.rescue import Rescuer
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
+from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.transform import load_transform, may_multiply, planned_output
+from lakebound_spark.session import make_session
+from lakebound_spark.stream.application import REFUSALS
+from lakebound_spark.stream.source import read_range
+
+log = logging.getLogger(__name__)
+
+_MOVED_ON = (BatchOverlapError, LeaseLostError, LedgerWentBackError, CommitUnknownError, ReleaseOvertakenError)
+"""A table is not what it was when the batch was planned: the ledgers are read again, and the rest of the batch is landed."""
+
+_LONGEST_WAIT_SECONDS = 5.0
+
+
+class StoppedError(LakeboundError):
+    """Somebody asked the replay to end."""
+
+    def __init__(self, pipeline: str) -> None:
+        super().__init__(f"replay of {pipeline!r}: ended as asked, between two batches; run it again to land the rest")
+
+
+class Replay:
+    """Lands what is wanted, batch after batch, each table on its own."""
+
+    def __init__(self, orders: ReplayOrders) -> None:
+        self._orders = orders
+        self._facts = KafkaFacts(orders.spec.connection)
+        self._result = ReplayResult(app_id=orders.app_id)
+
+    def run(self) -> ReplayResult:
+        """Run to the end and return how it ended; that is also written to the pipeline's folder, after each batch."""
+        error: Exception | None = None
+        try:
+            self._replay()
+        except Exception as exc:
+            log.exception("replay of %s ended", self._orders.spec.pipeline)
+            error = exc
+        changes = {"state": state_of(error), "reason": reason_of(error, self._result), "ended_at": time.time()}
+        self._change(**changes, error_class=type(error).__name__ if error else None)
+        return self._result
+
+    def _replay(self) -> None:
+        spec = self._orders.spec
+        pieces = list(chunks(self._orders.wanted, spec.limits.max_records_per_batch))
+        self._change(chunks=len(pieces))
+        session = make_session(f"lakebound-replay-{spec.pipeline}")
+        try:
+            with closing(_Landing(self._orders, session, self._facts)) as landing:
+                for number, piece in enumerate(pieces):
+                    self._check_wanted()
+                    report = landing.land(piece, number, self._check_wanted)
+                    self._report(report, landing, done=number + 1)
+                    log.info("batch %d of %d: %s", number + 1, len(pieces), report)
+        finally:
+            session.stop()
+
+    def _check_wanted(self) -> None:
+        control, pipeline = self._orders.control, self._orders.spec.pipeline
+        if control.stop_marker(self._orders.app_id).exists():
+            raise StoppedError(pipeline)
+        desired = read_desired(control)
+        if desired.state == "held":
+            raise HeldError(pipeline, desired.reason)
+
+    def _report(self, report: BatchReport, landing: _Landing, *, done: int) -> None:
+        counts, before = report.counts, self._result
+        self._change(
+            chunks_done=done,
+            read=before.read + counts.read,
+            filtered=before.filtered + counts.filtered,
+            landed=before.landed + counts.landed,
+            quarantined=before.quarantined + counts.quarantined,
+            tables={target.id: TableLanded(commits=target.commits, rows=target.rows) for target in landing.targets},
+        )
+
+    def _change(self, **changes: object) -> None:
+        self._result = self._result.model_copy(update=changes)
+        write_result(self._orders.control, self._result)
+
+
+class _Landing:
+    """The tables of a replay, and its batches."""
+
+    def __init__(self, orders: ReplayOrders, session: SparkSession, facts: KafkaFacts) -> None:
+        spec = orders.spec
+        self._spec, self._wanted, self._session, self._facts = spec, orders.wanted, session, facts
+        self._transform = load_transform(spec)
+        output = planned_output(session, spec, self._transform)
+        self._multiplies, self._output = may_multiply(output), output.schema
+        schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
+        schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
+        self._schemas, self._places = schemas, orders.places
+        self._rescuer = Rescuer(session, spec, orders.control.checkpoint(orders.app_id) / "rescued")
+        self._topic_ids = facts.topic_ids(spec.topics)
+        self._settled = check_settled(spec, orders.places, schemas, value_fields(spec))
+        self._decoder = make_decoder(spec, self._topic_ids, self._settled.unhoused)
+        self.targets = [self._open(orders, table) for table in spec.tables]
+        self._quarantine = self._open(orders, spec.quarantine_table)
+        self._writer = self._guest()
+        self._lander = self._make_lander()
+
+    def land(self, wanted: Offsets, number: int, check_wanted: Callable[[], None]) -> BatchReport:
+        """Land what any table lacks of ``wanted``, whatever else is committed meanwhile.
+
+        Args:
+            wanted: Offsets.
+            number: Of the batch.
+            check_wanted: Raises when the replay is no longer wanted; called before each attempt after the first.
+
+        Raises:
+            ColumnsMovedError: The tables have other columns than those that it decodes.
+            LakeboundError: What a batch raises; after ``limits.commit_attempts`` tries also what a table's moving on does.
+        """
+        attempts = self._spec.limits.commit_attempts
+        for attempt in range(1, attempts + 1):
+            try:
+                rest = self._look_again(wanted)
+                if not count(rest):
+                    break
+                report = self._lander.land(self._read(rest), number, rest, self._check_topics)
+                self._lander.flush()
+                return report
+            except _MOVED_ON as exc:
+                if attempt == attempts:
+                    raise
+                log.warning("batch %d, attempt %d: the ledgers are read again: %s", number, attempt, exc)
+                time.sleep(random.uniform(0.1, min(0.2 * 2**attempt, _LONGEST_WAIT_SECONDS)))
+                check_wanted()
+        return BatchReport(number)
+
+    def close(self) -> None:
+        """Free the threads."""
+        self._lander.close()
+
+    def _look_again(self, wanted: Offsets) -> Offsets:
+        """Read all ledgers and return what of ``wanted`` any table lacks below the lowest mark.
+
+        Nothing stays pending from batch to batch: a stream that starts meanwhile takes over from the ledgers alone.
+        """
+        for target in (*self.targets, self._quarantine):
+            target.refresh()
+            check_topic_ids(target.view.coverage, self._topic_ids)
+        # After the ledgers: a rewind that comes later has a later epoch, with which a commit on these is refused.
+        check_unmoved(self._spec, self._places, self._schemas, self._settled, value_fields(self._spec))
+        writer = self._guest()
+        if writer.epoch != self._writer.epoch:
+            log.info("the newest epoch is now %d", writer.epoch)
+            self._lander.close()
+            self._writer = writer
+            self._lander = self._make_lander()
+        coverages = [target.view.coverage for target in self.targets]
+        marks = lowest_marks(coverages)
+        for target in self.targets:
+            self._announce(target, below_marks(self._wanted, marks))
+        below = below_marks(wanted, marks)
+        return reduce(add, (missing(below, coverage) for coverage in coverages), {})
+
+    def _announce(self, target: Target, wanted: Offsets) -> None:
+        """Have the table say where the replay begins, once."""
+        marks = announced(wanted, target.view.coverage)
+        if marks:
+            target.commit(self._writer, marks, Counts(), [])
+
+    def _guest(self) -> Writer:
+        """Return a writer with the newest epoch in the ledgers: one that is older would be fenced out."""
+        epoch = max(target.view.epoch for target in (*self.targets, self._quarantine))
+        return Writer(self._spec.pipeline, epoch, lambda: None, self._spec.limits.commit_attempts, kind="replay")
+
+    def _make_lander(self) -> BatchLander:
+        layouts = [target.table.layout() for target in self.targets]
+        check = make_check(self._output, layouts, has_transform=self._spec.transform is not None)
+        return BatchLander(
+            self._spec,
+            self._decoder,
+            self._transform,
+            self.targets,
+            QuarantineLander(
+                self._quarantine,
+                self._writer,
+                partial(read_places, self._spec.quarantine_table, self._places),
+                value_schema(self._spec),
+            ),
+            self._writer,
+            {"multiplies": self._multiplies, "left_out": self._settled.left_out, "check": check},
+            rescuer=self._rescuer,
+        )
+
+    def _read(self, offsets: Offsets) -> DataFrame:
+        """Return the records of the offsets: one range per partition, filtered where there are holes in it."""
+        start: dict[str, dict[int, int]] = {}
+        end: dict[str, dict[int, int]] = {}
+        for topic, partition, intervals in intervals_of(offsets):
+            start.setdefault(topic, {})[partition] = intervals[0][0]
+            end.setdefault(topic, {})[partition] = intervals[-1][1]
+        records = read_range(self._session, self._spec, start, end)
+        has_holes = any(len(intervals) > 1 for _, _, intervals in intervals_of(offsets))
+        return records.where(in_offsets(offsets)) if has_holes else records
+
+    def _check_topics(self) -> None:
+        held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}
+        check_topic_ids(held, self._facts.topic_ids(self._spec.topics))
+
+    def _open(self, orders: ReplayOrders, table_spec: TableSpec) -> Target:
+        """Return a table as the stream has made it."""
+        table = open_table(table_spec, orders.places)
+        if not table.exists():
+            raise NothingLandedYetError(orders.spec.pipeline, table_spec.id)
+        view = table.read_ledger()
+        if view.entry is None:
+            raise NothingLandedYetError(orders.spec.pipeline, table_spec.id)
+        check_owner(view.entry, orders.spec.pipeline, table_spec.id)
+        return Target(table, view)
+
+
+def state_of(error: Exception | None) -> ReplayState:
+    """Return how an application ended that works beside the stream."""
+    if error is None:
+        return "completed"
+    if isinstance(error, StoppedError):
+        return "stopped"
+    return "refused" if isinstance(error, (*REFUSALS, HeldError, NothingLandedYetError)) else "failed"
+
+
+def reason_of(error: Exception | None, result: ReplayResult) -> str:
+    """Return why it ended, in words."""
+    if error is None:
+        return f"all {result.chunks} batches landed"
+    if isinstance(error, LakeboundError):
+        return str(error)
+    return f"{type(error).__name__}: {first_line(error)}"

@@ -1,0 +1,1 @@
+"""The maintenance application, and Iceberg's own Spark actions."""

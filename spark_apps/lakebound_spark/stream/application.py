@@ -1,0 +1,336 @@
+"""One application's life: lease, tables, stream, and a word about how it ended."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+
+from lakebound.control.crash_loop import CrashLoopError, count_last_end, read_crash_loop, write_crash_loop
+from lakebound.control.desired import change_desired, read_desired
+from lakebound.control.incidents import record_incident, record_refusal
+from lakebound.control.last_end import LastEnd, read_last_end
+from lakebound.control.lease import Lease, release
+from lakebound.control.progress import Outcome, Verdict, write_outcome
+from lakebound.control.situations import Situation, crash_looping, topic_missing
+from lakebound.control.start_incident import start_incident
+from lakebound.errors import (
+    BadEntryError,
+    BatchOverlapError,
+    BrokerUnavailableError,
+    CommitFailedError,
+    ForeignTableError,
+    LakeboundError,
+    LeaseHeldError,
+    LeaseLostError,
+    MissingSecretError,
+    MissingTopicError,
+    NoLedgerError,
+    OffsetBeyondEndError,
+    RetentionPassedError,
+    SparkDiedError,
+    TableMismatchError,
+    TableRestoredError,
+    TableUnreadableError,
+    TopicRecreatedError,
+    TransformRefusedError,
+)
+from lakebound.first_line import first_line
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.table_settling import settle_tables
+from lakebound.landing.topic_check import check_landed_topics
+from lakebound.ledger.start import StartingOffsets
+from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.release.reading import read_places
+from lakebound.tables.landed import landed_topics, newest_landed_epoch
+from lakebound.tables.outages import passes
+from lakebound.tables.stale_ledger import LedgerBehindError
+from lakebound.tables.table import open_table
+from lakebound_spark.batch.batch import BatchLander
+from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
+from lakebound_spark.batch.direct import make_direct_lane
+from lakebound_spark.batch.landable import make_check
+from lakebound_spark.batch.lanes import How
+from lakebound_spark.batch.quarantine_landing import QuarantineLander
+from lakebound_spark.batch.rescue import Rescuer
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
+from lakebound_spark.batch.targets import Target
+from lakebound_spark.batch.transform import load_transform, may_multiply, planned_output
+from lakebound_spark.jvm import ParentWatch, obey_signals
+from lakebound_spark.session import SessionStart
+from lakebound_spark.stream.opening import make_writer, open_tables, reopen, start_offsets, take_lease
+from lakebound_spark.stream.query import LandingStream
+from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife
+from lakebound_spark.stream.stop_signal import StopRequest, StopSignal
+
+log = logging.getLogger(__name__)
+
+REFUSALS = (
+    LeaseHeldError,
+    CrashLoopError,
+    RetentionPassedError,
+    TopicRecreatedError,
+    OffsetBeyondEndError,
+    NoLedgerError,
+    BadEntryError,
+    ForeignTableError,
+    LedgerBehindError,
+    CommitFailedError,
+    TableMismatchError,
+    TableRestoredError,
+    TableUnreadableError,
+    TransformRefusedError,
+    MissingSecretError,
+)
+"""What starting again would meet again: a person decides."""
+
+_FRESH_STARTS = 3
+"""Queries in a row that may fail without landing a batch before the application gives up."""
+
+_KAFKA_OUTAGE = (
+    "org.apache.kafka.common.errors.TimeoutException",
+    "DisconnectException",
+    "TimeoutException: Timed out waiting",
+)
+
+
+@dataclass
+class Parts:
+    """What a running application is made of."""
+
+    lander: BatchLander
+    targets: list[Target]
+    quarantine: Target
+    topic_ids: dict[str, str]
+
+
+class Application:
+    """Runs a pipeline until it is asked to end, has nothing more to read, or must give up."""
+
+    def __init__(self, run: RunSpec, session: SessionStart, stop: StopSignal) -> None:
+        self._run = run
+        self._session = session
+        self._stop = stop
+        self._jvm = ParentWatch()
+        self._facts = KafkaFacts(run.spec.connection)
+        self._started_at = time.time()
+        self._board = ProgressBoard(run, epoch=0)
+        self._targets: list[Target] = []
+        self._last: LastEnd | None = None
+
+    def run(self) -> Outcome:
+        """Run to the end and return how it ended; the outcome is also written to the pipeline's folder."""
+        lease: Lease | None = None
+        signs: SignsOfLife | None = None
+        error: BaseException | None = None
+        try:
+            last = read_last_end(self._run.control)
+            lease = take_lease(self._run)
+            self._bound_starts(last)
+            self._board.change(epoch=lease.epoch)
+            log.info("pipeline %s: lease taken, epoch %d", self._run.spec.pipeline, lease.epoch)
+            signs = SignsOfLife(self._run, lease, self._board, self._stop)
+            signs.start()
+            self._land(lease)
+        except Exception as exc:
+            log.exception("pipeline %s ended", self._run.spec.pipeline)
+            died = not isinstance(exc, LakeboundError) and self._jvm.has_caused(exc)
+            error = SparkDiedError(self._run.spec.pipeline) if died else exc
+        outcome = self._outcome(error)
+        self._board.change(state="ended")
+        if signs is not None:
+            signs.end()
+            self._board.write()
+        write_outcome(self._run.control, outcome)
+        if outcome.verdict == "refused" and not isinstance(error, LeaseHeldError):
+            record_refusal(self._run.control, outcome)
+        if lease is not None:
+            release(self._run.control, lease)
+        return outcome
+
+    def _bound_starts(self, last: LastEnd | None) -> None:
+        """Count how the application before ended.
+
+        Raises:
+            CrashLoopError: Too many in a row landed nothing, and nobody has wished anything since.
+        """
+        control, limit = self._run.control, self._run.spec.limits.max_failed_starts
+        if last is not None and last.is_barren:
+            tables = [open_table(table, self._run.places) for table in self._run.spec.tables]
+            last = replace(last, landed_epoch=newest_landed_epoch(tables))
+        loop = count_last_end(read_crash_loop(control), last, read_desired(control).since)
+        write_crash_loop(control, loop)
+        if loop.is_over_limit(limit):
+            raise CrashLoopError(control.pipeline, str(crash_looping(control.pipeline, loop)))
+        self._last = last
+
+    def _record_unclean_end(self, targets: list[Target], start: StartingOffsets) -> None:
+        """Write down, once, what the application before left behind and what becomes of it."""
+        last, self._last = self._last, None
+        if last is None or not last.is_unclean:
+            return
+        found = start_incident(last, {target.id: target.view.coverage for target in targets}, start)
+        log.warning("incident: %s", found.what)
+        record_incident(self._run.control, "unclean_end", found.what, facts=found.facts, outcome="repaired itself")
+
+    def _land(self, lease: Lease) -> None:
+        facts = self._wait_for_kafka()
+        if facts is None:
+            return
+        session = self._session.wait()
+        obey_signals(self._stop.on_signal)
+        try:
+            self._board.change(spark_ui=session.sparkContext.uiWebUrl)
+            parts = self.prepare(session, lease, facts)
+            watch = LagWatch(self._facts, self._run.spec.topics, self._board)
+            watch.start()
+            try:
+                self._stream(session, parts, facts)
+            finally:
+                watch.end()
+                parts.lander.close()
+        finally:
+            session.stop()
+
+    def prepare(self, session, lease: Lease, facts: dict[str, TopicFacts]) -> Parts:  # type: ignore[no-untyped-def]
+        """Make the tables what the pipeline needs, and return what lands in them.
+
+        Raises:
+            LakeboundError: The pipeline is refused; nothing was created or changed.
+        """
+        spec = self._run.spec
+        topic_ids = {topic: known.topic_id for topic, known in facts.items()}
+        check_landed_topics(spec, self._run.places, topic_ids)
+        transform = load_transform(spec)
+        output = planned_output(session, spec, transform)
+        schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
+        schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
+        writer = make_writer(self._run, lease)
+        settled = settle_tables(
+            spec, self._run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease
+        )
+        targets, quarantine = open_tables(self._run, schemas, writer, facts)
+        self._targets = targets
+        decoder = make_decoder(spec, topic_ids, settled.unhoused)
+        layouts = [target.table.layout() for target in targets]
+        check = make_check(output.schema, layouts, has_transform=spec.transform is not None)
+        how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out, "check": check}
+        direct, cores = make_direct_lane(spec, topic_ids, settled.unhoused, check), session.sparkContext.defaultParallelism
+        own_places = partial(read_places, spec.quarantine_table, self._run.places)
+        bad = QuarantineLander(quarantine, writer, own_places, value_schema(spec))
+        rescuer = Rescuer(session, spec, self._run.control.checkpoint(self._run.app_id) / "rescued")
+        lander = BatchLander(spec, decoder, transform, targets, bad, writer, how, direct=direct, rescuer=rescuer, cores=cores)
+        return Parts(lander, targets, quarantine, topic_ids)
+
+    def _stream(self, session, parts: Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]
+        """Run queries, each in a fresh checkpoint from the ledger, until one ends gracefully."""
+        until = self._bound(facts)
+        stream = LandingStream(
+            self._run, session, parts.lander, parts.targets, self._facts, parts.topic_ids, self._board, self._stop, until
+        )
+        failures, query = 0, 0
+        found: dict[str, TopicFacts] | None = facts
+        while found is not None and not self._stop.is_set():
+            checkpoint = self._run.control.checkpoint(self._run.app_id) / str(query)
+            landed = stream.landed_batches
+            try:
+                start = start_offsets(parts.targets, parts.quarantine, found)
+                log.info("the ledger says: start at %s", start)
+                self._record_unclean_end(parts.targets, start)
+                stream.run(start, checkpoint)
+                return
+            except (LeaseLostError, *REFUSALS):
+                raise
+            except Exception as exc:
+                failures = 1 if stream.landed_batches > landed else failures + 1
+                if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _is_outage(exc)):
+                    raise
+                log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, first_line(exc))
+                self._board.fail(exc, first_line(exc))
+            finally:
+                shutil.rmtree(checkpoint, ignore_errors=True)
+            query += 1
+            self._stop.wait(min(2.0**failures / 2, 10.0))
+            found = self._wait_for_kafka()
+            reopen(parts.targets, parts.quarantine)
+
+    def _wait_for_kafka(self) -> dict[str, TopicFacts] | None:
+        """Return Kafka's facts; None when the application is asked to end meanwhile.
+
+        An outage is waited out, and a topic that is not there is waited for: somebody is about to create it.
+
+        Raises:
+            BrokerUnavailableError: The outage lasts longer than ``limits.outage_seconds``.
+        """
+        deadline = time.monotonic() + self._run.spec.limits.outage_seconds
+        landed: frozenset[str] | None = None
+        while not self._stop.is_set():
+            try:
+                facts = self._facts.topics(self._run.spec.topics)
+            except BrokerUnavailableError as exc:
+                if time.monotonic() > deadline or self._jvm.is_dead():
+                    raise
+                self._wait_out(exc, str(exc))
+            except MissingTopicError as exc:
+                deadline = time.monotonic() + self._run.spec.limits.outage_seconds
+                landed = landed_topics(self._run.spec, self._run.places) if landed is None else landed
+                self._wait_out(exc, str(self._topic_missing(exc, landed)))
+            else:
+                self._board.wait_no_more("starting")
+                return facts
+        return None
+
+    def _wait_out(self, error: LakeboundError, sentence: str) -> None:
+        if self._board.latest.waiting_for != sentence:
+            log.warning("waiting: %s", sentence)
+        self._board.wait_for(error, sentence)
+        self._stop.wait(1.0)
+
+    def _topic_missing(self, error: MissingTopicError, landed: frozenset[str]) -> Situation:
+        spec, gone = self._run.spec, [error.topic]
+        return topic_missing(gone, spec.connection.bootstrap_servers, spec.pipeline, [one for one in gone if one in landed])
+
+    def _bound(self, facts: dict[str, TopicFacts]) -> dict[str, dict[int, int]] | None:
+        until = self._run.until
+        if until is None:
+            return None
+        if until.offsets is not None:
+            return {topic: dict(ends) for topic, ends in until.offsets.items() if topic in facts}
+        return self._facts.offsets_at(self._run.spec.topics, until.timestamp_ms or 0)
+
+    def _outcome(self, error: BaseException | None) -> Outcome:
+        request = self._stop.request or StopRequest("completed", "nothing more to read")
+        verdict, reason = _verdict(error) if error is not None else (request.verdict, request.reason)
+        if verdict == "completed" and self._run.until is not None:
+            self._finish_bounded_run()
+        return Outcome(
+            app_id=self._run.app_id,
+            verdict=verdict,
+            reason=reason,
+            error_class=type(error).__name__ if error else None,
+            records=self._board.latest.records,
+            commits=sum(target.commits for target in self._targets),
+            started_at=self._started_at,
+            ended_at=time.time(),
+        )
+
+    def _finish_bounded_run(self) -> None:
+        """A bounded run that reached its end is not to be started again by the next DAG run."""
+        control = self._run.control
+        if read_desired(control).generation == self._run.generation:
+            change_desired(control, "stopped", reason="the bounded run reached its end", by=self._run.app_id)
+
+
+def _verdict(error: BaseException) -> tuple[Verdict, str]:
+    if isinstance(error, LeaseLostError):
+        return "superseded", str(error)
+    if isinstance(error, REFUSALS):
+        return "refused", str(error)
+    return "failed", str(error) if isinstance(error, LakeboundError) else f"{type(error).__name__}: {first_line(error)}"
+
+
+def _is_outage(error: BaseException) -> bool:
+    return isinstance(error, BatchOverlapError) or passes(error) or any(text in str(error) for text in _KAFKA_OUTAGE)

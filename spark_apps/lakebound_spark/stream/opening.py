@@ -1,0 +1,110 @@
+"""What happens before the stream: the lease, the tables, an ``open`` entry in each, and only then the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+import pyarrow as pa
+
+from lakebound.control.lease import Lease, acquire
+from lakebound.control.turns import GiveTurns
+from lakebound.landing.run_spec import RunSpec
+from lakebound.ledger.entry import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
+from lakebound.ledger.start import StartingOffsets, marks_for_unseen, plan_start
+from lakebound.ledger.topics import TopicFacts
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.stale_ledger import check_not_behind
+from lakebound.tables.table import open_table
+from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.stream.signs import lease_guard
+
+
+def take_lease(run: RunSpec) -> Lease:
+    """Take the lease, with an epoch above every epoch in the tables' ledgers.
+
+    Raises:
+        LeaseHeldError: A live application holds it.
+        NoLedgerError: A table has rows whose origin is not known.
+        ForeignTableError: A table belongs to another pipeline.
+        LedgerBehindError: A table holds more than its ledger says.
+    """
+    spec = run.spec
+    highest = 0
+    for table_spec in (*spec.tables, spec.quarantine_table):
+        table = open_table(table_spec, run.places)
+        if table.exists():
+            view = table.read_ledger()
+            if view.entry is not None:
+                check_owner(view.entry, spec.pipeline, table_spec.id)
+                check_not_behind(table, view, run.places)
+            highest = max(highest, view.epoch)
+    return acquire(run.control, run.app_id, spec.limits.lease_ttl_seconds, above_epoch=highest)
+
+
+def make_writer(run: RunSpec, lease: Lease) -> Writer:
+    """Return what this application's commits have in common."""
+    return Writer(
+        run.spec.pipeline,
+        lease.epoch,
+        lease_guard(run.control, lease),
+        run.spec.limits.commit_attempts,
+        quarantine=run.spec.quarantine_table.id,
+        give_turn=GiveTurns(run.control),
+    )
+
+
+def open_tables(
+    run: RunSpec, schemas: Mapping[str, pa.Schema], writer: Writer, facts: Mapping[str, TopicFacts]
+) -> tuple[list[Target], Target]:
+    """Make missing tables, commit an ``open`` entry to each, and return (targets, quarantine) as they then stand.
+
+    The entry carries the new epoch, so from here on a commit of an older application is refused by the table itself.
+
+    Args:
+        run: The orders.
+        schemas: Arrow schema per table id; those of tables that exist are settled (``lakebound.landing.table_settling``).
+        writer: This application.
+        facts: Kafka's, for marks in partitions that a table has never seen.
+
+    Raises:
+        TopicRecreatedError: Before anything is written.
+    """
+    spec = run.spec
+    for table_spec in (*spec.tables, spec.quarantine_table):
+        _create(run, table_spec, schemas[table_spec.id], writer)
+    targets = [_open(run, table_spec, writer, facts) for table_spec in spec.tables]
+    return targets, _open(run, spec.quarantine_table, writer, {})
+
+
+def reopen(targets: list[Target], quarantine: Target) -> None:
+    """Read every ledger again, before a query of the same application starts anew."""
+    for target in (*targets, quarantine):
+        target.refresh()
+
+
+def start_offsets(targets: list[Target], quarantine: Target, facts: Mapping[str, TopicFacts]) -> StartingOffsets:
+    """Return where the stream starts, and tell the quarantine what all tables have decided already.
+
+    Raises:
+        LakeboundError: What ``lakebound.ledger.start.plan_start`` refuses.
+    """
+    start = plan_start([target.view.coverage for target in targets], facts)
+    decided: Offsets = reduce(common, (target.view.coverage for target in targets))
+    quarantine.remember(missing(decided, quarantine.view.coverage), Counts())
+    return start
+
+
+def _create(run: RunSpec, table_spec: TableSpec, schema: pa.Schema, writer: Writer) -> None:
+    table = open_table(table_spec, run.places)
+    if not table.exists():
+        genesis = Entry(kind="genesis", pipeline=run.spec.pipeline, epoch=writer.epoch, commit=new_commit_id())
+        table.create(schema, genesis)
+
+
+def _open(run: RunSpec, table_spec: TableSpec, writer: Writer, facts: Mapping[str, TopicFacts]) -> Target:
+    table = open_table(table_spec, run.places)
+    target = Target(table, table.read_ledger())
+    check_topic_ids(target.view.coverage, {topic: known.topic_id for topic, known in facts.items()})
+    target.commit(writer, marks_for_unseen(target.view.coverage, facts, run.spec.start_from), Counts(), [], kind="open")
+    return target

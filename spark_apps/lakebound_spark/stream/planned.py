@@ -1,0 +1,47 @@
+"""What Spark has planned for the batch that it runs, asked of Spark itself: its log of it may be written later, or never."""
+
+from __future__ import annotations
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lakebound.errors import LakeboundError
+from lakebound.landing.checkpoint import TopicPartitionOffsets, parse_offsets
+
+PROGRESS_IN_MEMORY = {
+    "asyncProgressTrackingEnabled": "true",
+    "asyncProgressTrackingCheckpointIntervalMs": "60000",
+    # Spark offers this to sinks that forgive a batch that is planned anew with other offsets, as ours does: it goes by the
+    # offsets in the tables, and no start reads what Spark has noted. The name of the option is Spark's own, for its tests.
+    "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
+}
+"""Options with which Spark does not write two files per batch, for each of which it starts several processes (chmod, stat)."""
+
+
+class PlannedOffsetsError(LakeboundError):
+    """Spark does not say which offsets a batch has."""
+
+    def __init__(self, batch: int, reason: str) -> None:
+        super().__init__(f"batch {batch}: Spark does not say which offsets it has: {reason}; the query starts again")
+
+
+def planned_ends(query: StreamingQuery, batch: int) -> TopicPartitionOffsets:
+    """Return per topic and partition the end offset (exclusive) of the batch that is running.
+
+    Args:
+        query: Has one Kafka source.
+        batch: Its id, as ``foreachBatch`` was told.
+
+    Raises:
+        PlannedOffsetsError: Spark is at another batch, or its answer is of another form.
+    """
+    context = query._jsq.streamingQuery().getLatestExecutionContext()
+    if context.batchId() != batch:
+        raise PlannedOffsetsError(batch, f"it is at batch {context.batchId()}")
+    ends = context.endOffsets()
+    if ends.size() != 1:
+        raise PlannedOffsetsError(batch, f"it names {ends.size()} sources")
+    text = ends.values().head().json()
+    try:
+        return parse_offsets(text)
+    except (ValueError, AttributeError, TypeError) as exc:
+        raise PlannedOffsetsError(batch, f"its answer is {text!r}") from exc

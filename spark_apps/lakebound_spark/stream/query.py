@@ -1,0 +1,220 @@
+"""One streaming query, from a fresh checkpoint at exact offsets to its end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lakebound import faults
+from lakebound.control.progress import TableProgress
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.landed_freshness import LandedFreshness
+from lakebound.landing.run_spec import RunSpec
+from lakebound.ledger.entry import TopicOffsets, check_topic_ids, high_water_marks
+from lakebound.ledger.start import StartingOffsets, bound_range, bound_reached
+from lakebound.spec.pipeline import parse_freshness
+from lakebound_spark.batch.batch import BatchLander, in_offsets, range_between
+from lakebound_spark.batch.report import BatchReport
+from lakebound_spark.batch.targets import Target
+from lakebound_spark.stream.garbage import collect_garbage_seldom
+from lakebound_spark.stream.planned import PROGRESS_IN_MEMORY, planned_ends
+from lakebound_spark.stream.signs import ProgressBoard
+from lakebound_spark.stream.source import read_stream
+from lakebound_spark.stream.stop_signal import StopSignal
+from lakebound_spark.stream.tracing import Tracer
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.2
+_QUERY_SECONDS = 60.0
+"""Spark may run the first batch before it has returned the query that it started."""
+_KEEP_CHEAP_SECONDS = 15.0
+
+
+class LandingStream:
+    """Runs one query until it ends, fails, or the stop signal is set."""
+
+    def __init__(
+        self,
+        run: RunSpec,
+        session: SparkSession,
+        lander: BatchLander,
+        targets: list[Target],
+        facts: KafkaFacts,
+        topic_ids: dict[str, str],
+        board: ProgressBoard,
+        stop: StopSignal,
+        until: dict[str, dict[int, int]] | None,
+    ) -> None:
+        self._run = run
+        self._session = session
+        self._lander = lander
+        self._targets = targets
+        self._facts = facts
+        self._topic_ids = topic_ids
+        self._board = board
+        self._stop = stop
+        self._until = until
+        self._tracer = Tracer(session, run.control.trace(run.app_id)) if run.trace else None
+        self._batch_lock = threading.Lock()
+        self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
+        self._error: Exception | None = None
+        self._query: Future[StreamingQuery] = Future()
+        self._position: StartingOffsets = {}
+        self._freshness = LandedFreshness()
+        self.landed_batches = 0
+        collect_garbage_seldom()
+
+    def run(self, start: StartingOffsets, checkpoint: Path) -> None:
+        """Run the query in a fresh checkpoint folder; return when it ended gracefully.
+
+        Raises:
+            Exception: What a batch raised, or what Spark says ended the query.
+        """
+        self._query, self._position, self._error = Future(), start, None
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        interval_seconds = parse_freshness(self._run.freshness)
+        writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(self._on_batch)
+        writer = writer.option("checkpointLocation", f"file://{checkpoint}").queryName(self._run.spec.pipeline)
+        if interval_seconds is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{round(interval_seconds * 1000)} milliseconds")
+            writer = writer.options(**PROGRESS_IN_MEMORY)
+        query = writer.start()
+        self._query.set_result(query)
+        # The marks are known before the first commit: who watches from outside sees it when that one never comes.
+        self._board.wait_no_more("running")
+        self._board.change(high_water_marks=start)
+        try:
+            self._watch(query)
+        finally:
+            self._end(query)
+
+    def _watch(self, query: StreamingQuery) -> None:
+        next_care = time.monotonic() + _KEEP_CHEAP_SECONDS
+        while not self._stop.wait(_POLL_SECONDS):
+            if not query.isActive:
+                self._raise_end(query)
+                return
+            with self._batch_lock:
+                self._lander.flush(self._run.spec.limits.idle_entry_seconds)
+            if time.monotonic() > next_care:
+                self._keep_cheap()
+                next_care = time.monotonic() + _KEEP_CHEAP_SECONDS
+
+    def _end(self, query: StreamingQuery) -> None:
+        """Let the batch in flight end, land what is pending, then stop Spark's query."""
+        with self._batch_lock:
+            if self._may_commit(query):
+                self._lander.flush()
+                self._report_tables()
+        query.stop()
+
+    def _may_commit(self, query: StreamingQuery) -> bool:
+        """Whether the query ends well: it was asked to end, or nothing is left to read, and nobody else has taken over."""
+        request = self._stop.request
+        if request is None and (query.isActive or query.exception() is not None):
+            return False
+        return self._error is None and (request is None or request.verdict != "superseded")
+
+    def _raise_end(self, query: StreamingQuery) -> None:
+        if self._error is not None:
+            raise self._error
+        failure = query.exception()
+        if failure is not None:
+            raise failure
+
+    def _on_batch(self, records: DataFrame, batch: int) -> None:
+        with self._batch_lock:
+            # Spark may start one more batch while the application ends. Nothing is landed then, and Spark's own
+            # record of that batch does not matter: the next start reads the ledger, not the checkpoint.
+            if self._stop.is_set():
+                return
+            try:
+                self._land(records, batch)
+            except Exception as exc:
+                self._error = exc
+                raise
+
+    def _land(self, records: DataFrame, batch: int) -> None:
+        faults.reach("batch_begins")
+        end = planned_ends(self._query.result(_QUERY_SECONDS), batch)
+        read = range_between(self._position, end, self._topic_ids)
+        wanted = bound_range(read, self._until)
+        if wanted and wanted != read:
+            records = records.where(in_offsets(wanted))
+        ids = self._verifier.submit(self._facts.topic_ids, self._run.spec.topics)
+        held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}
+        report = self._lander.land(records, batch, wanted, lambda: check_topic_ids(held, ids.result()))
+        self._position = {topic: {**self._position.get(topic, {}), **ends} for topic, ends in end.items()}
+        self.landed_batches += 1
+        self._report(report)
+        if self._tracer is not None:
+            self._tracer.add(report)
+        faults.reach("batch_ends")
+        if faults.wanted("between_batches"):
+            _reach_after(self._query.result(), batch)
+        if self._until is not None and bound_reached(self._position, self._until):
+            self._stop.set("completed", "the bound is reached")
+
+    def _report(self, report: BatchReport) -> None:
+        latest = self._board.latest
+        marks = high_water_marks(self._targets[0].coverage)
+        for target in self._targets[1:]:
+            for topic, partitions in high_water_marks(target.coverage).items():
+                for partition, mark in partitions.items():
+                    marks[topic][partition] = min(mark, marks.get(topic, {}).get(partition, mark))
+        self._board.change(
+            failures=0,
+            failing_since=None,
+            failing_error=None,
+            last_failure=None,
+            batch=report.batch,
+            lane=report.lane,
+            records=latest.records + report.counts.read,
+            filtered=latest.filtered + report.counts.filtered,
+            quarantined=latest.quarantined + report.counts.quarantined,
+            newest_record_ms=max(latest.newest_record_ms or 0, report.newest_record_ms or 0) or None,
+            durations_ms=report.durations_ms,
+            high_water_marks=marks,
+        )
+        self._report_tables()
+        if report.oldest_record_ms is not None:
+            self._freshness.add(time.time(), report.oldest_record_ms, report.counts.read)
+        self._board.change(freshness_p99_seconds=self._freshness.p99_seconds(time.time()))
+
+    def _report_tables(self) -> None:
+        committed = {t.id: t for t in self._targets if t.last_commit_at is not None}
+        tables = {
+            table_id: TableProgress(
+                version=t.view.version, committed_at=t.last_commit_at or 0.0, commits=t.commits, rows=t.rows
+            )
+            for table_id, t in committed.items()
+        }
+        if tables:
+            self._board.change(tables=tables, last_commit_at=max(t.committed_at for t in tables.values()))
+
+    def _keep_cheap(self) -> None:
+        for target in self._targets:
+            try:
+                target.table.keep_cheap()
+            except Exception as exc:
+                log.warning("%s: care for the log failed and is tried again: %s", target.id, exc)
+
+
+def _reach_after(query: StreamingQuery, batch: int) -> None:
+    """A fault point that only Spark passes: after the end of this batch, about when the next is planned."""
+
+    def wait() -> None:
+        while (progress := query.lastProgress) is None or progress["batchId"] < batch:
+            pass
+        faults.reach("between_batches")
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,43 @@
+"""The wish that an application ends: whoever says so first is its reason."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from dataclasses import dataclass
+
+from lakebound.control.progress import Verdict
+
+
+@dataclass(frozen=True)
+class StopRequest:
+    """Why the application is to end."""
+
+    verdict: Verdict
+    reason: str
+
+
+class StopSignal:
+    """Set once; the first reason counts."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.request: StopRequest | None = None
+
+    def set(self, verdict: Verdict, reason: str) -> None:
+        """Ask the application to end after the batch in flight."""
+        if self.request is None:
+            self.request = StopRequest(verdict, reason)
+        self._event.set()
+
+    def on_signal(self, number: signal.Signals) -> None:
+        """Ask it for a signal that was received."""
+        self.set("stopped", f"signal {number.name}")
+
+    def is_set(self) -> bool:
+        """Whether the application is to end."""
+        return self._event.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the signal; return whether it is set."""
+        return self._event.wait(seconds)

@@ -1,0 +1,1 @@
+"""The validation application: Great Expectations judges what landed."""

@@ -1,0 +1,189 @@
+"""Great Expectations on Spark DataFrames: a suite in, its results, their JSON and Data Docs out. The only importer of GX.
+
+Nothing is sent anywhere: the context is in memory, its analytics are off, and it knows no cloud.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import great_expectations as gx
+from great_expectations.checkpoint.actions import UpdateDataDocsAction
+from great_expectations.data_context.types.base import (
+    DataContextConfig,
+    InMemoryStoreBackendDefaults,
+    ProgressBarsConfig,
+)
+from great_expectations.expectations.metadata_types import FailureSeverity
+from great_expectations.expectations.registry import get_expectation_impl, get_metric_kwargs
+from great_expectations.expectations.row_conditions import PassThroughCondition
+from great_expectations.validator.metric_configuration import MetricConfiguration
+from great_expectations.validator.metrics_calculator import MetricsCalculator
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lakebound.control.findings import Severity
+from lakebound.inspection.validation.verdict import MAX_SAMPLES, ExpectationResult
+from lakebound.tables.table import KAFKA_COLUMN
+
+SITE = "runs"
+_INDEX = tuple(f"{KAFKA_COLUMN}.{name}" for name in ("topic", "partition", "offset"))
+_FORMAT = {
+    "result_format": "SUMMARY",
+    "partial_unexpected_count": MAX_SAMPLES,
+    "unexpected_index_column_names": list(_INDEX),
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """One expectation as GX is asked it.
+
+    Attributes:
+        label: By which its result is known again.
+        name: GX's name of it.
+        kwargs: Its arguments.
+        severity: Of a failure.
+        is_of_rows: Whether it judges each row alone.
+        where: Condition in Spark's SQL.
+        notes: For whoever reads the Data Docs.
+    """
+
+    label: str
+    name: str
+    kwargs: Mapping[str, Any]
+    severity: Severity
+    is_of_rows: bool
+    where: str | None = None
+    notes: str = ""
+
+    def expectation(self) -> Any:
+        """Return GX's object."""
+        given = dict(self.kwargs)
+        if self.where is not None:
+            given["row_condition"] = PassThroughCondition(pass_through_filter=self.where)
+        notes = f"{self.label}. {self.notes}" if self.notes else self.label
+        severity = FailureSeverity(self.severity.value)
+        return get_expectation_impl(self.name)(**given, severity=severity, meta={"label": self.label}, notes=notes)
+
+
+@dataclass
+class Suite:
+    """Asks one suite of one DataFrame."""
+
+    name: str
+    frame: DataFrame
+    questions: Sequence[Question]
+    docs: Path
+    _context: Any = field(init=False, default=None)
+    _batch: Any = field(init=False, default=None)
+
+    def run(self) -> tuple[list[ExpectationResult], dict[str, Any]]:
+        """Return the results, in the order of the questions, and all that GX says of them; the Data Docs show it, too."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            checkpoint, definition = self._prepare()
+            outcome = checkpoint.run(batch_parameters={"dataframe": self.frame})
+            self._batch = definition.get_batch({"dataframe": self.frame})
+        (suite_result,) = outcome.run_results.values()
+        by_label = {result.expectation_config.meta["label"]: result for result in suite_result.results}
+        results = [_result(question, by_label[question.label]) for question in self.questions]
+        body: dict[str, Any] = json.loads(json.dumps(suite_result.to_json_dict(), default=str))
+        return results, body
+
+    def failing_rows(self, label: str) -> DataFrame:
+        """Return the rows that an expectation about rows does not accept."""
+        question = next(one for one in self.questions if one.label == label)
+        expectation = question.expectation()
+        engine = self._batch.data.execution_engine
+        engine.batch_manager.load_batch_list(batch_list=[self._batch])
+        name = f"{expectation.map_metric}.condition"
+        kwargs = get_metric_kwargs(metric_name=name, configuration=expectation.configuration)
+        metric = MetricConfiguration(
+            metric_name=name,
+            metric_domain_kwargs={**kwargs["metric_domain_kwargs"], "batch_id": self._batch.id},
+            metric_value_kwargs=kwargs.get("metric_value_kwargs"),
+        )
+        condition, compute_domain, accessor = MetricsCalculator(engine).get_metric(metric)
+        rows: DataFrame = engine.get_domain_records({**compute_domain, **accessor})
+        return rows.withColumn("__unexpected", condition).where(F.col("__unexpected")).drop("__unexpected")
+
+    def _prepare(self) -> tuple[Any, Any]:
+        self._context = _context(self.docs)
+        source = self._context.data_sources.add_spark("spark", persist=False)
+        definition = source.add_dataframe_asset(self.name).add_batch_definition_whole_dataframe("range")
+        suite = self._context.suites.add(gx.ExpectationSuite(name=self.name))
+        for question in self.questions:
+            suite.add_expectation(question.expectation())
+        validation = self._context.validation_definitions.add(
+            gx.ValidationDefinition(name=self.name, data=definition, suite=suite)
+        )
+        checkpoint = gx.Checkpoint(
+            name=self.name,
+            validation_definitions=[validation],
+            actions=[UpdateDataDocsAction(name="docs", site_names=[SITE])],
+            result_format=dict(_FORMAT),
+        )
+        return self._context.checkpoints.add(checkpoint), definition
+
+
+def _context(docs: Path) -> Any:
+    stores = InMemoryStoreBackendDefaults()
+    site = {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs)},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+    }
+    configuration = DataContextConfig(
+        store_backend_defaults=stores,
+        data_docs_sites={SITE: site},
+        analytics_enabled=False,
+        progress_bars=ProgressBarsConfig(globally=False),
+    )
+    return gx.get_context(mode="ephemeral", project_config=configuration, cloud_mode=False)
+
+
+def _result(question: Question, found: Any) -> ExpectationResult:
+    problem = _problem(found.exception_info)
+    said: dict[str, Any] = {} if problem else dict(found.result or {})
+    return ExpectationResult(
+        label=question.label,
+        severity=question.severity,
+        passed=bool(found.success) and not problem,
+        checked=_number(said.get("element_count")),
+        unexpected=_number(said.get("unexpected_count")),
+        samples=_samples(said.get("partial_unexpected_index_list")),
+        observed=_short(said.get("observed_value")),
+        problem=problem,
+        is_of_rows=question.is_of_rows,
+    )
+
+
+def _problem(info: Any) -> str:
+    """Return the first exception; GX keeps one, or one per metric."""
+    if not info:
+        return ""
+    every = [info] if "raised_exception" in info else list(info.values())
+    raised = [one for one in every if isinstance(one, Mapping) and one.get("raised_exception")]
+    return (str(raised[0].get("exception_message") or "it failed").splitlines() or ["it failed"])[0][:300] if raised else ""
+
+
+def _samples(found: Any) -> tuple[str, ...]:
+    topic, partition, offset = _INDEX
+    return tuple(
+        f"{one.get(topic)}/{one.get(partition)}:{one.get(offset)}" for one in (found or ()) if isinstance(one, Mapping)
+    )[:MAX_SAMPLES]
+
+
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _short(value: Any) -> str:
+    return "" if value is None else str(value)[:200]

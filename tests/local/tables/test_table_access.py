@@ -1,0 +1,40 @@
+"""The lines that ``lakebound tables`` prints open the table, in each tool; Spark's are run in ``tests/spark``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.support.tables.local_tables import lander, make_table
+
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.access import access_of, catalog_of
+from lakebound.tables.places import Places
+
+TOOLS = {"delta": ["pandas", "Polars", "DuckDB"], "iceberg": ["PyIceberg", "pandas", "Polars", "DuckDB"]}
+
+
+def rows_in(frame: Any) -> int:
+    """Return how many rows a tool's result has."""
+    if hasattr(frame, "fetchall"):
+        return len(frame.fetchall())
+    return int(frame.num_rows if isinstance(frame, pa.Table) else len(frame))
+
+
+@pytest.mark.filterwarnings("ignore:Iceberg scan planning")
+@pytest.mark.parametrize(("format_", "tool"), [(format_, tool) for format_, tools in TOOLS.items() for tool in tools])
+def test_the_lines_read_the_table(format_: str, tool: str, at: Places) -> None:
+    table = TableSpec.model_validate({"format": format_, "name": "shop.orders"})
+    make_table(table, at)
+    lander(table, at).land(0, 5)
+    access = access_of(table, at)
+    assert [name for name in access.snippets if name != "Spark SQL"] == TOOLS[format_]
+    names: dict[str, Any] = {}
+    exec(access.snippets[tool], names)
+    assert rows_in(names["frame"]) == 5
+
+
+def test_a_password_is_not_shown(at: Places) -> None:
+    elsewhere = at.model_copy(update={"iceberg_catalog_uri": "postgresql://me:secret@host/lake"})
+    assert "secret" not in str(catalog_of(elsewhere)) and "host/lake" in catalog_of(elsewhere).uri

@@ -1,0 +1,1 @@
+"""What tests share. The vocabulary is described in tests/README.md."""

@@ -1,0 +1,1 @@
+"""What stands in for Airflow's parts, and those who get alerts."""

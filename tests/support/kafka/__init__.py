@@ -1,0 +1,1 @@
+"""The test's producer and its journal."""

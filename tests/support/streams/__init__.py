@@ -1,0 +1,1 @@
+"""Applications and command lines of tests: how they are started, watched and ended."""

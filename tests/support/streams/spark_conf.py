@@ -1,0 +1,56 @@
+"""The small Spark sessions that tests start, most of them in processes of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from lakebound.landing.class_archive import class_archive_option
+from lakebound.landing.spark_command import QUICK_START
+from tests.support.tables.local_tables import places
+
+
+def session_conf(jars: Path) -> dict[str, str]:
+    """Return the settings of a local session that starts fast, with both table formats on its class path.
+
+    Args:
+        jars: The folder of checked jars (``Settings.jars``).
+    """
+    return {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        # As our applications do: with this class path the JVM maps the class archive.
+        "spark.driver.extraClassPath": f"{jars}/spark/*",
+        "spark.driver.extraJavaOptions": f"{QUICK_START} {class_archive_option(jars)}",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        # Spark's VACUUM of a Delta table lists with so many tasks; the default is 10,000.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+
+
+def start_session(folder: str, jars: str) -> None:
+    """Start a Spark with both formats in this process; Iceberg's catalog ``ice`` is the one of the tables in ``folder``."""
+    at = places(Path(folder))
+    settings = {
+        **session_conf(Path(jars)),
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "jdbc",
+        "spark.sql.catalog.ice.uri": f"jdbc:{at.iceberg_catalog_uri.replace('sqlite:///', 'sqlite:')}",
+        "spark.sql.catalog.ice.warehouse": f"file://{at.iceberg_warehouse}",
+        "spark.sql.catalog.ice.cache-enabled": "false",
+    }
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    builder.getOrCreate()

@@ -1,0 +1,38 @@
+"""What other people do to tables behind Lakebound's back: restore, roll back, expire the commits that carry entries."""
+
+from __future__ import annotations
+
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table as PyIcebergTable
+
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.iceberg.catalog import CATALOG_NAME
+from lakebound.tables.places import Places
+
+
+def take_back(spec: TableSpec, at: Places, version: str) -> None:
+    """Put a table back to an older version with its format's own tool: Delta's RESTORE, Iceberg's rollback."""
+    if spec.format == "delta":
+        DeltaTable(str(at.delta_path(spec))).restore(int(version))
+    else:
+        foreign_iceberg(spec, at).manage_snapshots().rollback_to_snapshot(int(version)).commit()
+
+
+def forget_entries(spec: TableSpec, at: Places) -> None:
+    """Take all entries out of a table's history, as a tool that expires commits does."""
+    if spec.format == "delta":
+        for path in (at.delta_path(spec) / "_delta_log").glob("*.json"):
+            path.write_text(path.read_text().replace("userMetadata", "forgotten"))
+        return
+    foreign = foreign_iceberg(spec, at)
+    ours = [snapshot.snapshot_id for snapshot in foreign.metadata.snapshots]
+    with foreign.transaction() as transaction, transaction.update_snapshot().fast_append():
+        pass
+    foreign.maintenance.expire_snapshots().by_ids(ours).commit()
+
+
+def foreign_iceberg(spec: TableSpec, at: Places) -> PyIcebergTable:
+    """Return a handle from a catalog that Lakebound knows nothing of."""
+    catalog = SqlCatalog(CATALOG_NAME, uri=f"{at.iceberg_catalog_uri}?timeout=60", warehouse=f"file://{at.iceberg_warehouse}")
+    return catalog.load_table((spec.namespace, spec.short_name))

@@ -1,0 +1,208 @@
+"""One pipeline per lane, whose batches are landed by the application's own lander in real tables, without a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from pyspark.sql import DataFrame, SparkSession
+
+from lakebound.landing.direct_read import DirectReadRefusedError, Records
+from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
+from lakebound.operations.release.reading import read_places
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.tables.table import open_table
+from lakebound_spark.batch.batch import BatchLander
+from lakebound_spark.batch.decode import make_decoder, value_schema
+from lakebound_spark.batch.direct import DirectLane
+from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
+from lakebound_spark.batch.landable import LandableCheck, make_check
+from lakebound_spark.batch.lane_choice import Way
+from lakebound_spark.batch.quarantine_landing import QuarantineLander
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
+from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, may_multiply, planned_output
+from tests.oracle import read_delta, read_iceberg
+from tests.support.tables.local_tables import TOPIC, TOPIC_ID, offsets, places
+
+IDS = {TOPIC: TOPIC_ID}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Records of partition 0, of consecutive offsets."""
+
+    first: int
+    values: Sequence[bytes | None]
+    stamps_ms: Sequence[int]
+
+    @property
+    def end(self) -> int:
+        """The offset after the last one."""
+        return self.first + len(self.values)
+
+    @property
+    def records(self) -> Records:
+        """As the driver's own consumer gives them."""
+        count = len(self.values)
+        numbers = list(range(self.first, self.end))
+        return Records([TOPIC] * count, [0] * count, numbers, [*self.stamps_ms], [b"k"] * count, [*self.values])
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """As Spark's Kafka source gives them."""
+        count = len(self.values)
+        columns = {
+            "key": pa.array([b"k"] * count, pa.binary()),
+            "value": pa.array(self.values, pa.binary()),
+            "topic": pa.array([TOPIC] * count),
+            "partition": pa.array([0] * count, pa.int32()),
+            "offset": pa.array(range(self.first, self.end), pa.int64()),
+            "timestamp": pa.array([stamp * 1000 for stamp in self.stamps_ms], pa.timestamp("us", "UTC")),
+            "timestampType": pa.array([0] * count, pa.int32()),
+        }
+        return session.createDataFrame(pa.table(columns), KAFKA_SCHEMA)
+
+
+@dataclass
+class OneWay:
+    """Chooses one way for all batches; the driver's, where Spark has to read them, is to collect."""
+
+    way: Way
+
+    def choose(self, size: int, *, may_be_direct: bool = False) -> Way:
+        return "collected" if self.way == "direct" and not may_be_direct else self.way
+
+    def learn(self, *_: object) -> None:
+        """It has learned."""
+
+
+@dataclass
+class Reader:
+    """Gives the driver what was sent."""
+
+    sent: Sent | None = None
+
+    def read(self, wanted: Offsets) -> Iterator[Records]:
+        assert self.sent is not None and wanted == offsets(self.sent.first, self.sent.end)
+        yield self.sent.records
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+@dataclass
+class LandedRows:
+    """What is in the tables of a lane.
+
+    Attributes:
+        tables: Per table, the rows by offset.
+        bad: The quarantine's rows by offset: reason and error, and the record's bytes.
+    """
+
+    tables: dict[str, dict[int, list[dict[str, Any]]]]
+    bad: dict[int, list[tuple[str, str, bytes | None]]]
+
+
+@dataclass
+class LaneWorld:
+    """A pipeline with all its batches in one lane."""
+
+    session: SparkSession
+    folder: Path
+    spec: PipelineSpec
+    way: Way
+    transform: Transform = field(default=lambda frame: frame)
+    has_transform: bool = False
+
+    def __post_init__(self) -> None:
+        self.at = places(self.folder)
+        output = planned_output(self.session, self.spec, self.transform)
+        writer = Writer(self.spec.pipeline, 1, lambda: None, attempts=3, quarantine=self.spec.quarantine_table.id)
+        targets = [self._open(one, table_schema(output.schema, one), writer) for one in self.spec.tables]
+        quarantine = self._open(self.spec.quarantine_table, QUARANTINE_SCHEMA, writer)
+        layouts = [target.table.layout() for target in targets]
+        self.check: LandableCheck = make_check(output.schema, layouts, has_transform=self.has_transform)
+        self._decode = None if self.has_transform else make_value_decoder(self.spec, value_schema(self.spec))
+        self._reader = Reader()
+        direct = None
+        if self.way == "direct" and self._decode is not None:
+            direct = DirectLane(self._reader, self._decode, IDS, self.check)  # type: ignore[arg-type]
+        bad = QuarantineLander(quarantine, writer, partial(read_places, self.spec.quarantine_table, self.at))
+        self.lander = BatchLander(
+            self.spec,
+            make_decoder(self.spec, IDS),
+            self.transform,
+            targets,
+            bad,
+            writer,
+            {"multiplies": may_multiply(output), "left_out": {}, "check": self.check},
+            direct=direct,
+        )
+        self.lander._ways = OneWay(self.way)  # type: ignore[assignment]
+        self.counts = Counts()
+        self._batches = 0
+
+    def land(self, sent: Sent) -> set[str]:
+        """Land a batch, and return the steps that it took."""
+        self._reader.sent = sent
+        wanted: Offsets = {TOPIC: TopicOffsets(topic_id=TOPIC_ID, partitions={0: ((sent.first, sent.end),)})}
+        self._batches += 1
+        report = self.lander.land(sent.frame(self.session), self._batches, wanted, lambda: None)
+        self.counts = self.counts.plus(report.counts)
+        return set(report.durations_ms)
+
+    def takes_directly(self, value: bytes | None) -> bool:
+        """Whether the driver decodes a record by itself."""
+        if self._decode is None:
+            return False
+        records = Sent(0, [value], [0]).records
+        try:
+            return self.check.holds(rows_of_records(records, self._decode(records), IDS))
+        except DirectReadRefusedError:
+            return False
+
+    def read(self) -> LandedRows:
+        """Return all rows, as readers of the formats' own give them."""
+        self.lander.flush()
+        tables = {one.id: by_offset(self._rows(one)) for one in self.spec.tables}
+        bad: dict[int, list[tuple[str, str, bytes | None]]] = {}
+        for row in self._rows(self.spec.quarantine_table).to_pylist():
+            bad.setdefault(row["_kafka"]["offset"], []).append((row["reason"], row["error"], row["value"]))
+        return LandedRows(tables, bad)
+
+    def close(self) -> None:
+        """Free the threads."""
+        self.lander.close()
+
+    def _rows(self, one: TableSpec) -> pa.Table:
+        if one.format == "delta":
+            return self._delta_rows(one)
+        return read_iceberg(self.at.warehouse / "iceberg" / "catalog.db", one.namespace, one.short_name)
+
+    def _delta_rows(self, one: TableSpec) -> pa.Table:
+        """Read by deltalake's PyArrow; by its DataFusion where the former (1.6.6) fails on a negative decimal in the log."""
+        folder = self.at.delta_path(one)
+        handle = DeltaTable(str(folder))
+        kinds = {field.name: field.type for field in pa.schema(handle.schema().to_arrow())}
+        if any(pa.types.is_decimal(kinds[name]) for name in handle.metadata().partition_columns):
+            return pa.table(QueryBuilder().register("rows", handle).execute("select * from rows").read_all())
+        return read_delta(folder)
+
+    def _open(self, one: TableSpec, schema: pa.Schema, writer: Writer) -> Target:
+        table = open_table(one, self.at)
+        if not table.exists():
+            table.create(schema, Entry(kind="genesis", pipeline=self.spec.pipeline, epoch=1, commit=new_commit_id()))
+        return Target(table, table.read_ledger())
+
+
+def by_offset(rows: pa.Table) -> dict[int, list[dict[str, Any]]]:
+    """Return rows by the offset of their record."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in rows.to_pylist():
+        found.setdefault(row["_kafka"]["offset"], []).append(row)
+    return found

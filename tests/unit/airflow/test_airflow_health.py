@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
+
+import lakebound.inspection.doctor.examine
+from lakebound.alerts import round as round_module
+from lakebound.alerts.wording import body_of
+from lakebound.control.findings import read_source
+from lakebound.control.folder import ControlFolder
+from lakebound.control.submission import Submission, write_submission
+from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding
+from lakebound.settings import Settings
+from lakebound_airflow.notifications import alerts, channels
+from lakebound_airflow.operators.health import DIAGNOSIS_KEY, HealthOperator, PipelineUnwellError
+
+LOST = Finding(rule="retention-passed", verdict="needs_approval", sentence="7 offsets are gone", runbook="retention-passed")
+DEAD = Finding(rule="application-dead", verdict="repairable", sentence="no application lives", runbook="application-dead")
+
+
+class FakeTi:
+    def __init__(self) -> None:
+        self.dag_id, self.run_id, self.pushed = "checkpoint_health", "run-1", dict[str, Any]()
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+def context() -> dict[str, Any]:
+    return {"ti": FakeTi()}
+
+
+def saying(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
+    diagnosis = Diagnosis(subject="orders", findings=findings, numbers={"lag_records": 7})
+    monkeypatch.setattr(lakebound.inspection.doctor.examine, "examine_pipeline", lambda spec, settings: diagnosis)
+
+
+def found_by_doctor(settings: Settings) -> list[tuple[str, str]]:
+    found = read_source(orders(settings).control, "doctor")
+    assert found is not None
+    return [(one.cause, one.severity.value) for one in found.findings]
+
+
+def test_what_repairs_itself_passes_and_what_asks_for_a_person_fails_with_sentence_and_runbook(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = HealthOperator(task_id="examine", pipeline="orders")
+    saying(monkeypatch, DEAD)
+    assert operator.execute(context()) == "repairable"
+    assert found_by_doctor(settings) == [("application-dead", "warning")]
+    first = read_source(orders(settings).control, "doctor")
+    saying(monkeypatch, DEAD, LOST)
+    asked = context()
+    with pytest.raises(PipelineUnwellError, match=r"needs approval\n7 offsets are gone \(runbook .*retention-passed\.md\)"):
+        operator.execute(asked)
+    diagnosis = asked["ti"].pushed[DIAGNOSIS_KEY]
+    assert (diagnosis["verdict"], diagnosis["numbers"], len(diagnosis["findings"])) == (
+        "needs_approval",
+        {"lag_records": 7},
+        2,
+    )
+    assert found_by_doctor(settings) == [("application-dead", "warning"), ("retention-passed", "critical")]
+    second = read_source(orders(settings).control, "doctor")
+    assert first is not None
+    assert second is not None
+    assert second.findings[0].since == first.findings[0].since, "since it was first found"
+
+
+def test_the_real_doctor_looks_and_a_broker_that_is_away_fails_no_task(settings: Settings) -> None:
+    control = ControlFolder(settings.home, "orders")
+    write_submission(control, Submission(app_id="orders-g0-1", submitted_at=1.0))
+    assert HealthOperator(task_id="examine", pipeline="orders").execute(context()) == "starting"
+    assert ("broker-unavailable", "critical") in found_by_doctor(settings)
+    control.submission.unlink()
+    written = [path for path in (settings.home / "pipelines").rglob("*") if path.is_file()]
+    assert [path.name for path in written] == ["doctor.json"], "it wrote something else"
+
+
+def test_a_late_run_is_told_and_taken_back_when_the_doctor_has_looked(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(channels, "send", lambda channel, message, links: told.append(body_of(message, links)))
+    asyncio.run(alerts.health_is_late(minutes=10, context={"dag_run": {"run_id": "run-7"}}))
+    (body,) = told
+    assert (body["pipeline"], body["verdict"], body["kind"]) == ("*", "health_late", "opened")
+    assert "after 10 minutes" in body["reason"]
+    round_module.look_whether_health_is_late(settings)
+    (late,) = read_source(round_module.watch_folder(settings), "watch").findings  # type: ignore[union-attr]
+    assert late.cause == "health-late"
+    saying(monkeypatch)
+    HealthOperator(task_id="examine", pipeline="orders").execute(context())
+    round_module.look_whether_health_is_late(settings)
+    assert read_source(round_module.watch_folder(settings), "watch").findings == ()  # type: ignore[union-attr]
+
+
+def test_a_run_that_failed_is_not_late_where_another_has_looked(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(channels, "send", lambda channel, message, links: told.append(message))
+    saying(monkeypatch)
+    HealthOperator(task_id="examine", pipeline="orders").execute(context())
+    asyncio.run(alerts.health_is_late(minutes=10))
+    assert read_source(round_module.watch_folder(settings), "watch") is None
+    assert not [message for message in told if "checkpoint_health" in str(message)]
+
+
+def test_a_late_run_raises_nothing_where_nothing_can_be_written(settings: Settings) -> None:
+    settings.home.parent.mkdir(exist_ok=True)
+    settings.home.write_text("a file, where a folder should be")
+    asyncio.run(alerts.health_is_late(minutes=10))
+
+
+def test_a_pipeline_nobody_has_looked_at_is_no_late_run(settings: Settings) -> None:
+    round_module.look_whether_health_is_late(settings)
+    assert not (settings.home / "alerts").exists()

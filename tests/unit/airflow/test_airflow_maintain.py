@@ -1,0 +1,128 @@
+"""The operators of maintenance: what they submit, and what becomes of each way in which the application may end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
+
+import lakebound.operations.maintenance.planning
+from lakebound.landing import background
+from lakebound.operations.maintenance.past_reading import read_runs, record_run
+from lakebound.operations.maintenance.steps import CheckpointLog, MaintenancePlan, RunReport, StepReport
+from lakebound.settings import Settings, load_settings
+from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
+from lakebound_airflow.operators.maintain import MaintainOperator, PlanMaintenanceOperator, StepsFailedError
+from lakebound_airflow.pipelines import control_of
+
+STEP = CheckpointLog(table="delta:lake.orders", reason="300 commits since the last one")
+MAINTAINED = Asset(name="maintained", uri="lakebound://orders/maintained")
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings) -> Callable[..., list[str]]:
+    """Have applications end with an exit code, after they recorded a step's outcome; returns what was submitted."""
+    submitted: list[str] = []
+    resolved = NiceSparkSubmitHook._build_spark_submit_command
+
+    def with_code(code: int, outcome: str | None = None) -> list[str]:
+        script = tmp_path / "spark-submit"
+        script.write_text(f'#!/bin/sh\nenv > "{tmp_path}/environment"\nexit {code}\n')
+        script.chmod(0o755)
+
+        def build(hook: NiceSparkSubmitHook, application: str) -> list[str]:
+            submitted[:] = resolved(hook, application)
+            run_id = json.loads(submitted[-1])["app_id"]
+            if outcome is not None:
+                step = StepReport.model_validate(
+                    {"step": STEP, "outcome": outcome, "problem": "the disk is full", "conflicts": 2}
+                )
+                report = RunReport(pipeline="orders", run_id=run_id, started_at_ms=1, ended_at_ms=2, steps=(step,))
+                record_run(orders(settings).control, report)
+            return [str(script)]
+
+        monkeypatch.setattr(NiceSparkSubmitHook, "_build_spark_submit_command", build)
+        return submitted
+
+    return with_code
+
+
+def context() -> dict[str, Any]:
+    return {"ti": SimpleNamespace(try_number=1), "outlet_events": defaultdict(SimpleNamespace)}
+
+
+def operator() -> MaintainOperator:
+    return MaintainOperator(task_id="run", pipeline="orders", outlets=[MAINTAINED])
+
+
+def test_it_is_submitted_behind_everything_else_with_nothing_of_airflows_environment(
+    ends: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "postgresql://canary")
+    submitted = ends(0, "done")
+    operator().execute(context())
+    assert submitted[:4] == [sys.executable, "-I", "-S", background.__file__]
+    assert submitted[4].endswith("spark-submit")
+    assert submitted[submitted.index("--master") + 1] == "local[1]"
+    assert submitted[-3].endswith("maintain.py")
+    assert "canary" not in (tmp_path / "environment").read_text()
+
+
+def test_a_connection_says_where_it_runs(ends: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LAKEBOUND_MAINTENANCE", '{"conn_type": "spark", "host": "yarn"}')
+    submitted = ends(0, "done")
+    operator().execute(context())
+    assert submitted[submitted.index("--master") + 1] == "yarn"
+
+
+def test_what_was_done_is_its_xcom_and_its_event(ends: Callable[..., list[str]]) -> None:
+    ends(0, "done")
+    given = context()
+    report = operator().execute(given)
+    assert [step["outcome"] for step in report["steps"]] == ["done"]
+    extra = given["outlet_events"][MAINTAINED].extra
+    assert (extra["run_id"], extra["conflicts"]) == (report["run_id"], 2)
+    assert extra["steps"] == ["delta:lake.orders: checkpoint_log: 0 -> 0"]
+
+
+def test_failed_steps_are_named_and_lost_ones_are_none(ends: Callable[..., list[str]]) -> None:
+    ends(1, "failed")
+    with pytest.raises(StepsFailedError, match=r"delta:lake\.orders: checkpoint_log: the disk is full"):
+        operator().execute(context())
+    ends(0, "lost")
+    assert operator().execute(context())["steps"][0]["outcome"] == "lost"
+
+
+def test_another_run_is_no_failure(ends: Callable[..., list[str]]) -> None:
+    ends(3)
+    with pytest.raises(AirflowSkipException, match="another maintenance run of orders"):
+        operator().execute(context())
+
+
+@pytest.mark.parametrize("code", [0, 137])
+def test_an_end_without_a_report_is_a_failure_and_kept(ends: Callable[..., list[str]], code: int) -> None:
+    ends(code)
+    with pytest.raises(AirflowException) as failure:
+        operator().execute(context())
+    assert not isinstance(failure.value, AirflowSkipException)
+    (kept,) = read_runs(control_of("orders", load_settings()))
+    assert "without its report" in kept.problem and kept.steps == ()
+
+
+def test_a_plan_without_steps_skips_the_rest(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = MaintenancePlan(pipeline="orders", at_ms=1, left=("delta:lake.orders: 3 small files",))
+    monkeypatch.setattr(lakebound.operations.maintenance.planning, "plan_now", lambda spec, places: planned)
+    task = PlanMaintenanceOperator(task_id="plan", pipeline="orders")
+    with pytest.raises(AirflowSkipException):
+        task.execute({})
+    planned = planned.model_copy(update={"steps": (STEP,)})
+    assert task.execute({})["steps"][0]["reason"] == STEP.reason

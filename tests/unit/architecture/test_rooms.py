@@ -1,0 +1,67 @@
+"""Every folder of the code says what it is for, and names what other rooms import from it. The floors: import-linter."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[3]
+ROOTS = {"lakebound": "include", "lakebound_airflow": "plugins", "lakebound_spark": "spark_apps"}
+NAMED = re.compile(r"Other rooms import (.*?)\.\s*$", re.DOTALL)
+
+
+def module_of(file: Path, base: Path) -> str:
+    """Return the dotted name of a file; a package is its ``__init__``."""
+    return ".".join(file.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = {
+    module_of(file, REPOSITORY / base): file
+    for package, base in ROOTS.items()
+    for file in sorted((REPOSITORY / base / package).rglob("*.py"))
+}
+FOLDERS = sorted(module for module, file in FILES.items() if file.name == "__init__.py")
+
+
+def imported(file: Path) -> set[str]:
+    """Return the modules of the project that a file imports, at its top or in a function."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            found.update(name if name in FILES else node.module for name in names)
+    return found & set(FILES)
+
+
+def room_of(module: str) -> str:
+    """Return the room: the first folder below a package."""
+    return ".".join(module.split(".")[:2])
+
+
+@pytest.fixture(scope="module")
+def used_outside() -> dict[str, set[str]]:
+    """Of each folder, its own modules that another room imports."""
+    users = dict(FILES)
+    users.update({f"entry {file.stem}": file for base in ("spark_apps", "dags") for file in (REPOSITORY / base).glob("*.py")})
+    used = defaultdict(set)
+    for user, file in users.items():
+        for module in imported(file):
+            folder, _, name = module.rpartition(".")
+            if room_of(user) != room_of(module) and FILES[module].name != "__init__.py" and folder not in ROOTS:
+                used[folder].add(name)
+    return used
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_says_what_it_is_for_and_what_others_import_from_it(folder: str, used_outside: dict[str, set[str]]) -> None:
+    said = ast.get_docstring(ast.parse(FILES[folder].read_text())) or ""
+    assert re.match(r"[A-Z][^\n]+[.:]", said), f"{FILES[folder]} has no sentence"
+    named = NAMED.search(said)
+    names = set(re.findall(r"``(\w+)``", named.group(1))) if named else set()
+    assert names == used_outside.get(folder, set()), f"{FILES[folder]} does not name what other rooms import"

@@ -1,0 +1,131 @@
+"""``lakebound check`` and ``lakebound schema``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.support.streams.command_line import ORDERS, answer, lakebound, settings
+
+from lakebound.cli import plan_check
+from lakebound.cli.plan_check import CheckFailedError, Plan, check_plans
+from lakebound.landing import topic_check
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.schema import pipeline_schema
+
+__all__ = ["settings"]
+
+
+def test_check_static_accepts_a_right_file(settings: Settings) -> None:
+    assert lakebound("check", "--static").stdout == "orders: right\n"
+    assert answer("check", str(settings.pipelines / "orders.yaml"), "--static") == {
+        "ok": True,
+        "problems": [],
+        "warnings": [],
+        "tables": {},
+        "changes": {},
+    }
+    assert answer("check", "orders", "--static")["ok"]
+
+
+def test_check_names_file_line_and_field(settings: Settings) -> None:
+    (settings.pipelines / "wrong.yaml").write_text("pipeline: wrong\nfreshnes: 1s\n")
+    body = answer("check", "--static", code=1)
+    assert not body["ok"]
+    assert f"{settings.pipelines}/wrong.yaml:2: freshnes: unknown key; did you mean 'freshness'?" in body["problems"]
+    assert answer("check", "orders", "--static")["ok"], "another file's mistakes are not this one's"
+    assert "wrong.yaml:1: topics: is missing" in lakebound("check", "wrong", "--static", code=1).stdout
+
+
+def test_check_of_a_file_outside_of_the_folder(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "draft.yaml").write_text(yaml.safe_dump({**ORDERS, "pipeline": "draft"}))
+    assert lakebound("check", str(tmp_path / "draft.yaml"), "--static").stdout == "draft: right\n"
+    assert answer("check", str(tmp_path / "none.yaml"), "--static", code=1)["problems"] == [
+        f"{tmp_path}/none.yaml: there is no such file"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (None, "there is no {apps}/transforms/orders.py"),
+        ("def other(df): return df\n", "{apps}/transforms/orders.py defines no function 'clean'"),
+        ("def clean(df:\n", "{apps}/transforms/orders.py:1 is not Python: '(' was never closed"),
+    ],
+)
+def test_check_static_looks_for_the_transform(settings: Settings, source: str | None, problem: str) -> None:
+    (settings.pipelines / "orders.yaml").write_text(yaml.safe_dump({**ORDERS, "transform": "transforms.orders.clean"}))
+    if source is not None:
+        (settings.apps / "transforms" / "orders.py").write_text(source)
+    line = 1 + (settings.pipelines / "orders.yaml").read_text().splitlines().index("transform: transforms.orders.clean")
+    expected = f"{settings.pipelines}/orders.yaml:{line}: transform: {problem.format(apps=settings.apps)}"
+    assert answer("check", "--static", code=1)["problems"] == [expected]
+
+
+def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = {"orders": Plan("orders", tables={"delta:lake.orders": "id: int64\n  child 0: x"})}
+    monkeypatch.setattr(plan_check, "check_plans", lambda specs, _: (plans[spec.pipeline] for spec in specs))
+    topics: dict[str, tuple[list[str], list[str]]] = {"said": ([], ["topic orders is not on the broker"])}
+    monkeypatch.setattr(topic_check, "look_at_topics", lambda spec, _: topics["said"])
+    warned = "  warning: topic orders is not on the broker\n"
+    assert lakebound("check").stdout == f"orders: right\n{warned}  delta:lake.orders: id: int64\n"
+    topics["said"] = (["topic 'orders' was recreated"], [])
+    assert answer("check", code=1)["problems"] == ["pipeline 'orders': topic 'orders' was recreated"]
+    topics["said"] = ([], [])
+    plans["orders"] = Plan("orders", problems=["pipeline 'orders': transform: it aggregates"])
+    assert answer("check", code=1)["problems"] == ["pipeline 'orders': transform: it aggregates"]
+
+
+ANSWERS = """
+import json, sys
+for line in sys.stdin:
+    name = json.loads(line)["run_spec"]["spec"]["pipeline"]
+    print("noise")
+    print(json.dumps({"pipeline": name, "problems": ["bad"] * (name == "returns"), "conditions": []}), flush=True)
+"""
+
+
+def test_each_pipeline_has_an_answer_of_its_own(settings: Settings) -> None:
+    (settings.apps / "check_pipelines.py").write_text(ANSWERS)
+    specs = [PipelineSpec.model_validate({**ORDERS, "pipeline": name}) for name in ("orders", "returns")]
+    found = [(plan.pipeline, plan.problems) for plan in check_plans(specs, settings)]
+    assert found == [("orders", []), ("returns", ["bad"])]
+
+
+def test_a_plan_without_an_answer_says_why(settings: Settings) -> None:
+    (settings.apps / "check_pipelines.py").write_text("raise SystemExit('java is missing')")
+    with pytest.raises(CheckFailedError, match="exit code 1: java is missing"):
+        list(check_plans([PipelineSpec.model_validate(ORDERS)], settings))
+
+
+def test_schema_is_printed_or_written(settings: Settings, tmp_path: Path) -> None:
+    assert lakebound("schema").stdout == pipeline_schema()
+    lakebound("schema", "--write", str(tmp_path / "schema.json"))
+    assert (tmp_path / "schema.json").read_text() == pipeline_schema()
+
+
+@pytest.mark.parametrize(
+    ("delta", "iceberg", "warned"),
+    [
+        (["city"], ["city"], True),
+        (["city"], [], True),
+        (["id"], ["city"], False),
+        ([], ["city"], False),
+        (["city"], None, False),
+    ],
+)
+def test_check_warns_of_a_string_that_partitions_delta_beside_iceberg(
+    settings: Settings, delta: list[str], iceberg: list[str] | None, warned: bool
+) -> None:
+    """Delta reads an empty string back as null there."""
+    tables = [{"format": "delta", "name": "shop.a", "partition_by": delta}]
+    tables += [] if iceberg is None else [{"format": "iceberg", "name": "shop.a", "partition_by": iceberg}]
+    value = {"format": "json", "schema": "id BIGINT, city STRING"}
+    body = {**ORDERS, "value": value, "tables": tables}
+    (settings.pipelines / "orders.yaml").write_text(yaml.safe_dump(body))
+    warnings = answer("check", "--static")["warnings"]
+    assert [line.startswith("delta:shop.a: it is partitioned by 'city': Delta reads an empty") for line in warnings] == [
+        True
+    ] * warned

@@ -1,0 +1,39 @@
+"""Findings are what a source said last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from lakebound.control.findings import Finding, Severity, read_findings, write_findings
+from lakebound.control.folder import ControlFolder
+
+LATE = Finding(cause="freshness", severity=Severity.WARNING, what="Rows come late.", since=1.0, evidence={"p99_seconds": 9.5})
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> ControlFolder:
+    return ControlFolder(tmp_path, "orders")
+
+
+def test_nothing_was_said(control: ControlFolder) -> None:
+    assert read_findings(control) == []
+
+
+def test_each_source_speaks_for_itself_and_its_last_word_counts(control: ControlFolder) -> None:
+    write_findings(control, "validation", [])
+    write_findings(control, "objectives", [LATE, LATE.model_copy(update={"cause": "lag"})])
+    write_findings(control, "objectives", [LATE])
+    said = read_findings(control)
+    assert [(findings.source, findings.pipeline, findings.findings) for findings in said] == [
+        ("objectives", "orders", (LATE,)),
+        ("validation", "orders", ()),
+    ]
+
+
+def test_a_source_has_a_name_that_can_be_a_file(control: ControlFolder) -> None:
+    with pytest.raises(ValidationError):
+        write_findings(control, "../doctor", [])
+    assert not control.findings.exists()

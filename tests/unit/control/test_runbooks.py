@@ -1,0 +1,184 @@
+"""Runbooks: every page that is named anywhere is there, says everything, quotes what is said, and names commands that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from lakebound.cli import app
+from lakebound.control.runbooks import RUNBOOKS, runbook_of
+from lakebound.inspection.doctor.foreign import diagnosis as foreign_diagnosis
+from lakebound.operations.recovery.actions import PLANNERS
+from lakebound.operations.recovery.apply import RUNBOOKS as RUNBOOKS_OF_ACTIONS
+from lakebound.operations.recovery.suggestion import ACTION_OF_RUNBOOK
+from lakebound_airflow.notifications.alerts import RUNBOOKS as RUNBOOKS_OF_ALERTS
+
+REPOSITORY = Path(__file__).parents[3]
+FOLDER = REPOSITORY / "include" / "runbooks"
+CODE = ("include/lakebound", "plugins/lakebound_airflow", "spark_apps", "dags")
+SECTIONS = ["You see", "It means", "It costs", "Do", "It is over when"]
+PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
+NAME = re.compile(r"\brunbook ([a-z]+(?:-[a-z]+)*)\b")
+SPAN = re.compile(r"`([^`\n]+)`")
+LEAST_FRAGMENT = 8
+
+
+@cache
+def trees() -> tuple[ast.Module, ...]:
+    """Return the syntax of every module that may name a page or say something that a page quotes."""
+    return tuple(ast.parse(path.read_text()) for folder in CODE for path in (REPOSITORY / folder).rglob("*.py"))
+
+
+@cache
+def said() -> str:
+    """Return every text in the code, an expression inside standing as … ."""
+    texts = []
+    for tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                texts.append("".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    return "\n".join(texts)
+
+
+def named_in_code() -> set[str]:
+    """Return the names of pages that code gives as an argument, or tells a person."""
+    found: set[str] = set()
+    for tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.keyword) and node.arg == "runbook" and isinstance(node.value, ast.Constant):
+                found |= {node.value.value} if isinstance(node.value.value, str) else set()
+    return found | {match[1] for match in NAME.finditer(said()) if (FOLDER / f"{match[1]}.md").exists() or "-" in match[1]}
+
+
+def named() -> set[str]:
+    """Return the name of every page that anything points to."""
+    lists = {
+        *RUNBOOKS,
+        *foreign_diagnosis.RUNBOOKS,
+        *RUNBOOKS_OF_ACTIONS.values(),
+        *ACTION_OF_RUNBOOK,
+        *RUNBOOKS_OF_ALERTS.values(),
+    }
+    return {*lists, *named_in_code(), runbook_of(None)}
+
+
+def section(page: Path, title: str) -> str:
+    """Return the text of a section."""
+    match = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert match, f"{page.name} has no section {title!r}"
+    return match[1].strip()
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """Yield the commands in a page, split into words."""
+    for span in SPAN.findall(page.read_text()):
+        if span.startswith(("lakebound ", "make ")) and "…" not in span:
+            yield shlex.split(span)
+
+
+def test_the_names_are_collected_from_the_code() -> None:
+    assert {"topic-recreated", "retention-passed", "no-ledger", "offsets-beyond-end", "table-restored"} <= named_in_code()
+    assert {"proof-failed", "crash-loop", "foreign-checkpoint", "two-drivers", "refused"} <= named()
+
+
+def test_every_page_that_is_named_is_there_and_every_page_is_named() -> None:
+    assert {page.stem for page in PAGES} == named()
+
+
+def test_the_list_of_pages_is_complete() -> None:
+    listed = re.findall(r"\]\(([a-z-]+)\.md\)", (FOLDER / "README.md").read_text())
+    assert sorted(listed) == sorted(page.stem for page in PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+class TestPage:
+    def test_it_has_every_section_in_order_and_none_is_empty(self, page: Path) -> None:
+        titles = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
+        assert titles == SECTIONS
+        assert all(section(page, title) for title in SECTIONS)
+        assert re.search(r"^1\. ", section(page, "Do"))
+
+    def test_it_quotes_what_is_really_said(self, page: Path) -> None:
+        quoted = [span for span in SPAN.findall(section(page, "You see")) if " " in span and not span.startswith("lakebound ")]
+        fragments = [part.strip() for span in quoted for part in span.split("…") if len(part.strip()) >= LEAST_FRAGMENT]
+        assert fragments or "`lakebound doctor" in section(page, "You see"), "nothing to recognise it by"
+        assert [fragment for fragment in fragments if fragment not in said()] == []
+
+    def test_every_command_exists(self, page: Path) -> None:
+        problems = [problem for words in commands(page) for problem in wrong(words)]
+        assert problems == []
+
+    def test_every_dag_and_action_exists(self, page: Path) -> None:
+        text = page.read_text()
+        dags = set(re.findall(r"`([a-z]+)__P`", text))
+        files = {path.stem for path in (REPOSITORY / "dags").glob("*.py")}
+        assert dags <= files
+        for dag, action in re.findall(r"`(?:DAG )?(control|recover)(?:__P)?`[^`.]*\baction `([a-z_]+)`", text):
+            assert f'"{action}"' in (REPOSITORY / "dags" / f"{dag}.py").read_text()
+
+    def test_other_pages_that_it_names_are_there(self, page: Path) -> None:
+        for name in NAME.findall(page.read_text()):
+            assert (FOLDER / f"{name}.md").exists(), name
+
+
+def wrong(words: list[str]) -> Iterator[str]:
+    """Yield what is wrong with a command."""
+    if words[0] == "make":
+        targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+        yield from (f"make has no target {word!r}" for word in words[1:] if "=" not in word and word not in targets)
+        return
+    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    command = known.get(words[1])
+    if command is None:
+        yield f"there is no command {words[1]!r}"
+        return
+    options = {name: option for option in command.params for name in option.opts if name.startswith("-")}
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    rest, positional = list(words[2:]), 0
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            positional += 1
+        elif word not in options:
+            yield f"lakebound {words[1]} has no option {word}"
+        elif not options[word].is_flag:
+            value = rest.pop(0) if rest else None
+            if value is None or value.startswith("-"):
+                yield f"lakebound {words[1]} {word} needs a value"
+            elif word == "--action" and value not in (*PLANNERS, "auto"):
+                yield f"there is no action {value!r}"
+    needed = sum(argument.required for argument in arguments)
+    if not needed <= positional <= len(arguments):
+        yield f"lakebound {words[1]} takes {needed} to {len(arguments)} arguments, not {positional}"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "lakebound mend P",
+        "lakebound recover P --force",
+        "lakebound recover P --action undo_everything",
+        "lakebound recover P --apply",
+        "lakebound recover",
+        "lakebound schema P",
+        "make coffee",
+    ],
+)
+def test_a_wrong_command_is_noticed(command: str) -> None:
+    assert list(wrong(shlex.split(command)))
+
+
+@pytest.mark.parametrize(
+    "command", ["lakebound recover P --action rebase --apply HASH", "lakebound incidents", "make chaos MINUTES=30"]
+)
+def test_a_right_command_passes(command: str) -> None:
+    assert not list(wrong(shlex.split(command)))

@@ -1,0 +1,164 @@
+"""The status of pipelines, from every combination of state that a person can meet."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from tests.support.streams.stand_ins import ORDERS
+
+from lakebound.control.desired import Desired, change_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import Outcome, Progress, write_outcome, write_progress
+from lakebound.control.status import PipelineFacts, pipeline_statuses, status_of
+from lakebound.control.submission import Submission, write_submission
+from lakebound.settings import Settings, load_settings
+from lakebound.spec.pipeline import PipelineSpec
+
+NOW = 1_000_000.0
+SPEC = PipelineSpec.model_validate(ORDERS)
+APP = Submission(app_id="orders-g0-1", submitted_at=NOW - 100, log=Path("/logs/orders.log"), source_hash="new")
+PROGRESS = Progress(
+    pipeline="orders",
+    app_id="orders-g0-1",
+    epoch=7,
+    source_hash="new",
+    state="running",
+    started_at=NOW - 90,
+    updated_at=NOW - 1,
+    records=500,
+    high_water_marks={"orders": {0: 40, 1: 60}},
+    lag_records=3,
+    newest_record_ms=int((NOW - 2.4) * 1000),
+    last_commit_at=NOW - 2.0,
+    spark_ui="http://127.0.0.1:4040",
+)
+RUNNING = PipelineFacts("orders", SPEC, "new", Desired(), living=APP, last=APP, progress=PROGRESS)
+
+
+def outcome(verdict: str, reason: str) -> Outcome:
+    return Outcome.model_validate(
+        {"app_id": APP.app_id, "verdict": verdict, "reason": reason, "started_at": NOW - 90, "ended_at": NOW - 5}
+    )
+
+
+def test_a_running_pipeline() -> None:
+    status = status_of(RUNNING, NOW)
+    assert (status.desired, status.app, status.alive, status.epoch, status.outdated) == ("running", "running", True, 7, False)
+    assert status.lag_records == 3 and status.records == 500
+    assert status.freshness_seconds == pytest.approx(0.4)
+    assert status.last_commit_age_seconds == pytest.approx(2.0)
+    assert status.high_water_marks == {"orders": {0: 40, 1: 60}}
+    assert status.spark_ui == "http://127.0.0.1:4040"
+    assert status.notes == ()
+
+
+def test_the_lag_counts_what_was_landed_since_the_application_looked_at_kafka() -> None:
+    looked = PROGRESS.model_copy(update={"latest_offsets": {"orders": {0: 45, 1: 55}}, "lag_records": 99})
+    assert status_of(replace(RUNNING, progress=looked), NOW).lag_records == 5
+
+
+def test_a_changed_source_shows_as_outdated() -> None:
+    status = status_of(replace(RUNNING, source_hash="newer"), NOW)
+    assert status.outdated and "restart" in status.notes[0]
+    assert not status_of(replace(RUNNING, source_hash="newer", living=None), NOW).outdated
+
+
+def test_an_application_without_progress_of_its_own_is_starting() -> None:
+    earlier = PROGRESS.model_copy(update={"app_id": "orders-g0-0"})
+    status = status_of(replace(RUNNING, progress=earlier), NOW)
+    assert (status.app, status.epoch, status.records) == ("starting", None, None)
+    assert status.high_water_marks == {"orders": {0: 40, 1: 60}}, "what landed before is still landed"
+
+
+def test_silence_is_told() -> None:
+    assert status_of(RUNNING, NOW + 60).app == "silent for 61 s"
+
+
+def test_an_outage_is_told() -> None:
+    waiting = PROGRESS.model_copy(update={"state": "waiting", "waiting_for": "no answer from Kafka"})
+    status = status_of(replace(RUNNING, progress=waiting), NOW)
+    assert (status.app, status.situation) == ("waiting", "waiting")
+    assert status.notes == ("waiting: no answer from Kafka (runbook broker-unavailable)",)
+
+
+def test_how_the_last_application_ended_is_told() -> None:
+    ended = replace(RUNNING, living=None, outcome=outcome("refused", "the topic was recreated"))
+    status = status_of(ended, NOW)
+    assert (status.app, status.alive, status.spark_ui) == ("refused", False, None)
+    assert status.notes == (
+        "the last application refused at 1970-01-12 13:46:35 UTC: the topic was recreated (runbook refused)",
+    )
+
+
+def test_an_application_that_died_without_a_word() -> None:
+    status = status_of(replace(RUNNING, living=None), NOW)
+    assert status.app == "died" and "/logs/orders.log" in status.notes[0]
+
+
+def test_nothing_ever_ran() -> None:
+    status = status_of(PipelineFacts("orders", SPEC, "new"), NOW)
+    assert (status.app, status.desired, status.lag_records, status.freshness_seconds) == (
+        "never started",
+        "running",
+        None,
+        None,
+    )
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines" / "orders.yaml").write_text(yaml.safe_dump(ORDERS))
+    return replace(load_settings({}), home=tmp_path / "home", pipelines=tmp_path / "pipelines")
+
+
+def test_a_machine_on_which_nothing_exists(tmp_path: Path) -> None:
+    nowhere = replace(load_settings({}), home=tmp_path / "home", pipelines=tmp_path / "pipelines")
+    assert pipeline_statuses(nowhere) == []
+
+
+def test_status_reads_the_state_of_a_living_process(settings: Settings) -> None:
+    control = ControlFolder(settings.home, "orders")
+    change_desired(control, "held", reason="audit")
+    own = psutil.Process()
+    living = APP.model_copy(update={"pid": own.pid, "pid_started_at": own.create_time(), "host": socket.gethostname()})
+    write_submission(control, living)
+    write_progress(control, PROGRESS)
+    (status,) = pipeline_statuses(settings)
+    assert (status.desired, status.reason, status.alive, status.app_id) == ("held", "audit", True, APP.app_id)
+    assert status.outdated, "its progress names another source than the file's"
+
+
+def test_status_reads_an_outcome(settings: Settings) -> None:
+    control = ControlFolder(settings.home, "orders")
+    write_submission(control, APP.model_copy(update={"pid": os.getpid(), "pid_started_at": 1.0}))
+    write_outcome(control, outcome("failed", "the disk is full"))
+    (status,) = pipeline_statuses(settings)
+    assert status.app == "failed" and status.notes == (
+        "the last application failed at 1970-01-12 13:46:35 UTC: the disk is full (runbook refused)",
+    )
+
+
+def test_a_file_that_cannot_be_read_is_a_note(settings: Settings) -> None:
+    control = ControlFolder(settings.home, "orders")
+    write_progress(control, PROGRESS)
+    control.desired.write_text("{")
+    control.lease.write_text('{"epoch": "x"}')
+    (status,) = pipeline_statuses(settings)
+    assert len(status.notes) == 2 and all("cannot be read" in note for note in status.notes)
+    assert status.lag_records == 3
+
+
+def test_a_pipeline_whose_file_is_wrong_or_gone_is_still_shown(settings: Settings) -> None:
+    write_progress(ControlFolder(settings.home, "gone"), PROGRESS)
+    (settings.pipelines / "wrong.yaml").write_text("pipeline: wrong\n")
+    statuses = {status.pipeline: status for status in pipeline_statuses(settings)}
+    assert sorted(statuses) == ["gone", "orders", "wrong"]
+    assert all("no right YAML" in statuses[name].notes[0] for name in ("gone", "wrong"))
+    assert [status.pipeline for status in pipeline_statuses(settings, "gone")] == ["gone"]

@@ -1,0 +1,120 @@
+"""What validation says beside its runs: of one that died, and when time alone ends a finding."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
+
+from lakebound.alerts.look import look_at
+from lakebound.control.findings import Severity, read_source
+from lakebound.control.folder import ControlFolder
+from lakebound.inspection.validation.expectation_files import load_expectations
+from lakebound.inspection.validation.findings_file import SOURCE, add_failed_run, write_open_findings
+from lakebound.inspection.validation.history import append, folder, history_file, read_history
+from lakebound.inspection.validation.verdict import ExpectationResult, ValidatedRange
+from lakebound.settings import Settings
+from lakebound_airflow.pipelines import spec_of
+
+RULE = "{expect: rows_to_satisfy, name: totals, rule: total > 0}"
+
+
+@pytest.fixture(autouse=True)
+def expectations(settings: Settings) -> Path:
+    path = settings.pipelines.parent / "expectations" / "orders.yaml"
+    path.parent.mkdir()
+    path.write_text(f"pipeline: orders\nresolve_after_seconds: 100\nexpectations: [{RULE}]\n")
+    return path
+
+
+@pytest.fixture
+def control(settings: Settings) -> ControlFolder:
+    found = orders(settings).control
+    folder(found).mkdir(parents=True)
+    return found
+
+
+def validated(control: ControlFolder, at: float, *, bad: int) -> None:
+    result = ExpectationResult(label="totals", severity=Severity.WARNING, passed=not bad, checked=10, unexpected=bad)
+    table, position = "delta:lake.orders", int(at)
+    record = ValidatedRange(
+        claim=f"c{at}", run_id="r", table=table, positions=((position, position + 1),), at=at, results=(result,)
+    )
+    append(control, record)
+
+
+def wrong(control: ControlFolder) -> list[str]:
+    found = read_source(control, SOURCE)
+    assert found is not None
+    return [one.cause for one in found.findings]
+
+
+def tell(control: ControlFolder, settings: Settings) -> None:
+    spec = spec_of("orders", settings)
+    file = load_expectations(spec, settings)
+    assert file is not None
+    write_open_findings(control, spec, file, read_history(control))
+
+
+def test_a_finding_that_has_held_for_long_is_over_without_another_run(
+    control: ControlFolder, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    validated(control, now - 60, bad=2)
+    validated(control, now - 30, bad=0)
+    tell(control, settings)
+    spec = spec_of("orders", settings)
+    assert look_at(spec, settings) == [] and wrong(control) == ["delta:lake.orders totals"]
+    monkeypatch.setattr(time, "time", lambda: now + 50)
+    assert look_at(spec, settings) == [] and wrong(control) == []
+
+
+def test_a_run_that_was_killed_before_it_said_what_it_found_is_made_up_for(control: ControlFolder, settings: Settings) -> None:
+    tell(control, settings)
+    validated(control, time.time(), bad=2)
+    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == ["delta:lake.orders totals"]
+
+
+def test_an_unchanged_record_is_not_read_where_nothing_is_wrong(
+    control: ControlFolder, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated(control, time.time() - 60, bad=0)
+    os.utime(history_file(control), (time.time() - 60, time.time() - 60))
+    tell(control, settings)
+    before = read_source(control, SOURCE)
+    monkeypatch.delattr("lakebound.inspection.validation.findings_file.read_history")
+    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == []
+    after = read_source(control, SOURCE)
+    assert before is not None and after is not None and after.at > before.at
+
+
+def test_a_run_that_died_is_said_beside_what_stands_until_one_reports(control: ControlFolder, settings: Settings) -> None:
+    validated(control, time.time(), bad=2)
+    tell(control, settings)
+    add_failed_run(control, "it died")
+    first = read_source(control, SOURCE)
+    add_failed_run(control, "it died again")
+    spec = spec_of("orders", settings)
+    assert look_at(spec, settings) == [] and wrong(control) == ["delta:lake.orders totals", "run"]
+    again = read_source(control, SOURCE)
+    assert first is not None and again is not None
+    assert again.findings[1].what == "validation did not run: it died again"
+    assert again.findings[1].since == first.findings[1].since
+    tell(control, settings)
+    assert wrong(control) == ["delta:lake.orders totals"]
+
+
+@pytest.mark.parametrize("text", [None, "pipeline: orders\nexpectations: [{expect: nonsense}]\n"])
+def test_without_a_right_file_what_was_said_stands(
+    control: ControlFolder, settings: Settings, expectations: Path, text: str | None
+) -> None:
+    validated(control, time.time(), bad=2)
+    tell(control, settings)
+    if text is None:
+        expectations.unlink()
+    else:
+        expectations.write_text(text)
+    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == ["delta:lake.orders totals"]

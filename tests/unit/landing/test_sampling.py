@@ -1,0 +1,25 @@
+"""Which offsets make up a sample."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakebound.landing.sampling import Place, Range, choose_ranges
+
+
+@pytest.mark.parametrize(
+    ("known", "count", "newest", "expected"),
+    [
+        ({("t", 0): (0, 100)}, 10, True, {("t", 0): (90, 100)}),
+        ({("t", 0): (5, 100)}, 10, False, {("t", 0): (5, 15)}),
+        ({("t", 0): (0, 3), ("t", 1): (0, 100)}, 10, True, {("t", 0): (0, 3), ("t", 1): (93, 100)}),
+        ({("t", 0): (7, 7), ("u", 0): (0, 100)}, 10, True, {("u", 0): (90, 100)}),
+        ({("t", 0): (0, 9), ("t", 1): (0, 9), ("t", 2): (0, 9)}, 2, True, {("t", 0): (8, 9), ("t", 1): (8, 9)}),
+        ({("t", 0): (0, 2)}, 1000, True, {("t", 0): (0, 2)}),
+        ({("t", 0): (4, 4)}, 10, True, {}),
+    ],
+)
+def test_each_partition_gives_its_share(
+    known: dict[Place, Range], count: int, newest: bool, expected: dict[Place, Range]
+) -> None:
+    assert choose_ranges(known, count, newest=newest) == expected

@@ -1,0 +1,106 @@
+"""Which way a batch takes: by what batches took, within what the driver can hold, and never to and fro."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakebound.spec.pipeline import DriverLaneSpec
+from lakebound_spark.batch.lane_choice import Cost, Way, WayChooser
+
+LARGE = 1_000_000
+
+
+def play(chooser: WayChooser, costs: dict[Way, tuple[float, float]], sizes: list[int], noise: float, seed: int) -> list[Way]:
+    """Land batches whose seconds scatter around each way's own line, and return the ways that were taken."""
+    chance, taken = random.Random(seed), []
+    for size in sizes:
+        way = chooser.choose(size, may_be_direct=True)
+        fixed, per_row = costs[way]
+        seconds = (fixed + per_row * size) * chance.uniform(1 - noise, 1 + noise)
+        chooser.learn(way, records=size, value_bytes=180 * size, rows=size, seconds=seconds)
+        taken.append(way)
+    return taken
+
+
+def switches(ways: list[Way]) -> int:
+    return sum(before != after for before, after in pairwise(ways))
+
+
+def test_the_driver_reads_a_backlog_where_it_is_faster_than_the_executors() -> None:
+    ways = play(WayChooser(DriverLaneSpec()), {"direct": (0.05, 5e-6), "cluster": (0.6, 12e-6)}, [LARGE] * 100, 0.1, 1)
+    assert ways[0] == "direct", "its width need not be known: it is read in slices"
+    assert ways.count("cluster") <= 2
+
+
+def test_many_executors_are_found_to_be_faster_and_small_batches_stay_with_the_driver() -> None:
+    chooser = WayChooser(DriverLaneSpec(), cores=16)
+    costs: dict[Way, tuple[float, float]] = {"direct": (0.05, 8e-6), "cluster": (0.6, 1e-6)}
+    ways = play(chooser, costs, [LARGE] * 100, 0.1, 1)
+    assert ways[50:] == ["cluster"] * 50
+    assert play(chooser, costs, [500] * 100, 0.1, 2) == ["direct"] * 100
+    assert play(chooser, costs, [LARGE] * 10, 0.1, 3) == ["cluster"] * 10
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    direct=st.floats(2e-6, 2e-5),
+    cluster=st.floats(2e-6, 2e-5),
+    noise=st.floats(0, 0.15),
+    seed=st.integers(0, 1000),
+)
+def test_it_does_not_go_to_and_fro(direct: float, cluster: float, noise: float, seed: int) -> None:
+    costs: dict[Way, tuple[float, float]] = {"direct": (0.05, direct), "cluster": (0.6, cluster)}
+    ways = play(WayChooser(DriverLaneSpec(), cores=4), costs, [LARGE] * 400, noise, seed)
+    # Another way is tried after 32, 64, 128, ... batches, which is two switches; what is learned then may switch once more.
+    assert switches(ways) <= 3 * 3 + 2
+    seconds = {way: fixed + per_row * LARGE for way, (fixed, per_row) in costs.items()}
+    faster, slower = sorted(seconds, key=lambda way: seconds[way])
+    if seconds[slower] > 1.6 * seconds[faster]:
+        assert ways[-100:].count(faster) >= 98
+
+
+def test_the_threshold_is_where_the_lines_cross() -> None:
+    chooser = WayChooser(DriverLaneSpec())
+    costs: dict[Way, tuple[float, float]] = {"direct": (0.1, 10e-6), "cluster": (1.0, 1e-6)}
+    play(chooser, costs, [1_000, 10_000, 500_000, LARGE] * 50, 0.05, 4)
+    assert [chooser.choose(size, may_be_direct=True) for size in (1_000, 50_000, 200_000, LARGE)] == [
+        "direct",
+        "direct",
+        "cluster",
+        "cluster",
+    ]
+
+
+@pytest.mark.parametrize("limits", [{"max_rows": 0}, {"max_bytes": 0}])
+def test_nothing_goes_through_the_driver_where_that_is_turned_off(limits: dict[str, int]) -> None:
+    chooser = WayChooser(DriverLaneSpec(**limits))
+    chooser.learn("cluster", records=10, value_bytes=1_000, rows=10, seconds=1.0)
+    assert chooser.choose(1, may_be_direct=True) == chooser.choose(1) == "cluster"
+
+
+def test_a_cost_is_learned_from_batches_of_one_size_and_stays_a_line() -> None:
+    cost = Cost(0.05, 5e-6)
+    for _ in range(100):
+        cost.learn(300, 0.1)
+    assert cost.seconds(300) == pytest.approx(0.1, rel=0.2)
+    assert cost.seconds(LARGE) == pytest.approx(5.0, rel=0.5)
+    assert cost.seconds(0) <= cost.seconds(300) <= cost.seconds(LARGE)
+
+
+def test_what_was_long_ago_is_forgotten() -> None:
+    cost = Cost(0.05, 5e-6)
+    for seconds in [20.0] * 50 + [4.0] * 50:
+        cost.learn(LARGE, seconds)
+    assert cost.seconds(LARGE) == pytest.approx(4.0, rel=0.1)
+
+
+def test_a_batch_without_records_teaches_nothing() -> None:
+    chooser = WayChooser(DriverLaneSpec())
+    chooser.learn("direct", records=0, value_bytes=0, rows=0, seconds=9.0)
+    assert chooser.bytes_per_record is None
+    assert chooser.choose(LARGE, may_be_direct=True) == "direct"

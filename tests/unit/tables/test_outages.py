@@ -1,0 +1,60 @@
+"""Only what is known to pass by itself is waited out; any other error is refused with a runbook."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+
+import pyarrow as pa
+import pytest
+from deltalake.exceptions import DeltaError
+
+from lakebound.errors import CommitFailedError, CommitUnknownError, TableMismatchError
+from lakebound.tables.outages import passes
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+PASSING = {
+    "full disk": OSError(errno.ENOSPC, "No space left on device"),
+    "disk that does not answer": OSError(errno.EIO, "Input/output error"),
+    "network file system": OSError(errno.ESTALE, "Stale file handle"),
+    "timeout": TimeoutError("timed out"),
+    "connection": ConnectionResetError("reset by peer"),
+    "Rust's number": DeltaError("Generic LocalFileSystem error: No space left on device (os error 28)"),
+    "Arrow's number": OSError("Cannot write: [errno 28] no space"),
+    "locked catalog": sqlite3.OperationalError("database is locked"),
+    "cause": caused(RuntimeError("it failed"), OSError(errno.ENOSPC, "No space left on device")),
+    "unknown outcome": CommitUnknownError("delta:a.b", 3, "no answer"),
+}
+LASTING = {
+    "no right": PermissionError(errno.EACCES, "Permission denied"),
+    "read-only": OSError(errno.EROFS, "Read-only file system"),
+    "no folder": FileNotFoundError(errno.ENOENT, "No such file"),
+    "long name": OSError(errno.ENAMETOOLONG, "File name too long"),
+    "Rust's number": DeltaError("Generic LocalFileSystem error: Permission denied (os error 13)"),
+    "catalog's schema": sqlite3.OperationalError("no such column: iceberg_type"),
+    "overflow": OverflowError("date value out of range"),
+    "value that sounds like an outage": ValueError("it spans the partitions 'a' and 'database is locked'"),
+    "value with a number": pa.ArrowInvalid("cannot read 'os error 28' as a number"),
+    "key that sounds so": KeyError("database is locked"),
+    "failed": CommitFailedError("delta:a.b", 3, "ValueError: os error 28"),
+    "other columns": TableMismatchError("delta:a.b", "database is locked"),
+}
+
+
+@pytest.mark.parametrize("case", PASSING)
+def test_it_passes(case: str) -> None:
+    assert passes(PASSING[case])
+
+
+@pytest.mark.parametrize("case", LASTING)
+def test_it_would_come_again(case: str) -> None:
+    assert not passes(LASTING[case])
+
+
+def test_no_error_is_none_that_passes() -> None:
+    assert not passes(None)
