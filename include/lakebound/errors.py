@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 
 class LakeboundError(Exception):
@@ -11,9 +12,15 @@ class LakeboundError(Exception):
 
     Attributes:
         passes: Whether it is known to pass by itself, so that it is waited out.
+        runbook: The page of include/runbooks that says how to go on.
+        is_refusal: Whether a start that meets it is refused: the next start would meet it again, so a person decides.
+        is_seen_by_a_start_alone: Whether only a start can see its cause; the doctor sees the others by itself.
     """
 
-    passes = False
+    passes: ClassVar[bool] = False
+    runbook: ClassVar[str] = "refused"
+    is_refusal: ClassVar[bool] = False
+    is_seen_by_a_start_alone: ClassVar[bool] = False
 
 
 class InvalidSpecError(LakeboundError):
@@ -39,12 +46,18 @@ class UnknownPipelineError(LakeboundError):
 class MissingSecretError(LakeboundError):
     """A secret is named in the connection, but is not where the name points."""
 
+    runbook = "missing-secret"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
     def __init__(self, field: str, where: str) -> None:
         super().__init__(f"connection.{field}: {where} holds nothing; set it where the Spark application runs")
 
 
 class MissingTopicError(LakeboundError):
     """A topic of the pipeline is not on the broker."""
+
+    runbook = "topic-missing"
 
     def __init__(self, topic: str, bootstrap_servers: str) -> None:
         self.topic = topic
@@ -58,6 +71,7 @@ class BrokerUnavailableError(LakeboundError):
     """Kafka does not answer: usually passes by itself."""
 
     passes = True
+    runbook = "broker-unavailable"
 
     def __init__(self, bootstrap_servers: str, reason: str) -> None:
         super().__init__(f"no answer from Kafka at {bootstrap_servers}: {reason}; check the address and the broker")
@@ -65,6 +79,9 @@ class BrokerUnavailableError(LakeboundError):
 
 class TopicRecreatedError(LakeboundError):
     """A topic's id is not the one whose offsets the ledger holds: only a person can decide what to do."""
+
+    runbook = "topic-recreated"
+    is_refusal = True
 
     def __init__(self, topic: str, landed_id: str, found_id: str) -> None:
         super().__init__(
@@ -76,6 +93,9 @@ class TopicRecreatedError(LakeboundError):
 class RetentionPassedError(LakeboundError):
     """Kafka has deleted records that were never landed."""
 
+    runbook = "retention-passed"
+    is_refusal = True
+
     def __init__(self, topic: str, partition: int, landed: int, earliest: int) -> None:
         super().__init__(
             f"topic {topic!r} partition {partition}: landed up to {landed}, but Kafka's earliest offset is {earliest}: "
@@ -85,6 +105,9 @@ class RetentionPassedError(LakeboundError):
 
 class LeaseHeldError(LakeboundError):
     """Another application may write for this pipeline."""
+
+    runbook = "lease-held"
+    is_refusal = True
 
     def __init__(self, pipeline: str, holder: str, epoch: int, age_seconds: float) -> None:
         super().__init__(
@@ -105,6 +128,9 @@ class LeaseLostError(LakeboundError):
 class NoLedgerError(LakeboundError):
     """A table has rows, but no commit of it carries an entry."""
 
+    runbook = "no-ledger"
+    is_refusal = True
+
     def __init__(self, table: str) -> None:
         super().__init__(
             f"table {table} has data but no ledger entry that can be reached, so what it holds is not known; "
@@ -115,6 +141,9 @@ class NoLedgerError(LakeboundError):
 class BadEntryError(LakeboundError):
     """An entry in a commit cannot be read."""
 
+    runbook = "bad-entry"
+    is_refusal = True
+
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"the ledger entry in {where} cannot be read: {reason}")
 
@@ -122,12 +151,18 @@ class BadEntryError(LakeboundError):
 class ForeignTableError(LakeboundError):
     """A table belongs to another pipeline; one pipeline per table."""
 
+    runbook = "foreign-table"
+    is_refusal = True
+
     def __init__(self, table: str, owner: str, pipeline: str) -> None:
         super().__init__(f"table {table} is written by pipeline {owner!r}; pipeline {pipeline!r} needs a table of its own")
 
 
 class TableUnreadableError(LakeboundError):
     """A table is there, and its metadata cannot be read."""
+
+    runbook = "table-unreadable"
+    is_refusal = True
 
     def __init__(self, table: str, reason: str, last_readable: int | None = None) -> None:
         self.last_readable = last_readable
@@ -148,6 +183,7 @@ class CommitUnknownError(LakeboundError):
     """It could not be learned whether a commit took place, or it did not, for a reason that passes by itself."""
 
     passes = True
+    runbook = "commit-failed"
 
     def __init__(self, table: str, attempts: int, reason: str) -> None:
         super().__init__(
@@ -158,6 +194,10 @@ class CommitUnknownError(LakeboundError):
 
 class CommitFailedError(LakeboundError):
     """A commit did not take place, for a reason that would come again."""
+
+    runbook = "commit-failed"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
 
     def __init__(self, table: str, attempts: int, reason: str) -> None:
         super().__init__(
@@ -173,6 +213,9 @@ class TableMismatchError(LakeboundError):
         difference: What differs.
     """
 
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
     def __init__(self, table: str, difference: str) -> None:
         self.difference = difference
         super().__init__(f"table {table} does not fit the pipeline: {difference}")
@@ -180,6 +223,8 @@ class TableMismatchError(LakeboundError):
 
 class SchemaChangedError(TableMismatchError):
     """What the pipeline says and what its tables are have come apart, and nothing may be changed by itself."""
+
+    runbook = "schema-changed"
 
     def __init__(self, pipeline: str, differences: Mapping[str, Sequence[str]]) -> None:
         self.difference = "; ".join(f"{table}: {', '.join(texts)}" for table, texts in differences.items())
@@ -192,6 +237,9 @@ class SchemaChangedError(TableMismatchError):
 
 class TransformRefusedError(LakeboundError):
     """The transform does something that would make a wider replay differ, or loses the _kafka column."""
+
+    is_refusal = True
+    is_seen_by_a_start_alone = True
 
     def __init__(self, pipeline: str, transform: str, reason: str) -> None:
         super().__init__(f"pipeline {pipeline!r}: transform {transform}: {reason}")
@@ -245,6 +293,9 @@ class DeadlineExceededError(LakeboundError):
 class OffsetBeyondEndError(LakeboundError):
     """The ledger holds offsets that Kafka does not have: the topic was truncated, or it is another broker."""
 
+    runbook = "offsets-beyond-end"
+    is_refusal = True
+
     def __init__(self, topic: str, partition: int, landed: int, latest: int) -> None:
         super().__init__(
             f"topic {topic!r} partition {partition}: the ledger holds offsets up to {landed}, but Kafka ends at {latest}; "
@@ -294,6 +345,9 @@ class TableRestoredError(LakeboundError):
         restored_to: The version whose rows it has now, where the log says so.
     """
 
+    runbook = "table-restored"
+    is_refusal = True
+
     def __init__(self, table: str, version: int, restored_to: int | None = None) -> None:
         self.restored_to = restored_to
         super().__init__(
@@ -322,5 +376,44 @@ class VersionGoneError(LakeboundError):
 class UnknownTableError(LakeboundError):
     """A pipeline has no table of the name that was asked for, or several."""
 
+    is_seen_by_a_start_alone = True
+
     def __init__(self, pipeline: str, name: str, known: list[str]) -> None:
         super().__init__(f"pipeline {pipeline!r} has not one table {name!r}; its tables: {', '.join(known)}")
+
+
+class LedgerBehindError(LakeboundError):
+    """A table holds more than its newest reachable entry says."""
+
+    runbook = "ledger-behind"
+    is_refusal = True
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(
+            f"table {table}: {reason}, so the ledger is older than the table, and going on would land rows twice; nothing was "
+            f"written. Decide with the runbook ledger-behind"
+        )
+
+
+class CrashLoopError(LakeboundError):
+    """Starts in a row landed nothing: starting again would meet the same."""
+
+    runbook = "crash-loop"
+    is_refusal = True
+
+    def __init__(self, pipeline: str, situation: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: {situation}; runbook crash-loop")
+
+
+def error_named(name: str | None) -> type[LakeboundError]:
+    """Return the class of an error from its name in a file; the root where no class of this process has the name.
+
+    Subclasses inherit the page, so the root's page stands for each error without one of its own.
+    """
+    waiting = [LakeboundError]
+    while waiting:
+        found = waiting.pop()
+        if found.__name__ == name:
+            return found
+        waiting.extend(found.__subclasses__())
+    return LakeboundError

@@ -13,16 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.control.last_end import LastEnd
-from lakebound.errors import LakeboundError
 
 _LONGEST_PAUSE_SECONDS = 600.0
-
-
-class CrashLoopError(LakeboundError):
-    """Starts in a row landed nothing: starting again would meet the same."""
-
-    def __init__(self, pipeline: str, situation: str) -> None:
-        super().__init__(f"pipeline {pipeline!r}: {situation}; runbook crash-loop")
 
 
 class CrashLoop(BaseModel):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.control.progress import Outcome
-from lakebound.control.runbooks import runbook_of
+from lakebound.errors import CrashLoopError, error_named
 from lakebound.ledger.lost import LostRange
 
 IncidentKind = Literal["unclean_end", "repair", "refused", "crash_loop", "rewind"]
@@ -69,12 +69,11 @@ def record_incident(
 def record_refusal(control: ControlFolder, outcome: Outcome) -> Incident | None:
     """Write down that an application refused to start; None when the newest incident says just that already."""
     newest = next(iter(read_incidents(control)), None)
-    kind: IncidentKind = "crash_loop" if outcome.error_class == "CrashLoopError" else "refused"
+    kind: IncidentKind = "crash_loop" if issubclass(error_named(outcome.error_class), CrashLoopError) else "refused"
     if newest is not None and (newest.kind, newest.what) == (kind, outcome.reason):
         return None
     facts = {"app_id": outcome.app_id, "error_class": outcome.error_class}
-    runbook = runbook_of(outcome.error_class)
-    return record_incident(control, kind, outcome.reason, runbook=runbook, facts=facts, outcome="a person must decide")
+    return record_incident(control, kind, outcome.reason, runbook=outcome.runbook, facts=facts, outcome="a person must decide")
 
 
 def read_incidents(control: ControlFolder) -> list[Incident]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.errors import error_named
 
 AppState = Literal["starting", "running", "waiting", "stopping", "ended"]
 Verdict = Literal["stopped", "completed", "failed", "refused", "superseded"]
@@ -72,10 +73,16 @@ class Outcome(BaseModel):
     verdict: Verdict
     reason: str
     error_class: str | None = None
+    page: str | None = Field(default=None, description="The runbook of the error; None in files of older applications.")
     records: int = 0
     commits: int = Field(default=0, description="Commits with rows: what makes a crash an incident rather than a crash loop.")
     started_at: float
     ended_at: float
+
+    @property
+    def runbook(self) -> str:
+        """The page of include/runbooks that says how to go on."""
+        return self.page or error_named(self.error_class).runbook
 
 
 def write_progress(control: ControlFolder, progress: Progress) -> None:

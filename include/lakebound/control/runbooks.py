@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lakebound import errors
+
 RUNBOOKS = (
     "application-dead",
     "bad-entry",
@@ -35,30 +37,7 @@ RUNBOOKS = (
 )
 """Every page that a pipeline's finding, refusal or incident may name."""
 
-_OF_ERRORS = {
-    "BadEntryError": "bad-entry",
-    "BrokerUnavailableError": "broker-unavailable",
-    "CommitFailedError": "commit-failed",
-    "CommitUnknownError": "commit-failed",
-    "CrashLoopError": "crash-loop",
-    "ForeignTableError": "foreign-table",
-    "LeaseHeldError": "lease-held",
-    "LedgerBehindError": "ledger-behind",
-    "MissingSecretError": "missing-secret",
-    "MissingTopicError": "topic-missing",
-    "NoLedgerError": "no-ledger",
-    "OffsetBeyondEndError": "offsets-beyond-end",
-    "RetentionPassedError": "retention-passed",
-    "SchemaChangedError": "schema-changed",
-    "TableRestoredError": "table-restored",
-    "TableUnreadableError": "table-unreadable",
-    "TopicRecreatedError": "topic-recreated",
-}
-
-REFUSAL_RUNBOOKS = frozenset(_OF_ERRORS.values()) - {"broker-unavailable", "crash-loop"}
+REFUSAL_RUNBOOKS = frozenset(
+    error.runbook for error in vars(errors).values() if isinstance(error, type) and issubclass(error, errors.LakeboundError)
+) - {errors.LakeboundError.runbook, errors.BrokerUnavailableError.runbook, errors.CrashLoopError.runbook}
 """The pages of what keeps an application from starting until a person has decided."""
-
-
-def runbook_of(error_class: str | None) -> str:
-    """Return the page of a refusal, by the class of its error; ``refused`` for one without a page of its own."""
-    return _OF_ERRORS.get(error_class or "", "refused")

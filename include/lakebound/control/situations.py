@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lakebound.control.crash_loop import CrashLoop
 from lakebound.control.progress import Outcome, Progress
-from lakebound.control.runbooks import runbook_of
+from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError, error_named
 from lakebound.spec.times import in_utc
 
 WAITS_LONG_SECONDS = 300.0
@@ -99,13 +99,13 @@ def topic_missing(topics: Sequence[str], bootstrap_servers: str, pipeline: str, 
 def awaits_topic(progress: Progress, now: float) -> bool:
     """Whether the application waits for a topic, and not for long: a person is about to create it."""
     waited = now - (progress.waiting_since or progress.updated_at)
-    return progress.waiting_error == "MissingTopicError" and waited < WAITS_LONG_SECONDS
+    return issubclass(error_named(progress.waiting_error), MissingTopicError) and waited < WAITS_LONG_SECONDS
 
 
 def waiting(progress: Progress) -> Situation:
     """The application waits for something outside of it, and goes on by itself."""
     # Progress that an older version wrote names no error: it waited for Kafka only.
-    runbook = runbook_of(progress.waiting_error or "BrokerUnavailableError")
+    runbook = error_named(progress.waiting_error or BrokerUnavailableError.__name__).runbook
     return Situation("waiting", f"waiting: {progress.waiting_for or 'for what it needs'}", "", runbook)
 
 
@@ -113,8 +113,8 @@ def failing(progress: Progress) -> Situation:
     """The application lives and tries again and again what fails."""
     since = clock_time(progress.failing_since or progress.updated_at)
     text = f"failing since {since}, {progress.failures} times in a row: {progress.last_failure}"
-    runbook = runbook_of(progress.failing_error)
-    return Situation("failing", text, "", runbook if runbook != "refused" else "stall")
+    runbook = error_named(progress.failing_error).runbook
+    return Situation("failing", text, "", runbook if runbook != LakeboundError.runbook else "stall")
 
 
 def ended_badly(outcome: Outcome) -> Situation:
@@ -123,7 +123,7 @@ def ended_badly(outcome: Outcome) -> Situation:
         f"last-start-{outcome.verdict}",
         f"the last application {outcome.verdict} at {clock_time(outcome.ended_at)}: {outcome.reason}",
         "",
-        runbook_of(outcome.error_class),
+        outcome.runbook,
     )
 
 

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakebound.errors import LakeboundError
+from lakebound.errors import LedgerBehindError
 from lakebound.ledger.entry import ENTRY_KEY, Offsets, count, missing
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, Table
 
 _EPOCH = 2**40
-
-
-class LedgerBehindError(LakeboundError):
-    """A table holds more than its newest reachable entry says."""
-
-    def __init__(self, table: str, reason: str) -> None:
-        super().__init__(
-            f"table {table}: {reason}, so the ledger is older than the table, and going on would land rows twice; nothing was "
-            f"written. Decide with the runbook ledger-behind"
-        )
 
 
 def rows_beyond(table: Table, view: LedgerView) -> Offsets:

@@ -18,11 +18,10 @@ from lakebound.control.crash_loop import read_crash_loop
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Outcome, read_outcome, readable_progress
-from lakebound.control.runbooks import runbook_of
 from lakebound.control.situations import start_paused
 from lakebound.control.submission import Custody, Owner, Submission, app_id_for, read_submission, write_submission
 from lakebound.control.supervision import End, EndDecision, Start, belongs_to, decide_end, decide_start, has_landed, is_incident
-from lakebound.errors import LakeboundError
+from lakebound.errors import BrokerUnavailableError, LakeboundError
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.settings import Settings, load_settings
 from lakebound_airflow.backends import backend_for, backend_of
@@ -169,7 +168,7 @@ class StreamOperator(BaseOperator):
             self.log.info(decision.reason)
             self._start(context)
         if decision.end is End.REFUSED:
-            page = runbook_of(outcome.error_class if outcome is not None else None)
+            page = outcome.runbook if outcome is not None else LakeboundError.runbook
             alert(context, control, "refused", decision.reason, submission.app_id, runbook=page)
             text = f"{submission.app_id} refused to start: {decision.reason} (runbook include/runbooks/{page}.md)"
             raise AirflowFailException(text)
@@ -187,7 +186,7 @@ class StreamOperator(BaseOperator):
         outcome = read_outcome(control, submission.app_id)
         ended_at = outcome.ended_at if outcome else time.time()
         verdict: Verdict = "incident" if is_incident(ended_at - submission.submitted_at, decision.landed) else "failed"
-        waited_in_vain = outcome is not None and outcome.error_class == "BrokerUnavailableError"
+        waited_in_vain = outcome is not None and outcome.error_class == BrokerUnavailableError.__name__
         page = "broker-unavailable" if waited_in_vain else None
         alert(context, control, verdict, decision.reason, submission.app_id, runbook=page)
         raise StreamFailedError(decision.reason, backend_of(submission, settings).log_tail(submission))

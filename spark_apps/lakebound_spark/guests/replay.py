@@ -46,7 +46,6 @@ from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_output
 from lakebound_spark.session import make_session
-from lakebound_spark.stream.application import REFUSALS
 from lakebound_spark.stream.source import read_range
 
 log = logging.getLogger(__name__)
@@ -263,7 +262,8 @@ def state_of(error: Exception | None) -> ReplayState:
         return "completed"
     if isinstance(error, StoppedError):
         return "stopped"
-    return "refused" if isinstance(error, (*REFUSALS, HeldError, NothingLandedYetError)) else "failed"
+    refused = isinstance(error, LakeboundError) and error.is_refusal
+    return "refused" if refused or isinstance(error, (HeldError, NothingLandedYetError)) else "failed"
 
 
 def reason_of(error: Exception | None, result: ReplayResult) -> str:

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
-from lakebound.control.crash_loop import CrashLoopError, count_last_end, read_crash_loop, write_crash_loop
+from lakebound.control.crash_loop import count_last_end, read_crash_loop, write_crash_loop
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.incidents import record_incident, record_refusal
 from lakebound.control.last_end import LastEnd, read_last_end
@@ -17,25 +17,14 @@ from lakebound.control.progress import Outcome, Verdict, write_outcome
 from lakebound.control.situations import Situation, crash_looping, topic_missing
 from lakebound.control.start_incident import start_incident
 from lakebound.errors import (
-    BadEntryError,
     BatchOverlapError,
     BrokerUnavailableError,
-    CommitFailedError,
-    ForeignTableError,
+    CrashLoopError,
     LakeboundError,
     LeaseHeldError,
     LeaseLostError,
-    MissingSecretError,
     MissingTopicError,
-    NoLedgerError,
-    OffsetBeyondEndError,
-    RetentionPassedError,
     SparkDiedError,
-    TableMismatchError,
-    TableRestoredError,
-    TableUnreadableError,
-    TopicRecreatedError,
-    TransformRefusedError,
 )
 from lakebound.first_line import first_line
 from lakebound.landing.kafka import KafkaFacts
@@ -47,7 +36,6 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.release.reading import read_places
 from lakebound.tables.landed import landed_topics, newest_landed_epoch
 from lakebound.tables.outages import passes
-from lakebound.tables.stale_ledger import LedgerBehindError
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
@@ -67,25 +55,6 @@ from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife
 from lakebound_spark.stream.stop_signal import StopRequest, StopSignal
 
 log = logging.getLogger(__name__)
-
-REFUSALS = (
-    LeaseHeldError,
-    CrashLoopError,
-    RetentionPassedError,
-    TopicRecreatedError,
-    OffsetBeyondEndError,
-    NoLedgerError,
-    BadEntryError,
-    ForeignTableError,
-    LedgerBehindError,
-    CommitFailedError,
-    TableMismatchError,
-    TableRestoredError,
-    TableUnreadableError,
-    TransformRefusedError,
-    MissingSecretError,
-)
-"""What starting again would meet again: a person decides."""
 
 _FRESH_STARTS = 3
 """Queries in a row that may fail without landing a batch before the application gives up."""
@@ -242,9 +211,9 @@ class Application:
                 self._record_unclean_end(parts.targets, start)
                 stream.run(start, checkpoint)
                 return
-            except (LeaseLostError, *REFUSALS):
-                raise
             except Exception as exc:
+                if isinstance(exc, LakeboundError) and (exc.is_refusal or isinstance(exc, LeaseLostError)):
+                    raise
                 failures = 1 if stream.landed_batches > landed else failures + 1
                 if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _is_outage(exc)):
                     raise
@@ -311,6 +280,7 @@ class Application:
             verdict=verdict,
             reason=reason,
             error_class=type(error).__name__ if error else None,
+            page=error.runbook if isinstance(error, LakeboundError) else None,
             records=self._board.latest.records,
             commits=sum(target.commits for target in self._targets),
             started_at=self._started_at,
@@ -327,7 +297,7 @@ class Application:
 def _verdict(error: BaseException) -> tuple[Verdict, str]:
     if isinstance(error, LeaseLostError):
         return "superseded", str(error)
-    if isinstance(error, REFUSALS):
+    if isinstance(error, LakeboundError) and error.is_refusal:
         return "refused", str(error)
     return "failed", str(error) if isinstance(error, LakeboundError) else f"{type(error).__name__}: {first_line(error)}"
 

@@ -19,8 +19,9 @@ from lakebound.control.incidents import read_incidents, record_refusal
 from lakebound.control.last_end import LastEnd, read_last_end
 from lakebound.control.lease import Lease
 from lakebound.control.progress import Outcome, Progress, TableProgress
-from lakebound.control.runbooks import RUNBOOKS, runbook_of
+from lakebound.control.runbooks import RUNBOOKS
 from lakebound.control.start_incident import start_incident
+from lakebound.errors import LedgerBehindError, error_named
 from lakebound.inspection.doctor.pipeline.collect import read_state
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook, LedgerFacts, PipelineFacts, Retention, Waiting
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
@@ -29,7 +30,7 @@ from lakebound.inspection.doctor.pipeline.rules import RULES, diagnose
 from lakebound.ledger.entry import Entry
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.stale_ledger import LedgerBehindError, check_not_behind
+from lakebound.tables.stale_ledger import check_not_behind
 from lakebound.tables.table import open_table
 
 NOW = 1_800_000_000.0
@@ -275,7 +276,9 @@ def test_a_refusal_is_recorded_once_with_its_runbook(tmp_path: Path) -> None:
 
 
 def test_every_refusal_has_a_page_of_the_list() -> None:
-    assert {runbook_of(name) for name in ("BadEntryError", "CrashLoopError", "TableMismatchError", None)} <= set(RUNBOOKS)
+    errors = [error_named(name) for name in ("BadEntryError", "CrashLoopError", "TableMismatchError", "KeyError", None)]
+    assert [error.runbook for error in errors] == ["bad-entry", "crash-loop", "refused", "refused", "refused"]
+    assert {error.runbook for error in errors} <= set(RUNBOOKS)
     assert len(set(RUNBOOKS)) == len(RUNBOOKS)
     assert len({rule.__name__ for rule in RULES}) == len(RULES)
 

@@ -30,7 +30,7 @@ SPEC = PipelineSpec.model_validate(
 
 STUB = """
 import signal, sys, threading
-from lakebound import demo
+from lakebound.local import demo
 from lakebound.settings import load_settings
 
 # A background job of a shell without job control inherits an ignored SIGINT.

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from lakebound.control.applications import living_submission
-from lakebound.control.crash_loop import CrashLoopError, count_last_end, read_crash_loop
+from lakebound.control.crash_loop import count_last_end, read_crash_loop
 from lakebound.control.desired import read_desired
 from lakebound.control.last_end import read_last_end
-from lakebound.errors import BrokerUnavailableError, LeaseHeldError, MissingTopicError
+from lakebound.errors import BrokerUnavailableError, CrashLoopError, LeaseHeldError, MissingTopicError
 from lakebound.ledger.entry import Offsets, missing
 from lakebound.ledger.topics import TopicFacts
 from lakebound.tables.landed import newest_landed_epoch

@@ -105,7 +105,7 @@ def test_a_process_in_a_session_of_its_own_is_left_alone(start: Starter) -> None
 
 def test_what_a_process_starts_detached_is_not_its_own(start: Starter, tmp_path: Path) -> None:
     starting = f"inner = processes.start('inner', ['sleep', '600'], Path('{tmp_path}/log'))"
-    code = f"from pathlib import Path; from lakebound.local import processes; {starting}"
+    code = f"from pathlib import Path; from lakebound.control import processes; {starting}"
     outer = start(f"{code}; inner.save(Path('{tmp_path}/inner.json')); {SLEEP}")
     record = ProcessRecord.load(tmp_path / "inner.json")
     assert record is not None

@@ -13,7 +13,8 @@ import pytest
 import typer.main
 
 from lakebound.cli import app
-from lakebound.control.runbooks import RUNBOOKS, runbook_of
+from lakebound.control.runbooks import RUNBOOKS
+from lakebound.errors import LakeboundError
 from lakebound.inspection.doctor.foreign import diagnosis as foreign_diagnosis
 from lakebound.operations.recovery.actions import PLANNERS
 from lakebound.operations.recovery.apply import RUNBOOKS as RUNBOOKS_OF_ACTIONS
@@ -68,7 +69,17 @@ def named() -> set[str]:
         *ACTION_OF_RUNBOOK,
         *RUNBOOKS_OF_ALERTS.values(),
     }
-    return {*lists, *named_in_code(), runbook_of(None)}
+    return {*lists, *named_in_code(), *pages_of_errors()}
+
+
+def pages_of_errors() -> set[str]:
+    """Return the page of every error, of those that this process knows."""
+    found, waiting = set(), [LakeboundError]
+    while waiting:
+        error = waiting.pop()
+        found.add(error.runbook)
+        waiting.extend(error.__subclasses__())
+    return found
 
 
 def section(page: Path, title: str) -> str:

@@ -11,12 +11,13 @@ from tests.support.streams.stand_ins import ORDERS
 from lakebound.alerts.doctor_findings import doctor_findings
 from lakebound.alerts.stream_findings import waiting
 from lakebound.control import situations
-from lakebound.control.crash_loop import CrashLoop, CrashLoopError
+from lakebound.control.crash_loop import CrashLoop
 from lakebound.control.desired import Desired
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.status import PipelineFacts, status_of
 from lakebound.control.submission import Submission
 from lakebound.control.supervision import stall
+from lakebound.errors import CrashLoopError
 from lakebound.inspection.doctor.diagnosis import Diagnosis
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts as DoctorFacts

@@ -15,7 +15,6 @@ from lakebound.control.desired import Desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import Lease, readable_lease
 from lakebound.control.progress import Progress, readable_progress
-from lakebound.control.runbooks import runbook_of
 from lakebound.control.submission import Submission
 from lakebound.control.supervision import KafkaView, stall
 from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError
@@ -232,7 +231,7 @@ def _held(spec: TableSpec, role: Role, pipeline: str, places: Places, kafka: Kaf
 
 
 def _refused(spec: TableSpec, role: Role, places: Places, kafka: Kafka, reason: LakeboundError) -> HeldTable:
-    runbook = runbook_of(type(reason).__name__)
+    runbook = reason.runbook
     try:
         rebuilt = rebuild(open_table(spec, places), reason, kafka.ids)
     except LakeboundError as exc:

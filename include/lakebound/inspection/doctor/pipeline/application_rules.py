@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakebound.control import situations
-from lakebound.control.runbooks import runbook_of
 from lakebound.control.supervision import START_SECONDS, KafkaView, stall
+from lakebound.errors import MissingTopicError, error_named
 from lakebound.inspection.doctor.diagnosis import Finding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.numbers import lag_records, lag_seconds, recovery_debt_records, seconds_since_commit
@@ -15,16 +15,6 @@ from lakebound.spec.pipeline import parse_freshness
 
 _BLOCKING = ("desired state", "submission")
 """Files without which nothing starts an application."""
-
-_UNSEEN_BY_DOCTOR = (
-    "CommitFailedError",
-    "MissingSecretError",
-    "SchemaChangedError",
-    "TableMismatchError",
-    "TransformRefusedError",
-    "UnknownTableError",
-)
-"""Refusals whose cause the doctor cannot look at itself."""
 
 _UPDATE_SECONDS = 10.0
 
@@ -98,9 +88,11 @@ def crash_loop(facts: PipelineFacts) -> Iterator[Finding]:
 def last_start_refused(facts: PipelineFacts) -> Iterator[Finding]:
     """The last application refused to start, for a reason that only it can see."""
     outcome = facts.outcome
-    if facts.living is None and facts.is_wanted and outcome is not None and outcome.error_class in _UNSEEN_BY_DOCTOR:
+    if facts.living is not None or not facts.is_wanted or outcome is None:
+        return
+    if error_named(outcome.error_class).is_seen_by_a_start_alone:
         sentence = f"{outcome.app_id} {outcome.verdict}: {outcome.reason}; mend that, then start it"
-        yield needs_person("start-refused", sentence, runbook_of(outcome.error_class), error_class=outcome.error_class)
+        yield needs_person("start-refused", sentence, outcome.runbook, error_class=outcome.error_class)
 
 
 def two_drivers(facts: PipelineFacts) -> Iterator[Finding]:
@@ -130,7 +122,7 @@ def application_starting(facts: PipelineFacts) -> Iterator[Finding]:
         yield starting("application-starting", f"{facts.living} was started and has not said a word yet")
     elif progress.state == "waiting":
         waits = situations.waiting(progress)
-        rule = "topic-awaited" if progress.waiting_error == "MissingTopicError" else "application-waiting"
+        rule = "topic-awaited" if issubclass(error_named(progress.waiting_error), MissingTopicError) else "application-waiting"
         yield starting(rule, f"{facts.living}: {waits}", waits.runbook)
     elif progress.state != "running":
         yield starting("application-starting", f"{facts.living} is {progress.state}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakebound.control import situations
+from lakebound.errors import BrokerUnavailableError
 from lakebound.inspection.doctor.diagnosis import Finding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.wording import needs_approval, needs_person, ranges, starting
@@ -17,7 +18,7 @@ def broker_unavailable(facts: PipelineFacts) -> Iterator[Finding]:
     """An outage is waited out by the application; once it has waited in vain, a person is asked."""
     if facts.kafka.problem != "unavailable":
         return
-    waited = facts.outcome is not None and facts.outcome.error_class == "BrokerUnavailableError"
+    waited = facts.outcome is not None and facts.outcome.error_class == BrokerUnavailableError.__name__
     if facts.living is None and waited:
         sentence = (
             f"{facts.kafka.sentence}; the last application waited {facts.spec.limits.outage_seconds:.0f} s for it in vain"
