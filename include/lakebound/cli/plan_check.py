@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 from threading import Timer
@@ -65,10 +66,8 @@ def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[P
         limit = Timer(START_SECONDS + EACH_SECONDS * len(specs), process.kill)
         limit.start()
         try:
-            assert process.stdin is not None and process.stdout is not None
-            for spec, own in zip(specs, asked, strict=True):
-                process.stdin.write(_orders(spec, settings, [text for _, text, _ in own]) + "\n")
-            process.stdin.close()
+            texts = [[text for _, text, _ in own] for own in asked]
+            tell(process, [_orders(spec, settings, own) for spec, own in zip(specs, texts, strict=True)])
             for spec, own in zip(specs, asked, strict=True):
                 yield _answer(process, spec.pipeline, [keys for keys, _, _ in own], noise)
         finally:
@@ -98,6 +97,16 @@ def start_spark(settings: Settings, noise: IO[str], application: str) -> subproc
         text=True,
         errors="replace",
     )
+
+
+def tell(process: subprocess.Popen[str], orders: Sequence[str]) -> None:
+    """Give an application its orders. One that has ended takes none: then no answer comes, and its last words say why."""
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write("".join(f"{line}\n" for line in orders))
+        process.stdin.flush()
+    with suppress(BrokenPipeError):
+        process.stdin.close()
 
 
 def _orders(spec: PipelineSpec, settings: Settings, texts: Sequence[str]) -> str:

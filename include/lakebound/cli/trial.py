@@ -7,7 +7,7 @@ from tempfile import TemporaryFile
 from threading import Timer
 from typing import Any
 
-from lakebound.cli.plan_check import answer_of, last_words, start_spark
+from lakebound.cli.plan_check import answer_of, last_words, start_spark, tell
 from lakebound.control.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import make_run_spec
@@ -45,9 +45,8 @@ def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest
         limit = Timer(LIMIT_SECONDS, process.kill)
         limit.start()
         try:
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.write(orders + "\n")
-            process.stdin.close()
+            assert process.stdout is not None
+            tell(process, [orders])
             for line in process.stdout:
                 body = answer_of(line, spec.pipeline)
                 if body is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from tests.support.streams.command_line import ORDERS, answer, lakebound, settings
 
 from lakebound.cli import plan_check
-from lakebound.cli.plan_check import CheckFailedError, Plan, check_plans
+from lakebound.cli.plan_check import CheckFailedError, Plan, check_plans, start_spark
 from lakebound.landing import topic_check
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -96,6 +98,21 @@ def test_each_pipeline_has_an_answer_of_its_own(settings: Settings) -> None:
 
 def test_a_plan_without_an_answer_says_why(settings: Settings) -> None:
     (settings.apps / "check_pipelines.py").write_text("raise SystemExit('java is missing')")
+    with pytest.raises(CheckFailedError, match="exit code 1: java is missing"):
+        list(check_plans([PipelineSpec.model_validate(ORDERS)], settings))
+
+
+def test_a_plan_of_an_application_that_ended_before_it_was_told_says_why(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (settings.apps / "check_pipelines.py").write_text("raise SystemExit('java is missing')")
+
+    def start_and_wait(*arguments: Any) -> subprocess.Popen[str]:
+        process = start_spark(*arguments)
+        process.wait()
+        return process
+
+    monkeypatch.setattr(plan_check, "start_spark", start_and_wait)
     with pytest.raises(CheckFailedError, match="exit code 1: java is missing"):
         list(check_plans([PipelineSpec.model_validate(ORDERS)], settings))
 
