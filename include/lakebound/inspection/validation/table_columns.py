@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
-from lakebound.tables.table import open_table
 
 
 def existing_columns(spec: PipelineSpec, places: Places) -> dict[str, tuple[str, ...]]:
     """Return the columns of the pipeline's tables; tables that are not there, or cannot be read, are left out."""
+    if not places.warehouse.is_dir():
+        return {}
+    # The libraries of both formats take a second to import: a pipeline without tables does without.
+    from lakebound.tables.table import open_table
+
     found: dict[str, tuple[str, ...]] = {}
     for table in spec.tables:
         try:
