@@ -45,10 +45,10 @@ def start(command: list[str], log: Path, folder: Path, pipeline: str, settings: 
 
 def submission_of(process: subprocess.Popen[bytes], app_id: str, log: Path) -> Submission:
     """Return the record by which a started application can be ended by force."""
-    from lakebound.control.process_identity import started_at
+    from lakebound.control.process_identity import identity_of
     from lakebound.control.submission import Submission
 
-    return Submission(app_id=app_id, pid=process.pid, pid_started_at=started_at(process.pid), log=log)
+    return Submission(app_id=app_id, log=log).led_by(identity_of(process.pid))
 
 
 def watch(

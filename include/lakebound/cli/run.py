@@ -119,11 +119,10 @@ def _start(run_spec: RunSpec, settings: Settings) -> tuple[subprocess.Popen[byte
     Raises:
         SubmitFailedError: Another one lives, or it cannot be started.
     """
-    import psutil
-
     from lakebound.control.applications import kill_leftovers, living_submission
     from lakebound.control.folder import locked
     from lakebound.control.ports import free_port
+    from lakebound.control.process_identity import identity_of
     from lakebound.control.submission import Submission, read_submission, write_submission
     from lakebound.landing.spark_command import spark_submit_command
 
@@ -139,13 +138,11 @@ def _start(run_spec: RunSpec, settings: Settings) -> tuple[subprocess.Popen[byte
         process = foreground.start(command, log, control.folder, control.pipeline, settings)
         submission = Submission(
             app_id=app_id,
-            pid=process.pid,
-            pid_started_at=psutil.Process(process.pid).create_time(),
             log=log,
             generation=run_spec.generation,
             source_hash=run_spec.source_hash,
             spark_ui=f"http://127.0.0.1:{port}",
-        )
+        ).led_by(identity_of(process.pid))
         write_submission(control, submission)
     return process, submission
 

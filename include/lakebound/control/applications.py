@@ -155,11 +155,6 @@ def _end_by_force(control: ControlFolder, app_id: str, deadline_seconds: float) 
 
 
 def _process_record(submission: Submission) -> ProcessRecord | None:
-    if process_is_alive(submission) is None or submission.pid is None or submission.pid_started_at is None:
+    if submission.process is None or process_is_alive(submission) is None:
         return None
-    return ProcessRecord(
-        name=submission.app_id,
-        pid=submission.pid,
-        create_time=submission.pid_started_at,
-        log=submission.log or Path("/dev/null"),
-    )
+    return ProcessRecord.of(submission.process, submission.app_id, submission.log or Path("/dev/null"))

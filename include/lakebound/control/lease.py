@@ -7,7 +7,6 @@ every commit carries the epoch, and a table refuses a commit made on a handle ol
 from __future__ import annotations
 
 import os
-import socket
 import time
 from typing import Any
 
@@ -15,14 +14,19 @@ import structlog
 from pydantic import BaseModel, ConfigDict
 
 from lakebound.control.folder import ControlFolder, locked, read_json, write_json
-from lakebound.control.process_identity import lives, started_at
+from lakebound.control.process_identity import PidSpace, ProcessIdentity, identity_of, lives
 from lakebound.errors import LeaseHeldError, LeaseLostError
 
 _log = structlog.get_logger(__name__)
 
 
 class Lease(BaseModel):
-    """The lease as it stands in the file. Times are epoch seconds of the holder's clock."""
+    """The lease as it stands in the file. Times are epoch seconds of the holder's clock.
+
+    Attributes:
+        boot_id: Of the holder's machine; None in a file of an older release.
+        pid_namespace: In which ``pid`` counts; None in a file of an older release.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -36,6 +40,13 @@ class Lease(BaseModel):
     ttl_seconds: float
     released: bool = False
     spark_ui: str | None = None
+    boot_id: str | None = None
+    pid_namespace: str | None = None
+
+    @property
+    def holder(self) -> ProcessIdentity:
+        """The process that took it."""
+        return ProcessIdentity(self.pid, self.pid_started_at, PidSpace(self.host, self.boot_id, self.pid_namespace))
 
     def age_seconds(self, now: float) -> float:
         """Seconds since the holder's last sign of life."""
@@ -48,10 +59,8 @@ class Lease(BaseModel):
         return not self.holder_is_dead()
 
     def holder_is_dead(self) -> bool:
-        """Whether this machine is the holder's and its process is gone; False where that cannot be known."""
-        if self.host != socket.gethostname():
-            return False
-        return lives(self.pid, self.pid_started_at) is False
+        """Whether the holder's process is known to be gone; False where that cannot be known from here."""
+        return lives(self.holder) is False
 
 
 def read_lease(control: ControlFolder) -> Lease | None:
@@ -88,15 +97,18 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
         held = read_lease(control)
         if held is not None and held.app_id != app_id and held.is_live(now) and not by_force:
             raise LeaseHeldError(control.pipeline, held.app_id, held.epoch, held.age_seconds(now))
+        own = identity_of(os.getpid())
         lease = Lease(
             epoch=max(held.epoch if held else 0, above_epoch) + 1,
             app_id=app_id,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            pid_started_at=started_at(os.getpid()),
+            host=own.space.host or "",
+            pid=own.pid,
+            pid_started_at=own.started_at,
             acquired_at=now,
             heartbeat_at=now,
             ttl_seconds=ttl_seconds,
+            boot_id=own.space.boot_id,
+            pid_namespace=own.space.namespace,
         )
         write_json(control.lease, lease.model_dump(), durable=True)
     return lease

@@ -2,8 +2,8 @@
 
 A process leads a session of its own, so it outlives whoever started it. What it starts is found by that session, even
 after its leader died; what left the session (a shell of a task, for instance) is found by a mark in the environment,
-which every descendant inherits unless it is started from here, too. A record on disk names the process by pid *and*
-creation time: a pid alone may by now belong to somebody else.
+which every descendant inherits unless it is started from here, too. A record on disk names the process by more than
+its pid, which may by now belong to somebody else (``lakebound.control.process_identity``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import psutil
 
-from lakebound.control.process_identity import is_start_of, started_at
+from lakebound.control.process_identity import PidSpace, ProcessIdentity, find, is_running, is_visible, own_space, started_at
 from lakebound.errors import DeadlineExceededError, ServiceError
 
 # How long what a process left behind may take, once it is asked.
@@ -47,6 +47,8 @@ class ProcessRecord:
         create_time: When it was created, seconds since the epoch, as the kernel tells.
         log: The file that receives its standard output and error.
         mark: What stands in the environment of all that it starts; None where only its session is known.
+        boot_id: Of the machine on which ``pid`` counts; None in a record of an older release.
+        pid_namespace: In which ``pid`` counts; None in a record of an older release.
     """
 
     name: str
@@ -54,6 +56,26 @@ class ProcessRecord:
     create_time: float
     log: Path
     mark: str | None = None
+    boot_id: str | None = None
+    pid_namespace: str | None = None
+
+    @classmethod
+    def of(cls, process: ProcessIdentity, name: str, log: Path, mark: str | None = None) -> ProcessRecord:
+        """Return the record of a process.
+
+        Args:
+            process: Which one it is.
+            name: What it is, for messages.
+            log: The file that receives its output.
+            mark: What stands in the environment of all that it starts.
+        """
+        space = process.space
+        return cls(name, process.pid, process.started_at, log, mark, boot_id=space.boot_id, pid_namespace=space.namespace)
+
+    @property
+    def process(self) -> ProcessIdentity:
+        """Which process it is. A record does not name its host: the boot does."""
+        return ProcessIdentity(self.pid, self.create_time, PidSpace(boot_id=self.boot_id, namespace=self.pid_namespace))
 
     def save(self, file: Path) -> None:
         """Write the record as JSON, all or nothing."""
@@ -73,6 +95,8 @@ class ProcessRecord:
                 create_time=float(fields["create_time"]),
                 log=Path(fields["log"]),
                 mark=fields.get("mark"),
+                boot_id=fields.get("boot_id"),
+                pid_namespace=fields.get("pid_namespace"),
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -113,28 +137,19 @@ def start(
         except OSError as error:
             raise ServiceError(name, f"cannot start {command[0]}: {error}") from error
     _children[child.pid] = child
-    return ProcessRecord(name=name, pid=child.pid, create_time=_create_time(child.pid), log=log, mark=mark)
+    return ProcessRecord.of(ProcessIdentity(child.pid, _create_time(child.pid), own_space()), name, log, mark)
 
 
 def is_alive(record: ProcessRecord) -> bool:
     """Return whether the very process of this record still runs; a zombie does not."""
-    leader = _leader(record)
-    if leader and (child := _children.get(record.pid)) is not None:
+    leader = find(record.process)
+    if leader is not None and (child := _children.get(record.pid)) is not None:
         # Asking is what lets the kernel forget a child that has ended.
         if child.poll() is None:
             return True
         del _children[record.pid]
         return False
-    return any(is_living(process) for process in leader)
-
-
-def is_living(process: psutil.Process) -> bool:
-    """Return whether a process of psutil still runs; a zombie, which only waits for its parent, does not."""
-    try:
-        # The main thread of a JVM may be gone while others still write and listen.
-        return process.is_running() and (process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
-    except psutil.NoSuchProcess:
-        return False
+    return leader is not None and is_running(leader)
 
 
 def members(record: ProcessRecord) -> list[psutil.Process]:
@@ -142,11 +157,12 @@ def members(record: ProcessRecord) -> list[psutil.Process]:
 
     The kernel hands out a leader's pid again only after the last member of its session is gone.
     """
-    is_own_session = bool(_leader(record)) or not psutil.pid_exists(record.pid)
+    is_here = is_visible(record.process.space, own_space())
+    is_own_session = is_here and (find(record.process) is not None or not psutil.pid_exists(record.pid))
     return [
         process
         for process in psutil.process_iter()
-        if ((is_own_session and _is_in_session(process, record.pid)) or _has_mark(process, record.mark)) and is_living(process)
+        if ((is_own_session and _is_in_session(process, record.pid)) or _has_mark(process, record.mark)) and is_running(process)
     ]
 
 
@@ -158,7 +174,8 @@ def stop(record: ProcessRecord, deadline_seconds: float = 30.0) -> bool:
     """
     graceful = True
     if is_alive(record):
-        _signal(_leader(record), signal.SIGTERM)
+        leader = find(record.process)
+        _signal([leader] if leader else [], signal.SIGTERM)
         graceful = _gone_within(lambda: not is_alive(record), deadline_seconds)
     if graceful and (orphans := members(record)):
         _signal(orphans, signal.SIGTERM)
@@ -220,14 +237,6 @@ def last_lines(log: Path, count: int = 15) -> str:
         return ""
 
 
-def _leader(record: ProcessRecord) -> list[psutil.Process]:
-    try:
-        process = psutil.Process(record.pid)
-        return [process] if _is_same(process, record) else []
-    except psutil.NoSuchProcess:
-        return []
-
-
 def _signal(targets: Sequence[psutil.Process], number: signal.Signals) -> None:
     for target in targets:
         with suppress(psutil.NoSuchProcess):
@@ -246,10 +255,6 @@ def _create_time(pid: int) -> float:
         return started_at(pid)
     except psutil.NoSuchProcess:
         return time.time()
-
-
-def _is_same(process: psutil.Process, record: ProcessRecord) -> bool:
-    return is_start_of(process, record.create_time)
 
 
 def _is_in_session(process: psutil.Process, session: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakebound.control.folder import ControlFolder, read_json, write_json
-from lakebound.control.process_identity import lives
+from lakebound.control.process_identity import PidSpace, ProcessIdentity, lives
 
 
 class BackendName(StrEnum):
@@ -65,6 +65,8 @@ class Submission(BaseModel):
         pid: Local backend: the leader of the application's session; None while it is being started.
         remote_id: Standalone backend: the driver's id at the master.
         address: Standalone backend: the master's REST address.
+        boot_id: Of the machine on which ``pid`` counts; None in a record of an older release.
+        pid_namespace: In which ``pid`` counts; None in a record of an older release.
         owner: None for an application that nobody in Airflow started.
     """
 
@@ -84,6 +86,26 @@ class Submission(BaseModel):
     spark_ui: str | None = None
     owner: Owner | None = None
     custody: Custody = Custody.TAKEN
+    boot_id: str | None = None
+    pid_namespace: str | None = None
+
+    @property
+    def process(self) -> ProcessIdentity | None:
+        """The leader of the application's session, or None where the record names none."""
+        if self.pid is None or self.pid_started_at is None:
+            return None
+        return ProcessIdentity(self.pid, self.pid_started_at, PidSpace(self.host, self.boot_id, self.pid_namespace))
+
+    def led_by(self, leader: ProcessIdentity) -> Submission:
+        """Return the record with the leader of the application's session."""
+        changes = {
+            "host": leader.space.host or self.host,
+            "pid": leader.pid,
+            "pid_started_at": leader.started_at,
+            "boot_id": leader.space.boot_id,
+            "pid_namespace": leader.space.namespace,
+        }
+        return self.model_copy(update=changes)
 
 
 def app_id_for(pipeline: str, generation: int, run_key: str) -> str:
@@ -105,6 +127,4 @@ def write_submission(control: ControlFolder, submission: Submission) -> None:
 
 def process_is_alive(submission: Submission) -> bool | None:
     """Return whether the submitted process lives, or None where that cannot be known from this machine."""
-    if submission.pid is None or submission.pid_started_at is None or submission.host != socket.gethostname():
-        return None
-    return lives(submission.pid, submission.pid_started_at)
+    return None if submission.process is None else lives(submission.process)

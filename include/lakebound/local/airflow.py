@@ -18,6 +18,7 @@ import psutil
 
 from lakebound.control import processes
 from lakebound.control.ports import LOOPBACK, free_port, is_free, is_open
+from lakebound.control.process_identity import is_running
 from lakebound.errors import AirflowAnswerError, DeadlineExceededError, ServiceError
 from lakebound.local.airflow_client import AirflowClient
 from lakebound.local.airflow_config import (
@@ -201,7 +202,7 @@ class Airflow:
                 component.send_signal(signal.SIGTERM)
         with contextlib.suppress(DeadlineExceededError):
             processes.wait_until(
-                lambda: not any(processes.is_living(component) for component in components),
+                lambda: not any(is_running(component) for component in components),
                 deadline_seconds,
                 "the end of Airflow's components",
             )

@@ -7,6 +7,7 @@ import psutil
 from lakebound.control.applications import kill_leftovers, living_submission, submission_is_alive
 from lakebound.control.folder import ControlFolder, locked
 from lakebound.control.ports import free_port
+from lakebound.control.process_identity import identity_of
 from lakebound.control.processes import last_lines, start
 from lakebound.control.submission import BackendName, Owner, Submission, read_submission, write_submission
 from lakebound.errors import LakeboundError, SubmitFailedError
@@ -55,14 +56,14 @@ class LocalBackend:
             owner=owner,
         )
         write_submission(control, intent)
-        process = start(
+        record = start(
             run_spec.app_id,
             spark_submit_command(run_spec, self._settings, ui_port=ui_port),
             control.log(run_spec.app_id),
             environment=spark_environment(self._settings),
             folder=control.folder,
         )
-        submission = intent.model_copy(update={"pid": process.pid, "pid_started_at": process.create_time})
+        submission = intent.led_by(record.process)
         write_submission(control, submission)
         return submission
 
@@ -85,8 +86,7 @@ def _find_unrecorded(control: ControlFolder) -> None:
     if submission is None or submission.backend is not BackendName.LOCAL or submission.pid is not None:
         return
     name = app_name(submission.app_id)
-    for process in psutil.process_iter(["cmdline", "create_time"]):
+    for process in psutil.process_iter(["cmdline"]):
         if name in (process.info["cmdline"] or ()):
-            found = submission.model_copy(update={"pid": process.pid, "pid_started_at": process.info["create_time"]})
-            write_submission(control, found)
+            write_submission(control, submission.led_by(identity_of(process.pid)))
             return

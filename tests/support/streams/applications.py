@@ -14,7 +14,8 @@ import psutil
 
 from lakebound.control.desired import change_desired, request_stop
 from lakebound.control.lease import read_lease
-from lakebound.control.processes import is_living, wait_until
+from lakebound.control.process_identity import is_running
+from lakebound.control.processes import wait_until
 from lakebound.control.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import QUICK_START, spark_environment, spark_submit_command
@@ -165,7 +166,7 @@ class RunningApplication:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(30)
         # Its Python is not this process's child, and on a busy machine the last to go.
-        wait_until(lambda: not any(map(is_living, family)), 30, "the end of what was killed")
+        wait_until(lambda: not any(map(is_running, family)), 30, "the end of what was killed")
 
     def _state(self) -> str | None:
         progress = self.progress

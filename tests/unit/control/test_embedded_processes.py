@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from lakebound.control import processes
+from lakebound.control.process_identity import is_running
 from lakebound.control.processes import ProcessRecord, is_alive, members, wait_until
 from lakebound.errors import DeadlineExceededError, ServiceError
 
@@ -81,7 +83,7 @@ def test_children_are_found_after_their_parent_was_killed(start: Starter) -> Non
     (orphan,) = members(record)
 
     assert processes.stop(record, deadline_seconds=10), "it listens, so no force is needed"
-    assert not processes.is_living(orphan)
+    assert not is_running(orphan)
 
 
 def test_a_child_that_left_the_session_and_is_deaf_ends_too_after_its_parent_was_killed(start: Starter) -> None:
@@ -92,7 +94,7 @@ def test_a_child_that_left_the_session_and_is_deaf_ends_too_after_its_parent_was
     assert os.getsid(runaway.pid) == runaway.pid, "it is in no session of ours"
 
     assert not processes.stop(record, deadline_seconds=0.5), "it is deaf, so force is needed"
-    assert not processes.is_living(runaway)
+    assert not is_running(runaway)
 
 
 def test_a_process_in_a_session_of_its_own_is_left_alone(start: Starter) -> None:
@@ -127,8 +129,32 @@ def test_a_pid_that_now_belongs_to_somebody_else_is_not_touched(start: Starter) 
     assert is_alive(somebody)
 
 
+@pytest.mark.parametrize("field", ["boot_id", "pid_namespace"])
+def test_a_pid_that_counts_elsewhere_is_not_touched(start: Starter, field: str) -> None:
+    somebody = start(SLEEP)
+    elsewhere = replace(somebody, mark=None, **{field: "another"})
+
+    assert not is_alive(elsewhere)
+    assert members(elsewhere) == []
+    assert processes.stop(elsewhere, deadline_seconds=1)
+    processes.kill(elsewhere)
+    assert is_alive(somebody)
+
+
+def test_a_record_of_an_older_release_still_names_its_process(start: Starter, tmp_path: Path) -> None:
+    record = start(SLEEP)
+    old = {"name": record.name, "pid": record.pid, "create_time": record.create_time, "log": str(record.log)}
+    (tmp_path / "process.json").write_text(json.dumps(old | {"mark": record.mark}))
+
+    loaded = ProcessRecord.load(tmp_path / "process.json")
+
+    assert loaded is not None and is_alive(loaded)
+    assert [member.pid for member in members(loaded)] == [record.pid]
+
+
 def test_a_record_survives_the_disk(tmp_path: Path) -> None:
-    record = ProcessRecord("kafka", 4711, 1_700_000_000.25, tmp_path / "log", "a3f1")
+    space = {"boot_id": "b", "pid_namespace": "pid:[1]"}
+    record = ProcessRecord("kafka", 4711, 1_700_000_000.25, tmp_path / "log", "a3f1", **space)
 
     record.save(tmp_path / "deep" / "process.json")
 
