@@ -43,7 +43,9 @@ def incidents(
 
 
 def _row(incident: Incident) -> tuple[str, ...]:
-    lost = sum(lost.records for lost in incident.loses)
+    from lakebound.ledger.marks import loss
+
+    lost = loss(incident.loses)
     return (
         moment(int(incident.at * 1000)),
         incident.pipeline,

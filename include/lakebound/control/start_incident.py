@@ -8,8 +8,7 @@ from typing import Any
 
 from lakebound.control.last_end import LastEnd
 from lakebound.ledger.entry import TopicOffsets, high_water_marks
-
-Marks = Mapping[str, Mapping[int, int]]
+from lakebound.ledger.marks import NextOffsets, debt, highest
 
 
 @dataclass(frozen=True)
@@ -20,28 +19,7 @@ class StartIncident:
     facts: dict[str, Any]
 
 
-def debt_records(start: Marks, reached: Marks) -> int:
-    """Return how many offsets lie between where a start reads from and where somebody had got to."""
-    return sum(
-        max(0, mark - start[topic][partition])
-        for topic, partitions in reached.items()
-        for partition, mark in partitions.items()
-        if partition in start.get(topic, {})
-    )
-
-
-def highest_marks(*several: Marks) -> dict[str, dict[int, int]]:
-    """Return the highest mark per topic and partition."""
-    highest: dict[str, dict[int, int]] = {}
-    for marks in several:
-        for topic, partitions in marks.items():
-            known = highest.setdefault(topic, {})
-            for partition, mark in partitions.items():
-                known[partition] = max(mark, known.get(partition, 0))
-    return highest
-
-
-def start_incident(last: LastEnd, coverages: Mapping[str, Mapping[str, TopicOffsets]], start: Marks) -> StartIncident:
+def start_incident(last: LastEnd, coverages: Mapping[str, Mapping[str, TopicOffsets]], start: NextOffsets) -> StartIncident:
     """Return what is to be recorded of a start after an unclean end.
 
     Args:
@@ -51,8 +29,8 @@ def start_incident(last: LastEnd, coverages: Mapping[str, Mapping[str, TopicOffs
     """
     marks = {table: high_water_marks(coverage) for table, coverage in coverages.items()}
     read = last.progress.high_water_marks if last.progress is not None else {}
-    replayed = debt_records(start, highest_marks(read, *marks.values()))
-    trimmed = {table: debt_records(start, reached) for table, reached in marks.items()}
+    replayed = debt(start, highest([read, *marks.values()]))
+    trimmed = {table: debt(start, reached) for table, reached in marks.items()}
     what = (
         f"{last.described}; the stream goes on from the ledger: at least {replayed} offsets "
         f"that were read before are read again, "

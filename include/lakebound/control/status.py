@@ -20,6 +20,7 @@ from lakebound.control.progress import Outcome, Progress, read_outcome, read_pro
 from lakebound.control.situations import Situation
 from lakebound.control.submission import Submission, read_submission
 from lakebound.first_line import first_line
+from lakebound.ledger.marks import lag
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines, load_pipelines
 from lakebound.spec.pipeline import LimitsSpec, PipelineSpec
@@ -201,13 +202,7 @@ def waiting_records(progress: Progress | None) -> int | None:
     """Return how far the newest marks are behind Kafka's ends: the application looks at those less often than it commits."""
     if progress is None or not progress.latest_offsets or not progress.high_water_marks:
         return progress.lag_records if progress else None
-    marks = progress.high_water_marks
-    behind = (
-        max(0, end - marks.get(topic, {}).get(partition, end))
-        for topic, ends in progress.latest_offsets.items()
-        for partition, end in ends.items()
-    )
-    return sum(behind)
+    return lag(progress.high_water_marks, progress.latest_offsets)
 
 
 def _freshness_seconds(progress: Progress | None) -> float | None:

@@ -19,7 +19,6 @@ triggerer ran stops it. Never does one application stand beside another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -27,6 +26,7 @@ from typing import Literal
 from lakebound.control.desired import Desired
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.submission import Custody, Owner, Submission
+from lakebound.ledger.marks import NextOffsets, lag
 from lakebound.spec.pipeline import ThresholdsSpec, parse_freshness
 
 # An application writes its first progress when Python and JVM are up, which takes long on a busy machine.
@@ -37,8 +37,6 @@ LONGEST_START_SECONDS = 900.0
 LANDED_LONG_SECONDS = 600.0
 
 _OVER = frozenset({"success", "failed", "skipped", "removed", "upstream_failed"})
-
-Offsets = Mapping[str, Mapping[int, int]]
 
 
 class Start(StrEnum):
@@ -112,21 +110,17 @@ class KafkaView:
     """
 
     behind_since: float | None = None
-    marks: Offsets | None = None
+    marks: NextOffsets | None = None
     waiting_records: int = 0
 
 
-def look_at_kafka(before: KafkaView, progress: Progress | None, latest: Offsets, now: float) -> KafkaView:
+def look_at_kafka(before: KafkaView, progress: Progress | None, latest: NextOffsets, now: float) -> KafkaView:
     """Return the view after one more look at Kafka's latest offsets."""
     if progress is None or not progress.high_water_marks:
         return KafkaView()
     marks = progress.high_water_marks
-    waiting = sum(
-        max(0, end - marks.get(topic, {}).get(partition, end))
-        for topic, ends in latest.items()
-        for partition, end in ends.items()
-    )
-    if waiting == 0:
+    waiting = lag(marks, latest)
+    if not waiting:
         return KafkaView(marks=marks)
     unchanged = before.behind_since is not None and before.marks == marks
     return KafkaView(before.behind_since if unchanged else now, marks, waiting)

@@ -17,6 +17,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.landed_freshness import LandedFreshness
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import TopicOffsets, check_topic_ids, high_water_marks
+from lakebound.ledger.marks import lowest
 from lakebound.ledger.start import StartingOffsets, bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.batch import BatchLander, in_offsets, range_between
@@ -166,11 +167,7 @@ class LandingStream:
 
     def _report(self, report: BatchReport) -> None:
         latest = self._board.latest
-        marks = high_water_marks(self._targets[0].coverage)
-        for target in self._targets[1:]:
-            for topic, partitions in high_water_marks(target.coverage).items():
-                for partition, mark in partitions.items():
-                    marks[topic][partition] = min(mark, marks.get(topic, {}).get(partition, mark))
+        marks = lowest(high_water_marks(target.coverage) for target in self._targets)
         self._board.change(
             failures=0,
             failing_since=None,

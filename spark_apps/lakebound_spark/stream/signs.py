@@ -15,6 +15,7 @@ from lakebound.control.progress import AppState, Progress, write_progress
 from lakebound.errors import LakeboundError, LeaseLostError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
+from lakebound.ledger.marks import lag
 from lakebound_spark.stream.stop_signal import StopSignal
 
 log = logging.getLogger(__name__)
@@ -152,8 +153,7 @@ class LagWatch:
                 log.warning("lag is not known: %s", exc)
                 continue
             marks = self._board.latest.high_water_marks
-            lag = sum(max(0, end - marks.get(t, {}).get(p, 0)) for t, ends in latest.items() for p, end in ends.items())
-            self._board.change(latest_offsets=latest, lag_records=lag)
+            self._board.change(latest_offsets=latest, lag_records=lag(marks, latest))
 
 
 def lease_guard(control: ControlFolder, own: Lease) -> Callable[[], None]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from lakebound.ledger.lost import LostRange
+from lakebound.ledger.marks import loss
 
 Verdict = Literal["healthy", "starting", "repairable", "needs_approval", "needs_person"]
 """In the order of what they cost: the worst finding decides.
@@ -52,7 +53,7 @@ class Diagnosis(BaseModel):
     @property
     def loses_records(self) -> int:
         """Offsets that are lost, over all findings."""
-        return sum(lost.records for finding in self.findings for lost in finding.loses)
+        return loss(lost for finding in self.findings for lost in finding.loses)
 
     @property
     def decisive(self) -> Finding | None:

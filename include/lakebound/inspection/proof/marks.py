@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lakebound.inspection.proof.result import Ranges, TableProof, found
 from lakebound.ledger.entry import Offsets
+from lakebound.ledger.marks import passed_by_retention, unlanded
 from lakebound.ledger.topics import TopicFacts
 
 
@@ -17,7 +18,7 @@ def judge_marks(proof: TableProof, coverage: Offsets, topics: Mapping[str, Topic
         coverage: Of the table.
         topics: Of the pipeline; None for one that is not on the broker.
     """
-    lag = 0
+    behind = 0
     for topic, facts in sorted(topics.items()):
         if facts is None:
             proof = proof.adding(problems=[f"topic {topic} is not on the broker"])
@@ -29,21 +30,18 @@ def judge_marks(proof: TableProof, coverage: Offsets, topics: Mapping[str, Topic
         marks = proof.high_water_marks.get(topic, {})
         proof = _beyond_end(proof, topic, facts, marks)
         if proof.role == "target":
-            lag += sum(max(end - marks.get(p, facts.earliest[p]), 0) for p, end in facts.latest.items())
+            behind += unlanded({topic: marks}, {topic: facts})
             proof = _retention(proof, topic, facts, marks)
     gone = sorted(set(coverage) - set(topics))
     notes = [f"no longer topics of the pipeline, so not compared with Kafka: {', '.join(gone)}"] if gone else []
-    return proof.adding(notes=notes, lag=lag)
+    return proof.adding(notes=notes, lag=behind)
 
 
 def _retention(proof: TableProof, topic: str, facts: TopicFacts, marks: Mapping[int, int]) -> TableProof:
-    lost: Ranges = {}
-    for partition, mark in sorted(marks.items()):
-        earliest = facts.earliest.get(partition, mark)
-        if mark < earliest:
-            lost.setdefault(topic, {})[partition] = ((mark, earliest),)
-    if not lost:
+    gone = passed_by_retention({topic: marks}, {topic: facts})
+    if not gone:
         return proof
+    lost: Ranges = {topic: {one.partition: ((one.start, one.end),) for one in gone}}
     text = f"Kafka has deleted offsets that were never landed: {found(lost)}; see the runbook retention-passed"
     return proof.adding(problems=[text], missing=proof.missing.plus(found(lost)))
 

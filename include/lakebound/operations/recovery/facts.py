@@ -21,6 +21,7 @@ from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopi
 from lakebound.first_line import first_line
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Offsets, check_owner, high_water_marks
+from lakebound.ledger.marks import NextOffsets, lag, lowest_of_all, unlanded
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import slowest_rate
 from lakebound.operations.recovery.rebuild import Former, Rebuilt, rebuild, rebuild_behind
@@ -70,7 +71,7 @@ class HeldTable:
     rebuilt: Rebuilt | None = None
 
     @property
-    def marks(self) -> dict[str, dict[int, int]]:
+    def marks(self) -> NextOffsets:
         """Next offset to read, per topic and partition."""
         return high_water_marks(self.coverage)
 
@@ -114,7 +115,7 @@ class Control:
     app: Submission | None = None
     stall: str | None = None
     barren_ends: int = 0
-    last_seen_ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    last_seen_ends: NextOffsets = field(default_factory=dict)
     now: float = 0.0
 
 
@@ -136,17 +137,12 @@ class RecoveryFacts:
     @property
     def records_behind(self) -> int:
         """How many offsets Kafka has that the table furthest behind does not hold."""
-        return sum(
-            max(0, end - max(known.earliest.get(p, 0), self._lowest_mark(topic, known.topic_id, p)))
-            for topic, known in self.kafka.topics.items()
-            if known is not None
-            for p, end in known.latest.items()
-        )
+        return unlanded(lowest_of_all([self._marks_now(table) for table in self.targets]), self.kafka.topics)
 
-    def _lowest_mark(self, topic: str, topic_id: str, partition: int) -> int:
-        held = [(table.rebuilt.coverage if table.rebuilt else table.coverage).get(topic) for table in self.targets]
-        marks = [high_water_marks({topic: one})[topic] if one and one.topic_id == topic_id else {} for one in held]
-        return min((mark.get(partition, 0) for mark in marks), default=0)
+    def _marks_now(self, table: HeldTable) -> NextOffsets:
+        """Return a table's marks in the topics' present incarnations, by its rows where its ledger is refused."""
+        coverage = table.rebuilt.coverage if table.rebuilt else table.coverage
+        return high_water_marks({topic: held for topic, held in coverage.items() if held.topic_id == self.kafka.ids.get(topic)})
 
 
 def collect(spec: PipelineSpec, settings: Settings) -> RecoveryFacts:
@@ -250,9 +246,7 @@ def _stall(
 def _view(progress: Progress | None, kafka: Kafka, now: float) -> KafkaView:
     if progress is None:
         return KafkaView()
-    waiting = 0
-    for topic, facts in kafka.topics.items():
-        marks = progress.high_water_marks.get(topic, {})
-        waiting += sum(max(0, end - marks.get(p, end)) for p, end in facts.latest.items()) if facts else 0
+    ends = {topic: facts.latest for topic, facts in kafka.topics.items() if facts is not None}
+    waiting = lag(progress.high_water_marks, ends) or 0
     since = progress.last_commit_at or progress.started_at
     return KafkaView(since if waiting else None, progress.high_water_marks, waiting)

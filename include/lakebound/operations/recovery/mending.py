@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from lakebound.ledger.entry import Offsets, TopicOffsets, count, high_water_marks
 from lakebound.ledger.intervals import Intervals, merge, subtract
 from lakebound.ledger.lost import LostRange
+from lakebound.ledger.marks import debt, highest, lowest
 from lakebound.ledger.start import marks_for_unseen
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.conditions import (
@@ -220,18 +221,8 @@ def _like(known: TopicFacts) -> TopicOffsets:
 
 def _replays(facts: RecoveryFacts, after: Sequence[Offsets]) -> int:
     """Return how many offsets are read again that a table holds, or held when its application last spoke."""
-    held = [table.marks for table in facts.targets] + [high_water_marks(coverage) for coverage in after]
-    highest: dict[tuple[str, int], int] = {}
-    lowest: dict[tuple[str, int], int] = {}
-    for marks in held:
-        for topic, partitions in marks.items():
-            for p, mark in partitions.items():
-                highest[topic, p] = max(mark, highest.get((topic, p), 0))
-    for coverage in after:
-        for topic, partitions in high_water_marks(coverage).items():
-            for p, mark in partitions.items():
-                lowest[topic, p] = min(mark, lowest.get((topic, p), mark))
-    return sum(highest[place] - mark for place, mark in lowest.items())
+    starts = [high_water_marks(coverage) for coverage in after]
+    return debt(lowest(starts), highest([*starts, *(table.marks for table in facts.targets)]))
 
 
 def _names(tables: Iterable[HeldTable]) -> str:

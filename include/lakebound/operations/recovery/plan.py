@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lakebound.errors import LakeboundError
 from lakebound.ledger.lost import LostRange
+from lakebound.ledger.marks import loss
 
 Action = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
 HASH_CHARACTERS = 12
@@ -70,7 +71,7 @@ class Plan(BaseModel):
         lines = [f"### {self.action} {self.pipeline}: {self.summary}", ""]
         lines += [f"{number}. {step.what}" for number, step in enumerate(self.steps, start=1)]
         lines.append("")
-        lost = sum(lost.records for lost in self.loses)
+        lost = loss(self.loses)
         lines.append(f"- offsets lost for good: **{lost:,}**")
         lines += [f"  - {lost.topic} partition {lost.partition}: [{lost.start}, {lost.end})" for lost in self.loses]
         lines.append(f"- offsets read again: {self.replays_records:,}")

@@ -20,9 +20,9 @@ from lakebound.ledger.entry import (
     missing,
 )
 from lakebound.ledger.intervals import Intervals, merge, subtract
+from lakebound.ledger.marks import NextOffsets, lowest_of_all
 from lakebound.ledger.topics import TopicFacts
 
-Marks = Mapping[str, Mapping[int, int]]
 _NAMED_RANGES = 6
 
 
@@ -140,23 +140,15 @@ def make_plan(
     )
 
 
-def lowest_marks(coverages: Sequence[Offsets]) -> dict[str, dict[int, int]]:
+def lowest_marks(coverages: Sequence[Offsets]) -> NextOffsets:
     """Return, per topic and partition, the lowest high-water mark among the tables; a partition new to one of them has none.
 
     A stream starts from these marks and fills what tables lack above them, so a replay has to stay below.
     """
-    marks = [high_water_marks(coverage) for coverage in coverages]
-    if not marks:
-        return {}
-    return {
-        topic: {
-            p: min(other[topic][p] for other in marks) for p in partitions if all(p in other.get(topic, {}) for other in marks)
-        }
-        for topic, partitions in marks[0].items()
-    }
+    return lowest_of_all([high_water_marks(coverage) for coverage in coverages])
 
 
-def below_marks(asked: Offsets, marks: Marks) -> Offsets:
+def below_marks(asked: Offsets, marks: NextOffsets) -> Offsets:
     """Return the offsets below the marks; partitions without a mark are left out."""
     bounds = {
         topic: TopicOffsets(

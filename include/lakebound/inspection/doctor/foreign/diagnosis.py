@@ -10,6 +10,7 @@ from lakebound.inspection.doctor.foreign import kafka_rules as kafka
 from lakebound.inspection.doctor.foreign import table_rules as tables
 from lakebound.inspection.doctor.foreign.facts import ForeignFacts
 from lakebound.inspection.doctor.foreign.standing import Standing
+from lakebound.ledger.marks import lag
 
 Rule = Callable[[Standing], Finding | None]
 
@@ -81,16 +82,17 @@ def _in_flight(s: Standing) -> Finding:
 def _numbers(s: Standing) -> dict[str, float | None]:
     in_flight = s.ranges.records(s.planned) if s.planned > s.lowest else 0
     stored = kafka.going_on_from(s)
-    lag = None
+    waiting = None
     if stored is not None and s.kafka_topics is not None:
-        seen = {mark: s.kafka_topics.get(mark[1]) for mark in stored.marks}
-        lag = sum(topic.latest.get(mark[2], 0) - stored.marks[mark] for mark, topic in seen.items() if topic is not None)
+        ends = {topic: seen.latest for topic, seen in s.kafka_topics.items() if seen is not None}
+        # Two sources of one query may read the same topic, each from marks of its own.
+        waiting = sum(lag({topic: {p: offset}}, ends) or 0 for (_, topic, p), offset in stored.marks.items())
     return {
         "offsets_newest_batch": s.planned,
         "commits_newest_batch": s.finished,
         "table_lowest_epoch": s.lowest,
         "table_highest_epoch": s.highest,
         "recovery_debt_records": in_flight,
-        "lag_records": lag,
+        "lag_records": waiting,
         "leftover_files": s.checkpoint.leftovers,
     }

@@ -10,6 +10,7 @@ from lakebound.inspection.doctor.foreign.facts import TopicSeen
 from lakebound.inspection.doctor.foreign.standing import Standing
 from lakebound.landing.checkpoint.log_files import OffsetsFile
 from lakebound.ledger.lost import LostRange
+from lakebound.ledger.marks import loss
 
 RUNBOOK = "foreign-checkpoint-kafka"
 
@@ -86,7 +87,7 @@ def retention_passed(s: Standing) -> Finding | None:
         return None
     return _lossy(
         "retention-passed",
-        f"Kafka has deleted {sum(gone.records for gone in lost)} offsets that were not landed; Spark fails with "
+        f"Kafka has deleted {loss(lost)} offsets that were not landed; Spark fails with "
         "KAFKA_DATA_LOSS. To go on, look for these records elsewhere, accept the loss, and start a new checkpoint at "
         "earliest; failOnDataLoss=false would hide this loss and every later one",
         s.evidence(),

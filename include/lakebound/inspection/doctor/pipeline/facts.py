@@ -14,6 +14,7 @@ from lakebound.control.progress import Outcome, Progress
 from lakebound.control.submission import Submission
 from lakebound.ledger.entry import Entry, Offsets, high_water_marks
 from lakebound.ledger.intervals import Intervals
+from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
 
@@ -177,15 +178,10 @@ class PipelineFacts:
                 for partition, intervals in offsets.partitions.items():
                     yield table, topic, partition, intervals
 
-    def lowest_marks(self) -> dict[str, dict[int, int]]:
+    def lowest_marks(self) -> NextOffsets:
         """Return where a start would read from: the lowest high-water mark of the targets, per topic and partition."""
-        lowest: dict[str, dict[int, int]] = {}
-        for _, topic, partition, intervals in self.held():
-            if intervals:
-                known = lowest.setdefault(topic, {})
-                known[partition] = min(intervals[-1][1], known.get(partition, intervals[-1][1]))
-        return lowest
+        return lowest({topic: {partition: intervals[-1][1]}} for _, topic, partition, intervals in self.held() if intervals)
 
-    def table_marks(self) -> list[dict[str, dict[int, int]]]:
+    def table_marks(self) -> list[NextOffsets]:
         """Return the high-water marks of each target that has any."""
         return [high_water_marks(table.coverage) for table in self.targets if table.coverage]

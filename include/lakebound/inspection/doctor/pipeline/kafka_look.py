@@ -12,14 +12,13 @@ from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingSecr
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook, Retention, Waiting
 from lakebound.landing.kafka import KafkaFacts, client_config
 from lakebound.landing.kafka_clients import make_consumer
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
 
 TIMEOUT_SECONDS = 5.0
 _RATE_SECONDS = 600.0
 _READ_SECONDS = 3.0
-
-Marks = Mapping[str, Mapping[int, int]]
 
 
 def look_at_topics(spec: PipelineSpec) -> KafkaLook:
@@ -35,7 +34,7 @@ def look_at_topics(spec: PipelineSpec) -> KafkaLook:
         return KafkaLook(problem="refused", sentence=str(exc))
 
 
-def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: Marks, now: float) -> KafkaLook:
+def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: NextOffsets, now: float) -> KafkaLook:
     """Return the look with the age of what waits and the topics' retention; what does not answer in time stays unknown."""
     places = waiting_places(look, marks)
     if look.problem is not None:
@@ -65,7 +64,7 @@ def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: Marks, now: floa
     )
 
 
-def waiting_places(look: KafkaLook, marks: Marks) -> dict[tuple[str, int], int]:
+def waiting_places(look: KafkaLook, marks: NextOffsets) -> dict[tuple[str, int], int]:
     """Return the first offset that waits, per partition in which any does and is still there."""
     return {
         (topic, partition): max(mark, facts.earliest[partition])

@@ -12,6 +12,7 @@ from lakebound.inspection.doctor.wording import needs_approval, needs_person, ra
 from lakebound.ledger.entry import high_water_marks
 from lakebound.ledger.intervals import gaps, subtract, total
 from lakebound.ledger.lost import LostRange
+from lakebound.ledger.marks import loss, passed_by_retention
 
 
 def broker_unavailable(facts: PipelineFacts) -> Iterator[Finding]:
@@ -80,16 +81,10 @@ def topic_recreated(facts: PipelineFacts) -> Iterator[Finding]:
 
 def retention_passed(facts: PipelineFacts) -> Iterator[Finding]:
     """Kafka has deleted records that no table holds: exactly those between the lowest mark and the earliest offset."""
-    lost = [
-        LostRange(topic=topic, partition=partition, start=mark, end=known.earliest[partition])
-        for topic, partitions in facts.lowest_marks().items()
-        if (known := facts.kafka.topics.get(topic)) is not None
-        for partition, mark in partitions.items()
-        if mark < known.earliest.get(partition, mark)
-    ]
+    lost = passed_by_retention(facts.lowest_marks(), facts.kafka.topics)
     if lost:
         sentence = (
-            f"Kafka's retention passed the coverage: {sum(r.records for r in lost)} offsets are gone that were not landed: "
+            f"Kafka's retention passed the coverage: {loss(lost)} offsets are gone that were not landed: "
             f"{ranges(lost)}. An application refuses to start until the loss is accepted"
         )
         yield needs_approval("retention-passed", sentence, "retention-passed", loses=lost)

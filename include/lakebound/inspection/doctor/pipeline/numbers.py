@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakebound.control.start_incident import debt_records, highest_marks
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.kafka_look import waiting_places
+from lakebound.ledger.marks import debt, highest, lag
 
 
 def numbers_of(facts: PipelineFacts) -> dict[str, float | None]:
@@ -37,16 +37,7 @@ def numbers_of(facts: PipelineFacts) -> dict[str, float | None]:
 
 def lag_records(facts: PipelineFacts) -> int | None:
     """Return how many offsets the lowest marks of the tables are behind Kafka's ends."""
-    marks = facts.lowest_marks()
-    if not marks:
-        return None
-    return sum(
-        max(0, known.latest[partition] - mark)
-        for topic, partitions in marks.items()
-        if (known := facts.kafka.topics.get(topic)) is not None
-        for partition, mark in partitions.items()
-        if partition in known.latest
-    )
+    return lag(facts.lowest_marks(), {topic: known.latest for topic, known in facts.kafka.topics.items() if known is not None})
 
 
 def lag_seconds(facts: PipelineFacts) -> float | None:
@@ -81,7 +72,7 @@ def _seconds_left(facts: PipelineFacts) -> Iterator[float]:
 def recovery_debt_records(facts: PipelineFacts) -> int:
     """Return how many offsets, read once already, a start now would read again."""
     read = facts.progress.high_water_marks if facts.progress is not None else {}
-    return debt_records(facts.lowest_marks(), highest_marks(read, *facts.table_marks()))
+    return debt(facts.lowest_marks(), highest([read, *facts.table_marks()]))
 
 
 def seconds_since_commit(facts: PipelineFacts) -> float | None:

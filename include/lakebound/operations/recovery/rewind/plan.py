@@ -14,6 +14,7 @@ from lakebound.inspection.proof.result import describe
 from lakebound.ledger.entry import Offsets, TopicOffsets, count, high_water_marks, intervals_of, missing
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.lost import LostRange
+from lakebound.ledger.marks import loss
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import catch_up_seconds
 from lakebound.operations.recovery.plan import Plan, PlanRefusedError, Step
@@ -171,7 +172,7 @@ def _refusals(facts: RewindFacts) -> Iterator[str]:
     lost = _lost(facts)
     if lost:
         ranges = ", ".join(named(f"{one.topic} partition {one.partition} [{one.start}, {one.end})" for one in lost))
-        total = sum(one.records for one in lost)
+        total = loss(lost)
         yield f"Kafka no longer has {total:,} of the offsets that would have to be read again: {ranges}"
 
 
