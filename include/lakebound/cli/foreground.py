@@ -1,54 +1,19 @@
-"""Starting an application that a command then follows."""
+"""Follows an application that a command has started, until it has ended."""
 
 from __future__ import annotations
 
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from lakebound.cli.output import say
 from lakebound.cli.signals import on_stop_signals
-from lakebound.errors import SubmitFailedError
-from lakebound.settings import Settings
 
 if TYPE_CHECKING:
     from lakebound.control.submission import Submission
 
 POLL_SECONDS = 0.2
-
-
-def start(command: list[str], log: Path, folder: Path, pipeline: str, settings: Settings) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own, so that Ctrl-C reaches only who started it; its output goes into the log.
-
-    Raises:
-        SubmitFailedError: It cannot be started.
-    """
-    from lakebound.landing.spark_command import spark_environment
-
-    log.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with log.open("ab") as output:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env=spark_environment(settings),
-                start_new_session=True,
-            )
-    except OSError as exc:
-        raise SubmitFailedError(pipeline, f"{command[0]}: {exc.strerror}") from exc
-
-
-def submission_of(process: subprocess.Popen[bytes], app_id: str, log: Path) -> Submission:
-    """Return the record by which a started application can be ended by force."""
-    from lakebound.control.process_identity import identity_of
-    from lakebound.control.submission import Submission
-
-    return Submission(app_id=app_id, log=log).led_by(identity_of(process.pid))
 
 
 def watch(

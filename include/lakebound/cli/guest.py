@@ -14,18 +14,16 @@ if TYPE_CHECKING:
     from lakebound.settings import Settings
 
 
-def start_guest(orders: RunSpec, settings: Settings, application: str) -> tuple[subprocess.Popen[bytes], Submission]:
+def start_guest(orders: RunSpec, settings: Settings, application: str) -> tuple[Submission, subprocess.Popen[bytes]]:
     """Start the application in a session of its own, so that Ctrl-C reaches this command only.
 
     Raises:
         SubmitFailedError: It cannot be started.
     """
+    from lakebound.landing.local_launch import launch_beside
     from lakebound.landing.spark_command import spark_submit_command
 
-    log = orders.control.log(orders.app_id)
-    command = spark_submit_command(orders, settings, application=application)
-    process = foreground.start(command, log, log.parent, orders.spec.pipeline, settings)
-    return process, foreground.submission_of(process, orders.app_id, log)
+    return launch_beside(spark_submit_command(orders, settings, application=application), orders, settings)
 
 
 def follow_guest(process: subprocess.Popen[bytes], orders: RunSpec, submission: Submission, what: str, *, by: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,7 @@ from lakebound.cli import foreground
 from lakebound.cli.output import duration, number, print_json, print_rows, say
 
 if TYPE_CHECKING:
-    from lakebound.control.submission import Submission
     from lakebound.operations.maintenance.steps import RunReport
-    from lakebound.operations.maintenance.submission import MaintenanceOrders
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
 
@@ -28,12 +25,13 @@ def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> in
     Ctrl-C ends it after the step in hand, a second one at once: whatever was committed stays, and another run does the rest.
     """
     from lakebound.control.submission import app_id_for
+    from lakebound.landing.local_launch import launch_beside
     from lakebound.operations.maintenance.past_reading import read_run
-    from lakebound.operations.maintenance.submission import PROGRESS, maintenance_orders
+    from lakebound.operations.maintenance.submission import PROGRESS, maintenance_command, maintenance_orders
 
     run_id = f"maintain-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = maintenance_orders(spec, settings, run_id)
-    process, submission = _start(orders, settings)
+    submission, process = launch_beside(maintenance_command(orders, settings), orders, settings)
     say(f"maintain: {run_id}; its log: {submission.log}; Ctrl-C ends it after the step in hand")
     code = foreground.follow(process, submission, PROGRESS, "after this step; Ctrl-C again kills it")
     report = read_run(orders.control, run_id)
@@ -45,19 +43,6 @@ def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> in
     else:
         _print(report)
     return code
-
-
-def _start(orders: MaintenanceOrders, settings: Settings) -> tuple[subprocess.Popen[bytes], Submission]:
-    """Start the application in a session of its own, so that Ctrl-C reaches this command only.
-
-    Raises:
-        SubmitFailedError: It cannot be started.
-    """
-    from lakebound.operations.maintenance.submission import maintenance_command
-
-    log = orders.control.log(orders.app_id)
-    process = foreground.start(maintenance_command(orders, settings), log, log.parent, orders.spec.pipeline, settings)
-    return process, foreground.submission_of(process, orders.app_id, log)
 
 
 def _print(report: RunReport) -> None:

@@ -128,7 +128,7 @@ def _run(spec: PipelineSpec, settings: Settings, reasons: tuple[str, ...], *, is
         raise HeldError(spec.pipeline, desired.reason)
     app_id = f"release-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = release_orders(spec, settings, app_id, reasons=reasons, is_trial=is_trial)
-    process, submission = start_guest(orders, settings, APPLICATION)
+    submission, process = start_guest(orders, settings, APPLICATION)
     say(f"replay: {app_id}; its log: {submission.log}; Ctrl-C ends it after the batch in flight")
     code = follow_guest(process, orders, submission, "replay", by=BY)
     result = read_release(orders.control, app_id) or ReleaseResult(app_id=app_id)

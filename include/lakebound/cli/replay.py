@@ -111,7 +111,7 @@ def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResu
             say(f"replay: {table}: taken back {offsets:,} offsets that no row stands for")
     app_id = f"replay-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = replay_orders(spec, settings, plan.wanted, app_id)
-    process, submission = start_guest(orders, settings, APPLICATION)
+    submission, process = start_guest(orders, settings, APPLICATION)
     say(f"replay: {app_id}; its log: {submission.log}; Ctrl-C ends it after the batch in flight")
     code = follow_guest(process, orders, submission, "replay", by=BY)
     result = read_result(orders.control, app_id) or ReplayResult(app_id=app_id)

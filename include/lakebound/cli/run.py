@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from lakebound.cli import foreground
 from lakebound.cli.output import Json, print_json, say
 from lakebound.cli.signals import on_stop_signals
 from lakebound.errors import SubmitFailedError
@@ -60,7 +59,7 @@ def run(
         desired = desired.model_copy(update={"freshness": freshness})
     app_id = app_id_for(pipeline, desired.generation, f"{BY}/{os.getpid()}/{time.time_ns()}")
     orders = make_run_spec(spec, settings, desired, app_id).model_copy(update={"trace": trace})
-    process, submission = _start(orders, settings)
+    submission, process = _start(orders, settings)
     say(f"run: {app_id}; its log: {submission.log}; Spark UI: {submission.spark_ui}; Ctrl-C stops it gracefully")
     code = _follow(process, control, submission, sys.stderr if json else sys.stdout)
     if trace:
@@ -113,38 +112,19 @@ def _wanted(control: ControlFolder) -> Desired:
     return change_desired(control, "running", reason="started by hand", by=BY, release_hold=False)
 
 
-def _start(run_spec: RunSpec, settings: Settings) -> tuple[subprocess.Popen[bytes], Submission]:
+def _start(orders: RunSpec, settings: Settings) -> tuple[Submission, subprocess.Popen[bytes]]:
     """Start the application in a session of its own, so that Ctrl-C reaches this command only, and record it.
 
     Raises:
         SubmitFailedError: Another one lives, or it cannot be started.
     """
-    from lakebound.control.applications import kill_leftovers, living_submission
-    from lakebound.control.folder import locked
-    from lakebound.control.ports import free_port
-    from lakebound.control.process_identity import identity_of
-    from lakebound.control.submission import Submission, read_submission, write_submission
-    from lakebound.landing.spark_command import spark_submit_command
+    from lakebound.landing.local_launch import launch_stream
 
-    control, app_id = run_spec.control, run_spec.app_id
-    # Submitters take turns: Airflow's, too.
-    with locked(control.submission):
-        living = living_submission(control)
-        if living is not None:
-            raise SubmitFailedError(control.pipeline, f"{living.app_id} is running already; stop it first (lakebound status)")
-        kill_leftovers(read_submission(control))
-        port, log = free_port(), control.log(app_id)
-        command = spark_submit_command(run_spec, settings, ui_port=port)
-        process = foreground.start(command, log, control.folder, control.pipeline, settings)
-        submission = Submission(
-            app_id=app_id,
-            log=log,
-            generation=run_spec.generation,
-            source_hash=run_spec.source_hash,
-            spark_ui=f"http://127.0.0.1:{port}",
-        ).led_by(identity_of(process.pid))
-        write_submission(control, submission)
-    return process, submission
+    submission, process = launch_stream(orders, settings)
+    if process is None:
+        pipeline = orders.spec.pipeline
+        raise SubmitFailedError(pipeline, f"{submission.app_id} is running already; stop it first (lakebound status)")
+    return submission, process
 
 
 def _follow(process: subprocess.Popen[bytes], control: ControlFolder, submission: Submission, output: TextIO) -> int:

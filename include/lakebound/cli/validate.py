@@ -82,20 +82,19 @@ def _run(spec: PipelineSpec, settings: Settings, file: ExpectationFile, by_hand:
     from lakebound.control.submission import app_id_for
     from lakebound.inspection.validation.report_file import read_report
     from lakebound.inspection.validation.submission import PROGRESS, validation_command, validation_orders
+    from lakebound.landing.local_launch import launch_beside
 
     rows = _say_due(spec, settings, file) if by_hand is None else None
     run_id = f"validate-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = validation_orders(spec, settings, file, run_id, by_hand=by_hand, rows=rows, is_waited_for=True)
-    log = orders.control.log(run_id)
-    process = foreground.start(validation_command(orders, settings), log, log.parent, spec.pipeline, settings)
-    say(f"{PROGRESS}{run_id}; its log: {log}; Ctrl-C ends it after the range in hand")
-    submission = foreground.submission_of(process, run_id, log)
+    submission, process = launch_beside(validation_command(orders, settings), orders, settings)
+    say(f"{PROGRESS}{run_id}; its log: {submission.log}; Ctrl-C ends it after the range in hand")
     started = time.monotonic()
     code = foreground.follow(process, submission, PROGRESS, "after this range; Ctrl-C again kills it")
     say(f"{PROGRESS}it took {duration(time.monotonic() - started)}")
     report = read_report(orders.control, run_id)
     if report is None:
-        say(f"{PROGRESS}{run_id} ended without a report (exit code {code}); its log: {log}; run it again")
+        say(f"{PROGRESS}{run_id} ended without a report (exit code {code}); its log: {submission.log}; run it again")
         return code or 1
     if json:
         print_json(report.model_dump(mode="json"))

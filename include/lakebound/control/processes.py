@@ -140,6 +140,15 @@ def start(
     return ProcessRecord.of(ProcessIdentity(child.pid, _create_time(child.pid), own_space()), name, log, mark)
 
 
+def handle_of(record: ProcessRecord) -> subprocess.Popen[bytes]:
+    """Return the handle of a process that this interpreter has just started; it tells the exit code.
+
+    Raises:
+        KeyError: Another interpreter started it, or its end was noticed already.
+    """
+    return _children[record.pid]
+
+
 def is_alive(record: ProcessRecord) -> bool:
     """Return whether the very process of this record still runs; a zombie does not."""
     leader = find(record.process)

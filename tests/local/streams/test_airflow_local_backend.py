@@ -17,6 +17,7 @@ from lakebound.control.lease import read_lease
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import BackendName, Submission, read_submission, write_submission
+from lakebound.landing import local_launch
 from lakebound.settings import Settings, load_settings
 from lakebound_airflow.backends import (
     Target,
@@ -26,7 +27,6 @@ from lakebound_airflow.backends import (
     target_from_connection,
     target_from_environment,
 )
-from lakebound_airflow.backends import local as local_backend
 from lakebound_airflow.backends.local import LocalBackend
 
 
@@ -74,7 +74,7 @@ def test_a_submitter_that_died_before_it_wrote_the_pid_leaves_an_application_tha
 ) -> None:
     backend, run_spec = LocalBackend(settings), orders(settings)
     named = [sys.executable, "-c", "import time; time.sleep(60)", f"lakebound {run_spec.app_id}"]
-    monkeypatch.setattr(local_backend, "spark_submit_command", lambda *_, **__: named)
+    monkeypatch.setattr(local_launch, "spark_submit_command", lambda *_, **__: named)
     submission = backend.submit(run_spec, OWNER)
     write_submission(run_spec.control, submission.model_copy(update={"pid": None, "pid_started_at": None}))
     again = backend.submit(orders(settings, "another"), OWNER)

@@ -22,13 +22,13 @@ from lakebound.settings import Settings
 # `lakebound run`, but the application is started by Python instead of spark-submit.
 COMMAND = f"""
 import sys
-from lakebound.landing import spark_command
+from lakebound.landing import local_launch
 from lakebound.cli import app
 
 def command(run_spec, settings, *, ui_port):
     return [sys.executable, {str(FAKE_APPS / "ingest_stream.py")!r}, "--run-spec", run_spec.model_dump_json(by_alias=True)]
 
-spark_command.spark_submit_command = command
+local_launch.spark_submit_command = command
 app(["run", *sys.argv[1:]])
 """
 DEADLINE_SECONDS = 60.0

@@ -12,10 +12,10 @@ import yaml
 from lakebound.control.applications import stop_streams
 from lakebound.control.desired import Desired
 from lakebound.control.submission import Owner
+from lakebound.landing import local_launch
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_airflow.backends import local
 
 FAKE_APPS = Path(__file__).parents[2] / "airflow" / "apps"
 OWNER = Owner(dag_id="ingest__orders", run_id="run-1", task_id="stream")
@@ -41,7 +41,7 @@ def settings_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     def command(run_spec: RunSpec, _: Settings, *, ui_port: int) -> list[str]:
         return [sys.executable, str(FAKE_APPS / "ingest_stream.py"), "--run-spec", run_spec.model_dump_json(by_alias=True)]
 
-    monkeypatch.setattr(local, "spark_submit_command", command)
+    monkeypatch.setattr(local_launch, "spark_submit_command", command)
     found = load_settings()
     yield found
     stop_streams(found, deadline_seconds=5)
