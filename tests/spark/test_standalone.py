@@ -20,8 +20,9 @@ from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import BackendName, read_submission
 from lakebound.errors import SubmitFailedError
 from lakebound.settings import Settings
-from lakebound_airflow.backends import Target, backend_for, backend_of
+from lakebound_airflow.backends.choice import backend_for, backend_of
 from lakebound_airflow.backends.standalone import StandaloneBackend
+from lakebound_airflow.backends.target import Target
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 

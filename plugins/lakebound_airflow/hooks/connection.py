@@ -6,7 +6,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from lakebound.settings import Settings
-from lakebound_airflow.backends import Target, target_from_connection, target_from_environment
+from lakebound_airflow.backends.target import Target, target_from_connection, target_from_environment
 
 SPARK_CONN_ID = "lakebound_spark"
 

@@ -24,7 +24,7 @@ from lakebound.control.supervision import End, EndDecision, Start, belongs_to, d
 from lakebound.errors import BrokerUnavailableError, LakeboundError
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.settings import Settings, load_settings
-from lakebound_airflow.backends import backend_for, backend_of
+from lakebound_airflow.backends.choice import backend_for, backend_of
 from lakebound_airflow.hooks.connection import SPARK_CONN_ID, choose_target
 from lakebound_airflow.hooks.task_state import state_of_owner
 from lakebound_airflow.links import SparkUiLink
@@ -64,7 +64,7 @@ class StreamOperator(BaseOperator):
 
     Args:
         pipeline: Its name; YAML and wish are read anew at each start.
-        spark_conn_id: Connection that says where applications run (``lakebound_airflow.backends``).
+        spark_conn_id: Connection that says where applications run (``lakebound_airflow.backends.target``).
     """
 
     operator_extra_links = (SparkUiLink(),)

@@ -18,7 +18,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec, ThresholdsSpec
 from lakebound.spec.source import source_hash
-from lakebound_airflow.backends import backend_of
+from lakebound_airflow.backends.choice import backend_of
 from lakebound_airflow.pipelines import spec_of
 
 OUTSIDE_LOOK_SECONDS = 15.0

@@ -19,15 +19,9 @@ from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import BackendName, Submission, read_submission, write_submission
 from lakebound.landing import local_launch
 from lakebound.settings import Settings, load_settings
-from lakebound_airflow.backends import (
-    Target,
-    UnknownBackendError,
-    backend_for,
-    backend_of,
-    target_from_connection,
-    target_from_environment,
-)
+from lakebound_airflow.backends.choice import backend_for, backend_of
 from lakebound_airflow.backends.local import LocalBackend
+from lakebound_airflow.backends.target import Target, UnknownBackendError, target_from_connection, target_from_environment
 
 
 def test_an_application_is_detached_recorded_and_stops_when_asked(settings: Settings) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from lakebound.control.folder import ControlFolder
 from lakebound.settings import Settings
-from lakebound_airflow.backends import Target
+from lakebound_airflow.backends.target import Target
 from lakebound_airflow.hooks import task_state
 from lakebound_airflow.operators import guard as guard_module
 from lakebound_airflow.operators import stream as stream_module

@@ -1,0 +1,33 @@
+"""What every backend can do: start an application, know it again, end it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lakebound.control.folder import ControlFolder
+from lakebound.control.submission import Owner, Submission
+from lakebound.landing.run_spec import RunSpec
+
+
+class Backend(Protocol):
+    """Starts applications, and knows them again later. Every call may block; none raises for an application that is gone."""
+
+    def submit(self, run_spec: RunSpec, owner: Owner | None) -> Submission:
+        """Start the application, or return the one that already lives for the pipeline.
+
+        Raises:
+            SubmitFailedError: It could not be started.
+        """
+        ...
+
+    def is_alive(self, control: ControlFolder, submission: Submission) -> bool:
+        """Whether the application lives, be it still starting or just ending."""
+        ...
+
+    def kill(self, submission: Submission) -> bool:
+        """End it at once, and return whether that was possible. Only after a graceful stop was asked for in vain."""
+        ...
+
+    def log_tail(self, submission: Submission, lines: int = 20) -> str:
+        """Return the last lines of its log, or where the log is to be found."""
+        ...

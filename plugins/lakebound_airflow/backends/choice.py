@@ -1,0 +1,39 @@
+"""The backend for a target, and the one that looks after an application that was submitted before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from lakebound.control.submission import BackendName, Submission
+from lakebound.settings import Settings
+from lakebound_airflow.backends.backend import Backend
+from lakebound_airflow.backends.target import Target
+
+
+def _load_local(settings: Settings, target: Target | None) -> Backend:
+    from lakebound_airflow.backends.local import LocalBackend
+
+    return LocalBackend(settings)
+
+
+def _load_standalone(settings: Settings, target: Target | None) -> Backend:
+    from lakebound_airflow.backends.standalone import StandaloneBackend
+
+    return StandaloneBackend(settings, rest_url=target.rest_url if target else None)
+
+
+_LOADERS: Mapping[BackendName, Callable[[Settings, Target | None], Backend]] = {
+    BackendName.LOCAL: _load_local,
+    BackendName.STANDALONE: _load_standalone,
+}
+
+
+def backend_for(target: Target, settings: Settings) -> Backend:
+    """Return the backend that submits to ``target``."""
+    return _LOADERS[target.backend](replace(settings, spark_master=target.master), target)
+
+
+def backend_of(submission: Submission, settings: Settings) -> Backend:
+    """Return the backend that looks after an application that was submitted before; it needs no connection."""
+    return _LOADERS[submission.backend](settings, None)
