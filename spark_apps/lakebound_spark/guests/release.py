@@ -7,14 +7,12 @@ rows say what it has, and its compare-and-swap and the count of released offsets
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections import Counter
-
-from pyspark.sql import SparkSession
+from functools import partial
 
 from lakebound.control.desired import read_desired
-from lakebound.errors import CommitUnknownError, HeldError, LeaseLostError, LedgerWentBackError, ReleaseOvertakenError
+from lakebound.errors import HeldError
 from lakebound.inspection.proof.history import spans_of
 from lakebound.inspection.proof.offset_arrays import Arrays, beyond, both, size
 from lakebound.operations.release.candidates import Held, as_offsets, chunks, look_at, offsets_in
@@ -23,6 +21,7 @@ from lakebound.operations.release.plan import owned
 from lakebound.operations.release.reading import read_index
 from lakebound.operations.release.released import released_offsets
 from lakebound.operations.replay.orders import TableLanded, write_result
+from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import Table
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.guests.release_batch import ReleaseBatch, Released
@@ -31,10 +30,18 @@ from lakebound_spark.session import make_session
 
 log = logging.getLogger(__name__)
 
-_MOVED_ON = (ReleaseOvertakenError, LeaseLostError, LedgerWentBackError, CommitUnknownError)
-"""A table is not what it was when its rows were looked at: they are looked at again, and the rest is landed."""
 
-_LONGEST_WAIT_SECONDS = 5.0
+class _Lacking:
+    """The tables of a release, and what each holds and lacks of the quarantined records."""
+
+    def __init__(self, tables: list[Table], quarantined: Arrays) -> None:
+        self.tables, self._quarantined = tables, quarantined
+        self.held: dict[str, Held] = {}
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Read the tables."""
+        self.held |= {table.spec.id: look_at(table, self._quarantined) for table in self.tables}
 
 
 class Release:
@@ -63,51 +70,43 @@ class Release:
         self._change()
         tables = [owned(self._spec, table, self._orders.places) for table in self._spec.tables]
         index = read_index(self._spec.quarantine_table, self._orders.places, self._orders.reasons, copies=False)
-        quarantined = offsets_in(index)
-        held = {table.spec.id: look_at(table, quarantined) for table in tables}
-        pieces = list(chunks(held, self._spec.limits.max_records_per_batch))
+        lacking = _Lacking(tables, offsets_in(index))
+        pieces = list(chunks(lacking.held, self._spec.limits.max_records_per_batch))
         self._change(chunks=len(pieces))
         if not pieces:
             return
         session = make_session(f"lakebound-release-{self._spec.pipeline}")
         try:
-            self._land_all(session, tables, quarantined, held, pieces)
+            self._land_all(ReleaseBatch(self._orders, session, tables), lacking, pieces)
         finally:
             session.stop()
 
-    def _land_all(
-        self,
-        session: SparkSession,
-        tables: list[Table],
-        quarantined: Arrays,
-        held: dict[str, Held],
-        pieces: list[Arrays],
-    ) -> None:
-        batch = ReleaseBatch(self._orders, session, tables)
+    def _land_all(self, batch: ReleaseBatch, lacking: _Lacking, pieces: list[Arrays]) -> None:
         for number, piece in enumerate(pieces):
             self._check_wanted()
-            before = self._verdicts, self._result
-            for attempt in range(1, self._spec.limits.commit_attempts + 1):
-                try:
-                    self._land(batch, tables, held, piece)
-                    break
-                except _MOVED_ON as exc:
-                    if attempt == self._spec.limits.commit_attempts:
-                        raise
-                    log.warning("piece %d, attempt %d: the tables are looked at again: %s", number, attempt, exc)
-                    self._verdicts, self._result = before
-                    time.sleep(random.uniform(0.1, min(0.2 * 2**attempt, _LONGEST_WAIT_SECONDS)))
-                    self._check_wanted()
-                    held |= {table.spec.id: look_at(table, quarantined) for table in tables}
-                    batch.check_columns()
+            retry_as_guest(
+                partial(self._land, batch, lacking, piece),
+                what=f"piece {number}",
+                attempts=self._spec.limits.commit_attempts,
+                look_again=partial(self._look_again, batch, lacking, self._verdicts, self._result),
+            )
             self._change(chunks_done=number + 1)
             log.info("piece %d of %d: %s", number + 1, len(pieces), self._result)
 
-    def _land(self, batch: ReleaseBatch, tables: list[Table], held: dict[str, Held], piece: Arrays) -> None:
+    def _look_again(
+        self, batch: ReleaseBatch, lacking: _Lacking, verdicts: dict[str, Counter[str]], result: ReleaseResult
+    ) -> None:
+        """Prepare another attempt at a piece: what it counted is forgotten, and the tables are read again."""
+        self._verdicts, self._result = verdicts, result
+        self._check_wanted()
+        lacking.look_again()
+        batch.check_columns()
+
+    def _land(self, batch: ReleaseBatch, lacking: _Lacking, piece: Arrays) -> None:
         """Land a piece in each table that lacks it; tables that lack the same get the same rows."""
-        seen = False
-        for lacking, members in _groups(tables, held, piece):
-            found = batch.decode(lacking, members, write=not self._orders.is_trial)
+        held, seen = lacking.held, False
+        for wanted, members in _groups(lacking.tables, held, piece):
+            found = batch.decode(wanted, members, write=not self._orders.is_trial)
             if not seen:
                 self._count(found)
                 seen = True

@@ -1,14 +1,12 @@
 """A replay: batches of a range that the tables lack, read from Kafka once, and committed as a guest of the running stream.
 
-A guest takes no lease and no epoch of its own: it commits with the newest epoch that the ledgers hold. What keeps it and the
-stream from landing an offset twice is each table's compare-and-swap: one of two commits is refused, reads the ledger again,
-and goes on. It stays below the lowest high-water mark, where the stream does not read any more.
+What keeps it and the stream from landing an offset twice is each table's compare-and-swap (``lakebound.tables.guest``). It
+stays below the lowest high-water mark, where the stream does not read any more.
 """
 
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -17,15 +15,7 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.control.desired import read_desired
-from lakebound.errors import (
-    BatchOverlapError,
-    CommitUnknownError,
-    HeldError,
-    LakeboundError,
-    LeaseLostError,
-    LedgerWentBackError,
-    ReleaseOvertakenError,
-)
+from lakebound.errors import HeldError, LakeboundError
 from lakebound.first_line import first_line
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.table_settling import check_settled, check_unmoved
@@ -35,6 +25,7 @@ from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
 from lakebound.operations.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
 from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander, in_offsets
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
@@ -49,11 +40,6 @@ from lakebound_spark.session import make_session
 from lakebound_spark.stream.source import read_range
 
 log = logging.getLogger(__name__)
-
-_MOVED_ON = (BatchOverlapError, LeaseLostError, LedgerWentBackError, CommitUnknownError, ReleaseOvertakenError)
-"""A table is not what it was when the batch was planned: the ledgers are read again, and the rest of the batch is landed."""
-
-_LONGEST_WAIT_SECONDS = 5.0
 
 
 class StoppedError(LakeboundError):
@@ -156,21 +142,18 @@ class _Landing:
             LakeboundError: What a batch raises; after ``limits.commit_attempts`` tries also what a table's moving on does.
         """
         attempts = self._spec.limits.commit_attempts
-        for attempt in range(1, attempts + 1):
-            try:
-                rest = self._look_again(wanted)
-                if not count(rest):
-                    break
-                report = self._lander.land(self._read(rest), number, rest, self._check_topics)
-                self._lander.flush()
-                return report
-            except _MOVED_ON as exc:
-                if attempt == attempts:
-                    raise
-                log.warning("batch %d, attempt %d: the ledgers are read again: %s", number, attempt, exc)
-                time.sleep(random.uniform(0.1, min(0.2 * 2**attempt, _LONGEST_WAIT_SECONDS)))
-                check_wanted()
-        return BatchReport(number)
+        return retry_as_guest(
+            partial(self._land_rest, wanted, number), what=f"batch {number}", attempts=attempts, look_again=check_wanted
+        )
+
+    def _land_rest(self, wanted: Offsets, number: int) -> BatchReport:
+        """Land what any table lacks of ``wanted`` now."""
+        rest = self._look_again(wanted)
+        if not count(rest):
+            return BatchReport(number)
+        report = self._lander.land(self._read(rest), number, rest, self._check_topics)
+        self._lander.flush()
+        return report
 
     def close(self) -> None:
         """Free the threads."""

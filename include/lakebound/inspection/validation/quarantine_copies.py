@@ -7,27 +7,18 @@ records know that the record itself is where it belongs.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebound.errors import (
-    BatchOverlapError,
-    CommitUnknownError,
-    LakeboundError,
-    LeaseLostError,
-    LedgerWentBackError,
-)
+from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Entry, check_owner
 from lakebound.tables.commit import commit_entry
+from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import DataFile, Table
 
-_MOVED_ON = (BatchOverlapError, LeaseLostError, LedgerWentBackError, CommitUnknownError)
 _CLOCKS_APART_MS = 10 * 60 * 1000
-_LONGEST_WAIT_SECONDS = 5.0
 
 
 class NoQuarantineError(LakeboundError):
@@ -79,16 +70,13 @@ def commit_copies(table: Table, pipeline: str, files: Sequence[DataFile], commit
         CommitUnknownError: No attempt succeeded.
     """
     rows = sum(file.rows for file in files)
-    for attempt in range(1, attempts + 1):
+
+    def copy() -> None:
         view = table.read_ledger()
         if view.entry is None:
             raise NoQuarantineError(table.spec.id)
         check_owner(view.entry, pipeline, table.spec.id)
         draft = Entry(kind="carry", pipeline=pipeline, epoch=view.epoch, commit=commit, rows=rows)
-        try:
-            commit_entry(table, view, files, draft, own_epoch=view.epoch, check_lease=lambda: None, attempts=attempts)
-            return
-        except _MOVED_ON:
-            if attempt == attempts:
-                raise
-            time.sleep(random.uniform(0.1, min(0.2 * 2**attempt, _LONGEST_WAIT_SECONDS)))
+        commit_entry(table, view, files, draft, own_epoch=view.epoch, check_lease=lambda: None, attempts=attempts)
+
+    retry_as_guest(copy, what=f"copies in {table.spec.id}", attempts=attempts)
