@@ -23,55 +23,74 @@ class _Frozen(BaseModel):
 
 
 class CompactionSpec(_Frozen):
-    """When small files are rewritten as large ones. The triggers' words are those of Flink's Iceberg maintenance."""
+    """When small files are rewritten as large ones. The triggers have the names of Flink's Iceberg maintenance."""
 
     target_file_bytes: int = Field(default=128 * MIB, ge=MIB)
-    small_file_ratio: float = Field(default=0.75, gt=0, le=1, description="A file below this part of the target is small.")
-    min_small_files: int = Field(default=20, ge=2, description="Small files in a partition that make it worth rewriting.")
-    min_aged_small_files: int = Field(default=5, ge=2, description="The same, once the oldest of them is max_age_seconds old.")
+    small_file_ratio: float = Field(
+        default=0.75, gt=0, le=1, description="A file smaller than this fraction of target_file_bytes is small."
+    )
+    min_small_files: int = Field(default=20, ge=2, description="A partition with this many small files is rewritten.")
+    min_aged_small_files: int = Field(
+        default=5,
+        ge=2,
+        description="A partition with this many small files is rewritten if the oldest of them is at least max_age_seconds "
+        "old.",
+    )
     max_age_seconds: float = Field(default=HOUR_SECONDS, gt=0)
-    min_files_removed: int = Field(default=4, ge=1, description="A rewrite that removes fewer files has no gain: it is left.")
-    hot_seconds: float = Field(default=300.0, ge=0, description="A partition that got a file so recently is hot.")
-    hot_min_small_files: int = Field(default=200, ge=2, description="A hot partition is left alone below this.")
+    min_files_removed: int = Field(default=4, ge=1, description="A rewrite that would remove fewer files is not done.")
+    hot_seconds: float = Field(default=300.0, ge=0, description="A partition is hot if its newest file is younger than this.")
+    hot_min_small_files: int = Field(default=200, ge=2, description="A hot partition with fewer small files is not rewritten.")
     max_delete_files: int = Field(
-        default=20, ge=1, description="Iceberg: a partition with more delete files is rewritten without them."
+        default=20,
+        ge=1,
+        description="Iceberg: a partition with more delete files is rewritten, which removes its delete files.",
     )
     max_bytes_per_run: int = Field(
-        default=4 * 1024 * MIB, ge=MIB, description="Budget of one run; closed partitions come first."
+        default=4 * 1024 * MIB,
+        ge=MIB,
+        description="Maximum size that one run rewrites. Partitions that are not hot come first.",
     )
     zorder_by: tuple[str, ...] = Field(default=(), description="Columns by which rewritten Delta files are Z-ordered.")
     sort_by: tuple[str, ...] = Field(default=(), description="Columns by which rewritten Iceberg files are sorted.")
 
 
 class HistorySpec(_Frozen):
-    """How much of a table's past is kept: so far back can be rewound and read as of a time.
+    """How much of a table's history is kept. A table can be rewound, and read as of a time, this far back.
 
-    Delta keeps every version for ``keep_delta_seconds``, as its log cannot have gaps. Iceberg keeps every snapshot for
-    ``keep_all_seconds`` only, and ``keep_all_snapshots`` of them, as each commit writes the list of them anew; beyond it the
-    last one of each second, then of each minute, then of each hour.
+    Delta keeps every version for ``keep_delta_seconds``, because its log cannot have gaps. Iceberg keeps every snapshot for
+    ``keep_all_seconds`` only, and at most ``keep_all_snapshots`` of them, because each commit rewrites the list of snapshots.
+    Of older snapshots it keeps the last one of each second, then of each minute, then of each hour.
     """
 
-    keep_delta_seconds: float = Field(default=6 * HOUR_SECONDS, ge=60, description="Delta: every version.")
-    keep_all_seconds: float = Field(default=900.0, ge=60, description="Iceberg: every snapshot, but see keep_all_snapshots.")
+    keep_delta_seconds: float = Field(default=6 * HOUR_SECONDS, ge=60, description="Delta: how long every version is kept.")
+    keep_all_seconds: float = Field(
+        default=900.0, ge=60, description="Iceberg: how long every snapshot is kept, within keep_all_snapshots."
+    )
     keep_all_snapshots: int = Field(
         default=1000,
         ge=100,
-        description="Iceberg: so many at most; of older ones within keep_all_seconds the last of each second.",
+        description="Iceberg: maximum number of snapshots of which every one is kept. Of older ones within keep_all_seconds, "
+        "the "
+        "last snapshot of each second is kept.",
     )
     keep_minutely_seconds: float = Field(
-        default=6 * HOUR_SECONDS, ge=0, description="Iceberg: the last snapshot of each minute."
+        default=6 * HOUR_SECONDS, ge=0, description="Iceberg: how long the last snapshot of each minute is kept."
     )
-    keep_hourly_seconds: float = Field(default=7 * DAY_SECONDS, ge=0, description="Iceberg: the last snapshot of each hour.")
-    undo_seconds: float = Field(default=DAY_SECONDS, ge=0, description="What a rewind left, so that it can be undone.")
+    keep_hourly_seconds: float = Field(
+        default=7 * DAY_SECONDS, ge=0, description="Iceberg: how long the last snapshot of each hour is kept."
+    )
+    undo_seconds: float = Field(
+        default=DAY_SECONDS, ge=0, description="How long the version before a rewind is kept, so that the rewind can be undone."
+    )
     removed_files_seconds: float = Field(
         default=DAY_SECONDS,
         ge=HOUR_SECONDS,
-        description="Delta: files that compaction replaced, for readers that still use them.",
+        description="Delta: how long files that compaction replaced are kept for readers that still use them.",
     )
 
 
 class OrphansSpec(_Frozen):
-    """Files that no version of the table names. They are moved aside before they are deleted."""
+    """Orphan files: files that no version of the table refers to. They are moved aside before they are deleted."""
 
     mode: Literal["off", "dry_run", "quarantine"] = "dry_run"
     min_age_seconds: float = Field(default=MIN_ORPHAN_AGE_SECONDS, ge=MIN_ORPHAN_AGE_SECONDS)
@@ -80,19 +99,22 @@ class OrphansSpec(_Frozen):
 
 
 class ReaderSpec(_Frozen):
-    """Somebody who reads a table as a stream: what it has still to read is not expired.
+    """A reader that reads a table as a stream. Versions that it has not read yet are not expired.
 
-    Give the checkpoint folder of a Spark stream, which names where it stands, or a version by hand.
+    Give the checkpoint folder of a Spark stream, which contains its position, or a version.
     """
 
     name: str = Field(min_length=1)
     table: str = Field(description="The table's name, or format:name.")
     checkpoint: Path | None = None
-    version: int | None = Field(default=None, ge=0, description="Delta version or Iceberg snapshot id.")
+    version: int | None = Field(
+        default=None, ge=0, description="The reader's position: a Delta version or an Iceberg snapshot id."
+    )
     available_now: bool = Field(
         default=False,
-        description="It runs with Trigger.AvailableNow. Of Iceberg it then needs all since its very first snapshot "
-        "(apache/iceberg#18000), and nothing since that is expired.",
+        description="The reader runs with Trigger.AvailableNow. On an Iceberg table it then needs every snapshot since the "
+        "first "
+        "one that it read (apache/iceberg#18000), and none of these is expired.",
     )
 
     @model_validator(mode="after")
@@ -106,18 +128,18 @@ class MaintenanceSpec(_Frozen):
     """Maintenance of a pipeline's tables, its quarantine included."""
 
     enabled: bool = True
-    every_seconds: float = Field(default=1800.0, ge=60, description="Look at the tables at least so often.")
-    every_commits: int = Field(default=1000, ge=1, description="Look at them after so many commits.")
-    cooldown_seconds: float = Field(default=300.0, ge=0, description="Between two rewrites of a partition.")
+    every_seconds: float = Field(default=1800.0, ge=60, description="Maintenance looks at the tables at least this often.")
+    every_commits: int = Field(default=1000, ge=1, description="Maintenance looks at the tables after this many commits.")
+    cooldown_seconds: float = Field(default=300.0, ge=0, description="Minimum time between two rewrites of a partition.")
     compaction: CompactionSpec = CompactionSpec()
     history: HistorySpec = HistorySpec()
     orphans: OrphansSpec = OrphansSpec()
-    max_manifests: int = Field(default=100, ge=1, description="Iceberg: more are rewritten.")
+    max_manifests: int = Field(default=100, ge=1, description="Iceberg: manifests are rewritten when there are more.")
     max_log_tail_commits: int = Field(
-        default=200, ge=1, description="Delta: more commits since the log checkpoint get a new one."
+        default=200, ge=1, description="Delta: a log checkpoint is written when there are more commits since the last one."
     )
     vacuum_full_every_seconds: float = Field(
-        default=7 * DAY_SECONDS, ge=HOUR_SECONDS, description="Delta: list the folder, too."
+        default=7 * DAY_SECONDS, ge=HOUR_SECONDS, description="Delta: how often a vacuum also lists the table's folder."
     )
     readers: tuple[ReaderSpec, ...] = ()
 

@@ -6,17 +6,22 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class ObjectivesSpec(BaseModel):
-    """What is promised; what is left out is not judged."""
+    """Service level objectives of the pipeline. An objective that is left out is not checked."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     freshness_p99_seconds: float | None = Field(
         default=None,
         gt=0,
-        description="Of 100 records 99 are in the tables so soon after they were produced, over the last five minutes.",
+        description="99 % of the records of the last five minutes reach the tables within this time after they were produced.",
     )
-    lag_seconds: float | None = Field(default=None, gt=0, description="No record waits in Kafka for longer.")
-    completeness: bool = Field(default=True, description="The last proof (lakebound prove) found nothing missing or doubled.")
+    lag_seconds: float | None = Field(default=None, gt=0, description="No record waits in Kafka for longer than this.")
+    completeness: bool = Field(
+        default=True, description="The last proof (lakebound prove) found no missing and no duplicate records."
+    )
     quality_pass_rate: float | None = Field(
-        default=None, gt=0, le=1, description="At least this part of the rows that the last validation looked at is right."
+        default=None,
+        gt=0,
+        le=1,
+        description="At least this fraction of the rows of the last validation meets the expectations.",
     )

@@ -33,10 +33,10 @@ class Frozen(BaseModel):
 
 
 class SecretRef(Frozen):
-    """Where a secret is: never the secret itself."""
+    """Where a secret is stored. The secret itself is never written here."""
 
     env: str | None = Field(default=None, description="Name of an environment variable of the Spark application.")
-    file: str | None = Field(default=None, description="Path of a file that holds the secret, as mounted secrets do.")
+    file: str | None = Field(default=None, description="Path of a file that contains the secret, for example a mounted secret.")
 
     @model_validator(mode="after")
     def _one_place(self) -> SecretRef:
@@ -57,11 +57,11 @@ class SaslSpec(Frozen):
 
 
 class ConnectionSpec(Frozen):
-    """The broker. ``${LAKEBOUND_KAFKA}`` and other ``${NAME}`` are taken from the environment when the YAML is read."""
+    """The Kafka connection. ``${NAME}``, such as ``${LAKEBOUND_KAFKA}``, is replaced by that environment variable."""
 
     bootstrap_servers: str = Field(min_length=1)
     tls: bool = False
-    tls_ca_file: str | None = Field(default=None, description="PEM file of the authority that signed the broker's certificate.")
+    tls_ca_file: str | None = Field(default=None, description="PEM file of the CA that signed the broker's certificate.")
     sasl: SaslSpec | None = None
 
     @property
@@ -75,13 +75,16 @@ class JsonValueSpec(Frozen):
 
     format: Literal["json"]
     value_schema: str = Field(
-        alias="schema", min_length=1, description="Spark DDL; a NOT NULL column is required in every record."
+        alias="schema",
+        min_length=1,
+        description="Columns as Spark DDL. Every record must have a value for each NOT NULL column.",
     )
     json_schema: dict[str, JsonValue] | None = Field(
-        default=None, description="JSON Schema of the records, in place of 'schema'; its required properties are NOT NULL."
+        default=None,
+        description="JSON Schema of the records, instead of 'schema'. Its required properties become NOT NULL columns.",
     )
     unknown_fields: Literal["ignore", "quarantine"] = Field(
-        default="ignore", description="What becomes of a record with a field that the schema does not name."
+        default="ignore", description="What happens to a record that has a field that is not in the schema."
     )
 
     @model_validator(mode="before")
@@ -105,7 +108,7 @@ class JsonValueSpec(Frozen):
 
 
 class BytesValueSpec(Frozen):
-    """Values are taken as they are, as one binary column ``value``."""
+    """Values are not decoded: each becomes one binary column ``value``."""
 
     format: Literal["bytes"]
 
@@ -136,7 +139,7 @@ class TableSpec(Frozen):
     """One target table."""
 
     format: Literal["delta", "iceberg"]
-    name: str = Field(description="namespace.table, or a table name alone (namespace 'default').")
+    name: str = Field(description="namespace.table, or a table name only (the namespace is then 'default').")
     partition_by: tuple[str, ...] = ()
     properties: dict[str, str] = Field(default_factory=dict)
 
@@ -190,70 +193,102 @@ class TableSpec(Frozen):
 
 
 class LimitsSpec(Frozen):
-    """Bounds of one application."""
+    """Limits of one Spark application."""
 
     max_records_per_batch: int = Field(
         default=1_000_000,
         ge=1,
-        description="Of a backlog: so many make files of 32 MiB and more. Fewer where such a batch takes longer than "
+        description="Maximum number of records per micro-batch. It applies when there is a backlog. Batches of the default "
+        "size write files of 32 MiB and more. The batches are smaller where one would take longer than "
         "thresholds.stall_seconds.",
     )
-    lease_ttl_seconds: float = Field(default=30.0, ge=2, description="A lease without a sign of life for so long may be taken.")
+    lease_ttl_seconds: float = Field(
+        default=30.0, ge=2, description="Another application may take the lease after this time without a heartbeat."
+    )
     stop_timeout_seconds: float = Field(default=60.0, gt=0)
-    idle_entry_seconds: float = Field(default=60.0, gt=0, description="Batches without rows commit an entry this often.")
+    idle_entry_seconds: float = Field(
+        default=60.0, gt=0, description="How often a ledger entry is committed while batches contain no rows."
+    )
     commit_attempts: int = Field(default=8, ge=1)
-    max_failed_starts: int = Field(default=3, ge=1, description="Starts without a landed record before a person is asked.")
+    max_failed_starts: int = Field(
+        default=3,
+        ge=1,
+        description="After this many starts in a row that land no record, the pipeline does not start again until a person "
+        "acts.",
+    )
     failed_start_pause_seconds: float = Field(
         default=15.0,
         ge=0,
-        description="Pause before the next start after one that landed nothing; four times as long after each further one.",
+        description="Pause after a start that landed no record. Each further such start makes the pause four times as long.",
     )
-    outage_seconds: float = Field(default=600.0, gt=0, description="How long an outage of Kafka or a catalog is waited out.")
+    outage_seconds: float = Field(
+        default=600.0, gt=0, description="How long an application waits for Kafka or a catalog to return."
+    )
 
 
 class DriverLaneSpec(Frozen):
-    """A batch within these bounds is written by the driver, where that is faster; a larger one by Spark's executors."""
+    """The driver writes batches within these limits where that is faster. Spark's executors write larger batches."""
 
-    max_rows: int = Field(default=50_000, ge=0, description="0: Spark's executors write every batch.")
+    max_rows: int = Field(
+        default=50_000, ge=0, description="Maximum number of rows. With 0, Spark's executors write every batch."
+    )
     max_bytes: int = Field(
         default=32 * 1024 * 1024,
         ge=0,
-        description="Bytes of its rows, estimated from recent batches; a row counts as its record's value.",
+        description="Maximum size of the batch's rows. The size is estimated from recent batches; a row counts as many bytes "
+        "as "
+        "its record's value.",
     )
     direct: bool = Field(
         default=True,
-        description="Without a transform the driver also reads and decodes a batch of any size, slice by slice, where that is "
-        "beyond doubt, and faster; false: Spark always does.",
+        description="In a pipeline without a transform, the driver also reads and decodes batches of any size, slice by slice. "
+        "It "
+        "does so only where the result is certainly the same as Spark's, and faster. With false, Spark always reads and "
+        "decodes.",
     )
 
 
 class ThresholdsSpec(Frozen):
-    """When somebody should be told."""
+    """When an alert is raised."""
 
-    stall_seconds: float = Field(default=60.0, gt=0, description="Silence, or growth of Kafka without a commit.")
+    stall_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="The stream stalls when the application reports nothing for this long, or when nothing is committed for "
+        "this "
+        "long while Kafka has new records.",
+    )
     max_lag_seconds: float = Field(default=300.0, gt=0)
 
 
 class PipelineSpec(Frozen):
-    """One pipeline: topics, a transform, tables."""
+    """One pipeline: its topics, its transform and its tables."""
 
     pipeline: str = Field(pattern=NAME)
     description: str = ""
     topics: tuple[str, ...] = Field(min_length=1)
     connection: ConnectionSpec
     value: ValueSpec
-    null_values: Literal["quarantine", "skip"] = Field(default="quarantine", description="Tombstones: records without a value.")
+    null_values: Literal["quarantine", "skip"] = Field(
+        default="quarantine", description="What happens to tombstones, that is, records without a value."
+    )
     start_from: Literal["earliest", "latest"] = "earliest"
-    freshness: str = Field(description="available_now, or an interval such as 500ms, 5s, 1m.")
-    schedule: str = Field(default="*/10 * * * *", description="Cron; used by available_now pipelines only.")
+    freshness: str = Field(description="Trigger interval such as 500ms, 5s or 1m; or available_now, which runs on 'schedule'.")
+    schedule: str = Field(default="*/10 * * * *", description="Cron expression. Only available_now pipelines use it.")
     schema_evolution: SchemaEvolution = Field(
         default="refuse",
-        description="When the pipeline has a column that an existing table lacks: refuse to start; add the column (and widen "
-        "types where the format can); send records that have such a field to quarantine; or leave the column out.",
+        description="What happens when the pipeline has a column that an existing table does not have. refuse: the pipeline "
+        "does "
+        "not start. add_columns: the column is added to the table, and types are widened where the format supports it. "
+        "quarantine: records that have such a field go to the quarantine table. ignore: the column is not written.",
     )
-    transform: str | None = Field(default=None, description="module.function in spark_apps/: DataFrame in, DataFrame out.")
+    transform: str | None = Field(
+        default=None, description="A function, as module.function in spark_apps/. It takes a DataFrame and returns one."
+    )
     tables: tuple[TableSpec, ...] = Field(min_length=1)
-    quarantine: TableSpec | None = Field(default=None, description="Default: a Delta table quarantine.<pipeline>.")
+    quarantine: TableSpec | None = Field(
+        default=None, description="Table of records that could not be landed. Default: a Delta table quarantine.<pipeline>."
+    )
     limits: LimitsSpec = LimitsSpec()
     driver_lane: DriverLaneSpec = DriverLaneSpec()
     thresholds: ThresholdsSpec = ThresholdsSpec()
