@@ -30,59 +30,59 @@ help: ## List these commands
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: install jars ## Start Kafka and Airflow, land a stream for a minute, prove it, stop
+demo: install jars ## Start Kafka and Airflow, land a stream for a minute, prove it, and stop everything
 	@lakebound demo
 
-up: class-archive ## Start Kafka and Airflow, and leave them running
+up: class-archive ## Start Kafka and Airflow and leave them running
 	@lakebound up
 
 status: install ## Show the services and the pipelines
 	@lakebound status
 
-down: install ## Stop the streams, Airflow and Kafka; tables stay
+down: install ## Stop the streams, Airflow and Kafka; the tables stay
 	@lakebound down
 
 ##@ Set up
-install: $(STAMP) ## Make the Python environment from the lock; a second run does nothing
+install: $(STAMP) ## Create the Python environment from the lock file; a second run does nothing
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
 	  echo "Lakebound needs Python 3.11, 3.12 or 3.13 as '$(PYTHON)'; found: $$($(PYTHON) --version 2>&1)." \
-	       "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; }
+	       "Install one, or give its path: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@found=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1); \
 	  [ "$${found:-0}" -ge 17 ] || { \
 	  echo "Lakebound needs Java 17 or newer as 'java' on the PATH; found: $${found:-none}." \
 	       "Install a Java 17 runtime (for example the package openjdk-17-jre-headless)" >&2; exit 1; }
-	@[ -x $(BIN)/python ] || { echo "install: making $(VENV)"; $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	@[ -x $(BIN)/python ] || { echo "install: creating $(VENV)"; $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu install the package python3-venv" >&2; exit 1; }; }
 	@awk '/^uv==/ {inside = 1} inside {print; if ($$0 !~ /\\$$/) exit}' requirements.lock > $(VENV)/uv.lock
 	@[ "$$($(BIN)/uv --version 2>/dev/null | cut -d ' ' -f 2)" = "$$(sed -n 's/^uv==\([^ ]*\).*/\1/p' $(VENV)/uv.lock)" ] || { \
-	  echo "install: uv, which installs the rest"; $(BIN)/python -m pip install --quiet --require-hashes -r $(VENV)/uv.lock; }
-	@echo "install: the locked packages (about 1 GB at the first time)"
+	  echo "install: installing uv, which installs the other packages"; $(BIN)/python -m pip install --quiet --require-hashes -r $(VENV)/uv.lock; }
+	@echo "install: installing the locked packages (downloads about 1 GB the first time)"
 	@VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/uv pip sync --require-hashes requirements.lock
 	@VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/uv pip install --no-deps --no-build-isolation -e .
-	@echo "install: bytecode of what every process imports"
+	@echo "install: compiling the packages that every process imports"
 	@cd $(VENV)/lib/python3.*/site-packages && "$(CURDIR)/$(BIN)/python" -m compileall -q -j 0 $(COMPILED) > /dev/null || true
 	@touch $@
 
-jars: install ## Fetch the JVM jars and check their SHA-256 sums; right ones are left alone
+jars: install ## Download the JVM jars and check their SHA-256 sums; correct jars are kept
 	@python -m lakebound.local.jars
 
-class-archive: jars ## Make, once, what lets applications start faster (about a minute)
+class-archive: jars ## Create the JVM class archive once, so that applications start faster (about a minute)
 	@python -m lakebound.local.training_run
 
 ##@ Test
-test: lint test-unit test-local test-enumeration test-streams test-airflow ## Everything: real Spark, broker and Airflow included
+test: lint test-unit test-local test-enumeration test-streams test-airflow ## Run all tests, also with a real Spark, broker and Airflow
 
-test-unit: install ## Tests without a JVM and without Airflow's database
+test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"
 	@pytest -q -m unit -n 2 tests/unit
 
-test-local: install ## Tests with real tables and real processes, without a JVM
+test-local: install ## Run the tests with real tables and real processes, without a JVM
 	@echo "== tests with real tables and processes"
 	@pytest -q -m local -n 2 tests/local
 
-test-pauses: class-archive ## Writers, maintenance and rewinds suspended at every file operation: all interleavings, Spark reads each end state
+test-pauses: class-archive ## Suspend writers, maintenance and rewinds at every file operation; Spark reads each end state
 	@echo "== every pause; a sample of it is in test-local and test-spark"
 	@rm -rf $(PAUSES) && mkdir -p $(PAUSES)
 	@LAKEBOUND_PAUSES=full LAKEBOUND_PAUSES_KEPT=$(PAUSES) pytest -q -s -n 2 --timeout 7200 tests/local/pauses
@@ -90,95 +90,95 @@ test-pauses: class-archive ## Writers, maintenance and rewinds suspended at ever
 	@LAKEBOUND_PAUSES=full LAKEBOUND_PAUSES_KEPT=$(PAUSES) pytest -q -s tests/spark/test_pauses.py
 	@rm -rf $(PAUSES)
 
-test-enumeration: install ## The doctor against every crash prefix and corruption, without a JVM
+test-enumeration: install ## Run the doctor on every crash prefix and corruption, without a JVM
 	@echo "== every crash prefix and corruption"
 	@pytest -q -m enumeration -n 2 tests/unit
 
-test-power-cuts: install ## What a power cut at any moment may leave of every kind of work, whole (in `make test` a sample of it)
+test-power-cuts: install ## Test every state that a power cut can leave of every kind of work (`make test` tests a sample)
 	@echo "== every state that a power cut may leave"
 	@LAKEBOUND_POWER_CUTS=all pytest -q -rP -n 2 tests/local/power/test_power_cuts.py tests/local/power/test_power_cuts_ext4.py
 
 # One run of all three: their files follow each other without a pause between, the longest first. A third worker gains
 # nothing: the cores are busy.
-test-streams: class-archive ## Tests with a local Spark, with a real broker, and random kills under load in their short form
+test-streams: class-archive ## Run the tests with a local Spark and with a real broker, and a few random kills under load
 	@echo "== tests with a local Spark, with a real broker, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
 	@pytest -m "chaos or integration or spark" tests/chaos tests/integration tests/spark -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
-test-spark: class-archive ## Of these those with a local Spark
+test-spark: class-archive ## Run only the tests with a local Spark
 	@pytest -m spark tests/spark -n 2 --dist loadfile --durations=5
 
-test-readers: class-archive ## Every reader, every predicate, every generated table (about an hour); LAKEBOUND_READERS_SEED=2 makes others
+test-readers: class-archive ## Test every reader with every predicate on generated tables (about an hour); LAKEBOUND_READERS_SEED=2 makes other tables
 	@echo "== every reader sees the same rows"
 	@LAKEBOUND_READERS=full pytest -q -m "local or spark" tests/local/readers/test_reader_rows.py tests/local/readers/test_reader_bugs.py \
 	  tests/spark/test_reader_rows.py -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
-test-integration: class-archive ## Of these those with a real broker
+test-integration: class-archive ## Run only the tests with a real broker
 	@pytest -m integration tests/integration -n 2 --dist loadfile --durations=5
 
-test-edits: class-archive ## Every edit of a pipeline's YAML on tables of each kind: check, start, and what each reader sees then (5 minutes)
+test-edits: class-archive ## Test every edit of a pipeline's YAML on each kind of table: check, start, and the rows that each reader sees (5 minutes)
 	@LAKEBOUND_CHAOS=full pytest -q tests/spark/test_edits.py -n 0
 
-test-airflow: class-archive ## Tests with a real Airflow
+test-airflow: class-archive ## Run the tests with a real Airflow
 	@echo "== tests with a real Airflow"
 	@pytest -m airflow tests/airflow tests/integration --durations=5
 
-test-values: class-archive ## Every value of every type, by each partitioning, in all three lanes (10 minutes)
+test-values: class-archive ## Test every value of every type, with each partitioning, in all three lanes (10 minutes)
 	@LAKEBOUND_VALUES=full pytest -m spark -n 0 -s tests/spark/test_every_value.py --durations=5
 
-chaos: class-archive ## Crash points, zombies and 20 random kills (CHAOS_KILLS=20); with MINUTES=30 the soak
+chaos: class-archive ## Test crash points, zombies and 20 random kills (CHAOS_KILLS=20); MINUTES=30 runs the soak test instead
 	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) LAKEBOUND_SOAK_MINUTES=$(MINUTES) \
 	  pytest -m chaos --durations=5 $(if $(MINUTES),-s tests/chaos/test_soak.py,-n 2 --deselect tests/chaos/test_soak.py)
 
-bench: class-archive ## Measure Lakebound, Flink, Kafka Connect and plain Spark side by side (hours; goes on where it was stopped)
+bench: class-archive ## Measure Lakebound, Flink, Kafka Connect and plain Spark side by side (takes hours; continues where it was stopped)
 	@python bench/compare.py
 	@python bench/drain.py
 
-bench-steady: class-archive ## Measure half an hour of one stream beside maintenance: p99 by p50, a commit's cost (35 minutes, twice)
+bench-steady: class-archive ## Measure one stream with maintenance for half an hour: p99/p50 and the cost of a commit (35 minutes, twice)
 	@python bench/steady.py --freshness 250ms
 	@python bench/steady.py --freshness 0ms
 
-bench-at-rest: class-archive ## Measure what a pipeline costs at one record per second (about 30 minutes)
+bench-at-rest: class-archive ## Measure the resources of a pipeline at one record per second (about 30 minutes)
 	@python bench/at_rest.py
 
-bench-freshness: class-archive ## Measure freshness as an outside reader sees it (about 13 minutes)
+bench-freshness: class-archive ## Measure the freshness that an independent reader sees (about 13 minutes)
 	@python bench/freshness.py
 
-bench-syncing: class-archive ## Measure what it costs that commits outlast a power cut (about 12 minutes)
+bench-syncing: class-archive ## Measure the cost of commits that survive a power cut (about 12 minutes)
 	@python bench/syncing.py
 
-bench-health: install ## Measure how long the health of a table of 10,000 files takes to read (about 5 minutes)
+bench-health: install ## Measure the time to read the health of a table of 10,000 files (about 5 minutes)
 	@python bench/health.py
 
-bench-maintenance: class-archive ## Measure commits as a table grows, with maintenance and without (about 25 minutes)
+bench-maintenance: class-archive ## Measure commits while a table grows, with and without maintenance (about 25 minutes)
 	@python bench/maintenance.py
 
-bench-maintained-freshness: class-archive ## Measure freshness beside maintenance and without it (about 25 minutes)
+bench-maintained-freshness: class-archive ## Measure freshness with and without maintenance (about 25 minutes)
 	@python bench/maintained_freshness.py
 
-bench-validated-freshness: class-archive ## Measure freshness beside validation and without it (about 25 minutes)
+bench-validated-freshness: class-archive ## Measure freshness with and without validation (about 25 minutes)
 	@python bench/validated_freshness.py
 
-bench-outage-alerts: class-archive ## Count the messages of a broker's outage of 30 minutes (about 40 minutes)
+bench-outage-alerts: class-archive ## Count the alert messages during a broker outage of 30 minutes (about 40 minutes)
 	@python bench/outage_alerts.py
 
-##@ Work on it
-lint: install ## Ruff, mypy, and the floors of the code
+##@ Develop
+lint: install ## Run ruff, mypy and the check of import rules
 	@echo "== ruff, mypy, import-linter"
 	@ruff check .
 	@ruff format --check .
 	@mypy
 	@lint-imports --no-logo
 
-format: install ## Let ruff rewrite what it can
+format: install ## Fix and format the code with ruff
 	@ruff check --fix .
 	@ruff format .
 
-lock: ## Resolve the Python lock anew
+lock: ## Resolve the Python lock file again
 	uv pip compile --universal --generate-hashes --extra dev pyproject.toml -o requirements.lock
 
-lock-jars: install ## Resolve ivy.xml anew and record the sums
+lock-jars: install ## Resolve ivy.xml again and record the SHA-256 sums
 	python -m lakebound.local.jars --record
 
-clean: ## Remove the environment and the tools' caches; tables and jars stay
+clean: ## Remove the environment and the caches; tables and jars stay
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find bench dags include plugins spark_apps tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -172,7 +172,7 @@ def test_a_topic_becomes_a_pipeline_that_is_right_and_lands_its_records(
         others = [other for other in before if other != path]
         for other in others:
             other.rename(other.with_suffix(".away"))
-        assert f"there is already {path}" in lakebound("new", "payments", code=1).stderr
+        assert f"these files exist already: {path}" in lakebound("new", "payments", code=1).stderr
         assert not any(other.exists() for other in others), "all files are written, or none"
         for other in others:
             other.with_suffix(".away").rename(other)
@@ -187,8 +187,8 @@ def test_what_is_no_json_and_what_is_not_there_yet_become_pipelines_too(
     send(broker, name, b"\x00\x01", b"text")
     lakebound("new", "raw", "--from-topic", name)
     lakebound("new", "later", "--like", "raw")
-    assert "is not a pipeline's name" in lakebound("new", "Two Words", code=2).stderr
+    assert "is not a pipeline name" in lakebound("new", "Two Words", code=2).stderr
     assert "is not on the broker" in lakebound("new", "none", "--from-topic", "there-is-none", code=1).stderr
-    assert lakebound("check", "--static").stdout == "later: right\nraw: right\n"
+    assert lakebound("check", "--static").stdout == "later: valid\nraw: valid\n"
     assert "format: bytes" in (home.pipelines / "raw.yaml").read_text()
     assert "bootstrap_servers: ${LAKEBOUND_KAFKA}" in (home.pipelines / "later.yaml").read_text()

@@ -35,7 +35,7 @@ def test_the_page_can_be_followed(broker: Broker, tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400)
         assert done.returncode == (1 if note == "exits with 1" else 0), f"{commands}\n{done.stdout}\n{done.stderr}"
         said += f"$ {commands}{done.stdout}\n"
-    assert "payments: right" in said
+    assert "payments: valid" in said
     assert "100 records: 100 give 100 rows, 0 are filtered, 0 are bad" in said
     assert re.search(r"CHF\W+500\W", said) and re.search(r"EUR\W+500\W", said)
     assert "write partition_by: [paid_at_date]" in said

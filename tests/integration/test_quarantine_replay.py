@@ -131,7 +131,7 @@ def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
     for rules in ("kill@after_data_files#1", "kill@after_commit/delta#2"):
         scene.send_good(range(200_000 + len(rules), 200_000 + len(rules) + 50))
         died = scene.lakebound("--replay", code=1, faults=rules)["result"]
-        assert died["state"] == "failed" and "it died" in died["reason"]
+        assert died["state"] == "failed" and "the application died" in died["reason"]
     assert prove_all(scene) == [], "between two runs every record is accounted for"
 
     scene.send_good(range(300_000, 300_000 + GOOD))

@@ -91,7 +91,7 @@ def test_a_backfill_beside_the_stream_killed_and_repeated_lands_everything_once(
     pipeline, journal = backfill.pipeline, backfill.journal
     with Load(backfill.producer, pipeline.spec.topics[0], PER_SECOND):
         died = backfill.answer("--from", "earliest", code=1, faults="kill@after_data_files#1")["result"]
-        assert (died["state"], died["chunks_done"]) == ("failed", 0) and "it died" in died["reason"]
+        assert (died["state"], died["chunks_done"]) == ("failed", 0) and "the application died" in died["reason"]
         assert backfill.missing() == 2 * OLDER, "what was announced and has not landed is missing, in both tables"
         rules = "kill@after_commit/delta#1,hold@before_commit/iceberg#1"
         died = backfill.answer("--missing", code=1, faults=rules)["result"]

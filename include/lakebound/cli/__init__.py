@@ -34,7 +34,7 @@ from lakebound.cli.validate import validate
 app = typer.Typer(
     name="lakebound",
     cls=OneSentence,
-    help="Lands Kafka topics in Delta Lake and Apache Iceberg under Airflow, and proves it.",
+    help="Lands Kafka topics in Delta Lake and Apache Iceberg tables under Airflow, and proves that every record arrived.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -78,9 +78,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Lands Kafka topics in Delta Lake and Apache Iceberg under Airflow, and proves it."""
+    """Lands Kafka topics in Delta Lake and Apache Iceberg tables under Airflow, and proves that every record arrived."""

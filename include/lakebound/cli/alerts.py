@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def alerts(
-    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; default: all.")] = None,
-    test: Annotated[bool, typer.Option("--test", help="Send a test by the real channels instead.")] = False,
+    pipeline: Annotated[str | None, typer.Argument(help="Pipeline name. Default: all pipelines.")] = None,
+    test: Annotated[bool, typer.Option("--test", help="Send a test message through the real channels instead.")] = False,
     channel: Annotated[str | None, typer.Option(help="With --test: only this channel of alerts.yaml.")] = None,
     json: Json = False,
 ) -> None:
-    """Show the open alerts and the messages that wait for their channel. With --test: exit code 1 if a channel took nothing."""
+    """Show the open alerts and the undelivered messages. With --test: exit code 1 if a channel did not accept the message."""
     from lakebound.alerts.store import AlertStore
     from lakebound.settings import load_settings
 
@@ -93,13 +93,15 @@ def _print(found: list[Alert], state: AlertState) -> None:
         ]
         print_rows(("SEVERITY", "PIPELINE", "SINCE", "FOUND BY", "WHAT", "RUNBOOK"), rows, right=("SINCE",))
     else:
-        typer.echo("no open alerts" if state.round_at else "no open alerts: the DAG alerts has not run yet")
+        typer.echo("no open alerts" if state.round_at else "no open alerts: the DAG 'alerts' has not run yet")
     waiting: dict[str, list[Delivery]] = {}
     for delivery in state.outbox:
         waiting.setdefault(delivery.channel, []).append(delivery)
     for channel, own in waiting.items():
-        typer.echo(f"{len(own)} messages wait for channel {channel}: {own[0].problem or 'not tried yet'}")
+        typer.echo(
+            f"undelivered messages for channel {channel}: {len(own)}; reason: {own[0].problem or 'no delivery attempt yet'}"
+        )
     if state.dropped:
-        typer.echo(f"{state.dropped} messages were given up: their channel did not take them for too long")
+        typer.echo(f"{state.dropped} messages were dropped: their channel did not accept them in time")
     if state.round_at and now - state.round_at > 600:
-        typer.echo(f"the last round was {duration(now - state.round_at)} ago: does the DAG alerts run?")
+        typer.echo(f"the DAG 'alerts' last checked {duration(now - state.round_at)} ago; check that it is unpaused and runs")

@@ -37,15 +37,15 @@ class _Report:
 
 
 def check(
-    file: Annotated[Path | None, typer.Argument(help="A YAML file, or a pipeline's name; default: all pipelines.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="A YAML file or a pipeline name. Default: all pipelines.")] = None,
     static: Annotated[
-        bool, typer.Option("--static", help="Only the files: do not let Spark plan schema and transform.")
+        bool, typer.Option("--static", help="Check the files only; do not start Spark to plan the schema and the transform.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Say what is wrong with files of pipelines and of what is expected of them, with file, line and field.
+    """Check pipeline files and expectation files. Each mistake is printed with file, line and field.
 
-    Exit code 1 if anything is; a warning is not wrong.
+    Exit code 1 if there is a mistake. Warnings do not change the exit code.
     """
     from lakebound.settings import load_settings
 
@@ -64,14 +64,16 @@ def check(
     else:
         _print_right(report)
     if file is not None and file.name == ALERTS_FILE and not report.problems and not json:
-        typer.echo(f"{file}: right")
+        typer.echo(f"{file}: valid")
     raise typer.Exit(1 if report.problems else 0)
 
 
 def schema(
-    write: Annotated[Path | None, typer.Option(help=f"Write it to a file, such as {SCHEMA_FILE}, instead.")] = None,
+    write: Annotated[
+        Path | None, typer.Option(help=f"Write the schema to this file instead, for example {SCHEMA_FILE}.")
+    ] = None,
 ) -> None:
-    """Print the JSON Schema of pipeline files, by which editors complete and check them."""
+    """Print the JSON Schema of pipeline files. Editors use it to complete and check them."""
     from lakebound.spec.schema import pipeline_schema
 
     if write is None:
@@ -87,14 +89,14 @@ def _read(file: Path | None, settings: Settings) -> _Report:
     from lakebound.spec.load import load_file, load_pipeline, load_pipelines, path_of
 
     if file is not None and file.name == ALERTS_FILE:
-        return _Report() if file.is_file() else _Report(problems=[f"{file}: there is no such file"])
+        return _Report() if file.is_file() else _Report(problems=[f"{file}: this file does not exist"])
     if file is None:
         loaded = load_pipelines(settings)
         specs = {path_of(name, settings): spec for name, spec in loaded.specs.items()}
         return _Report(specs, loaded.problems)
     report = _Report()
     if file.suffix and not file.is_file():
-        return _Report(problems=[f"{file}: there is no such file"])
+        return _Report(problems=[f"{file}: this file does not exist"])
     try:
         if file.exists() and file.parent.absolute() != settings.pipelines:
             report.specs[file] = load_file(file, settings)
@@ -172,7 +174,7 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
     from lakebound.tables.places import places_of
 
     specs = list(report.specs.values())
-    say(f"check: Spark plans {_counted(len(specs))} (some seconds to start; --static leaves it out)")
+    say(f"check: Spark plans {_counted(len(specs))} (it takes some seconds to start; --static skips this step)")
     with ThreadPoolExecutor(8) as pool:
         looks = [pool.submit(look_at_topics, spec, places_of(settings).read_only()) for spec in specs]
         for spec, plan, look in zip(specs, check_plans(specs, settings), looks, strict=True):
@@ -207,7 +209,7 @@ def _print_right(report: _Report) -> None:
     for spec in report.specs.values():
         name = spec.pipeline
         if name not in report.wrong:
-            typer.echo(f"{name}: right")
+            typer.echo(f"{name}: valid")
         for line in report.warnings[name]:
             typer.echo(f"  warning: {line}")
         for table, columns in report.tables.get(name, {}).items() if name not in report.wrong else ():

@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
 
-Topic = Annotated[str | None, typer.Argument(help="Its name. Default: all topics of --pipeline.")]
+Topic = Annotated[str | None, typer.Argument(help="Topic name. Default: all topics of --pipeline.")]
 Pipeline = Annotated[
     str | None,
-    typer.Option(help="Whose broker and login to use. Default: the pipeline that reads the topic; else LAKEBOUND_KAFKA."),
+    typer.Option(
+        help="Use the connection of this pipeline. Default: the pipeline that reads the topic, or else LAKEBOUND_KAFKA."
+    ),
 ]
-Partitions = Annotated[int | None, typer.Option(min=1, help="Of a new topic. Default: the broker's own.")]
-Replication = Annotated[int | None, typer.Option(min=1, help="Copies of each partition. Default: the broker's own.")]
+Partitions = Annotated[
+    int | None, typer.Option(min=1, help="Number of partitions of a new topic. Default: the broker's default.")
+]
+Replication = Annotated[
+    int | None, typer.Option(min=1, help="Replication factor of a new topic. Default: the broker's default.")
+]
 
 
 def create_topic(
@@ -28,7 +34,7 @@ def create_topic(
     replication: Replication = None,
     json: Json = False,
 ) -> None:
-    """Create a topic, or those that a pipeline lacks. A topic that exists is left as it is."""
+    """Create a topic, or all missing topics of a pipeline. Existing topics are not changed."""
     from dataclasses import asdict
 
     from lakebound.landing.topic_creation import create_topics

@@ -16,17 +16,29 @@ MAX_RANGES_SHOWN = 12
 
 
 def doctor(
-    pipeline: Annotated[str | None, typer.Argument(help="Its name; or give --checkpoint.")] = None,
-    checkpoint: Annotated[str | None, typer.Option("--checkpoint", help="Checkpoint folder of any Spark stream.")] = None,
+    pipeline: Annotated[str | None, typer.Argument(help="Pipeline name. Not with --checkpoint.")] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", help="Checkpoint folder of any Structured Streaming query.")
+    ] = None,
     table: Annotated[
-        list[str] | None, typer.Option("--table", help="What it writes: delta:FOLDER or iceberg:FOLDER. Can be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--table",
+            help="With --checkpoint: a table that the query writes, as delta:FOLDER or iceberg:FOLDER. Can be repeated.",
+        ),
     ] = None,
     bootstrap_servers: Annotated[
-        str | None, typer.Option("--bootstrap-servers", help="Kafka that it reads, to compare offsets with.")
+        str | None,
+        typer.Option(
+            "--bootstrap-servers", help="With --checkpoint: the Kafka brokers that the query reads, to compare offsets."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what is wrong, what it costs and what mends it; writes nothing. Exit code 1 if somebody must act."""
+    """Diagnose a pipeline or a checkpoint: what is wrong, which records are affected, and how to repair it.
+
+    Nothing is written. Exit code 1 if a person must act.
+    """
     if (pipeline is None) == (checkpoint is None):
         raise typer.BadParameter("give the name of a pipeline, or --checkpoint with --table")
     if checkpoint is None:
@@ -59,7 +71,7 @@ def _examine_checkpoint(checkpoint: str, tables: list[str], bootstrap_servers: s
     from lakebound.inspection.doctor.foreign.doctor import examine_checkpoint
 
     if bootstrap_servers is None:
-        say("doctor: without --bootstrap-servers nothing is said about what Kafka still has")
+        say("doctor: without --bootstrap-servers the offsets are not compared with Kafka")
     return examine_checkpoint(checkpoint, tables, bootstrap_servers)
 
 
@@ -81,7 +93,7 @@ def _print_finding(finding: Finding) -> None:
     for lost in finding.loses[:MAX_RANGES_SHOWN]:
         typer.echo(f"    lost: {lost.topic} partition {lost.partition} [{lost.start}, {lost.end}), {lost.records:,} offsets")
     if len(finding.loses) > MAX_RANGES_SHOWN:
-        typer.echo(f"    lost: {len(finding.loses) - MAX_RANGES_SHOWN} more ranges, see --json")
+        typer.echo(f"    lost: {len(finding.loses) - MAX_RANGES_SHOWN} more ranges; --json shows all")
     if finding.evidence:
         typer.echo(f"    facts: {', '.join(f'{name}={value}' for name, value in finding.evidence.items())}")
     if finding.runbook:
@@ -89,10 +101,12 @@ def _print_finding(finding: Finding) -> None:
 
 
 def _print_mending(mending: Mending) -> None:
-    typer.echo(f"\nWhat would mend it: {mending.sentence}.")
+    typer.echo(f"\nRepair: {mending.sentence}.")
     if mending.files:
-        typer.echo("Stop the query. Write these files into a new folder (NEW), run the doctor on it, and give the query that")
-        typer.echo("folder as its checkpointLocation. Keep the old one.\n")
+        typer.echo(
+            "Stop the query. Write these files into a new folder (NEW) and run the doctor on that folder. Then set it as"
+        )
+        typer.echo("the query's checkpointLocation. Keep the old folder.\n")
         typer.echo(mending.script())
 
 

@@ -63,7 +63,7 @@ def follow(process: subprocess.Popen[bytes], submission: Submission, progress: s
         rest = _say_progress(log, rest, progress)
 
     def ask_to_end() -> None:
-        say(f"{progress}ending {ending} (nothing is lost, another run does the rest)")
+        say(f"{progress}ending {ending} (nothing is lost; another run does the rest)")
         process.terminate()
 
     assert submission.log is not None

@@ -49,7 +49,7 @@ def follow_guest(process: subprocess.Popen[bytes], orders: RunSpec, submission: 
             say(f"{what}: batch {told} of {result.chunks}; {result.read:,} records read")
 
     def ask_to_end() -> None:
-        say(f"{what}: ending after this batch; Ctrl-C again kills it (what is landed stays)")
+        say(f"{what}: ending after this batch; press Ctrl-C again to kill it (landed records stay)")
         request_stop(orders.control, orders.app_id, reason="Ctrl-C", by=by)
 
     return foreground.watch(process, submission, look, ask_to_end)

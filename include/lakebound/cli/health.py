@@ -33,12 +33,15 @@ class _Row:
 
 
 def health(
-    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; default: all.")] = None,
-    table: Annotated[str | None, typer.Option(help="One of its tables: name, or format:name. Default: all.")] = None,
-    record: Annotated[bool, typer.Option("--record", help="Keep the reading, for the trend.")] = False,
+    pipeline: Annotated[str | None, typer.Argument(help="Pipeline name. Default: all pipelines.")] = None,
+    table: Annotated[str | None, typer.Option(help="One table of the pipeline: name or format:name. Default: all.")] = None,
+    record: Annotated[bool, typer.Option("--record", help="Store this reading, so that later ones show a trend.")] = False,
     json: Json = False,
 ) -> None:
-    """Show small files, metadata, and a score with its reasons, from metadata alone. Exit code 1 if a table is unreadable."""
+    """Show small files, metadata size and a health score per table. Only metadata is read.
+
+    Exit code 1 if a table cannot be read.
+    """
     from lakebound.settings import load_settings
     from lakebound.spec.load import load_pipeline, load_pipelines
 
@@ -114,7 +117,7 @@ def _print(rows: list[_Row], *, explain_all: bool) -> None:
             _explain(row.health)
         if row.problem is not None:
             typer.echo(row.problem)
-    typer.echo("* what a full scan costs, compared with the same rows in files of the target's size")
+    typer.echo("* cost of a full scan, compared with the same rows in files of the target size")
 
 
 def _cells(row: _Row) -> tuple[str, ...]:
@@ -151,7 +154,7 @@ def _trend(found: Trend | None, now_ms: int) -> str:
 
 
 def _explain(found: TableHealth) -> None:
-    typer.echo(f"{found.table}: score {found.score:.0f}" + ("" if found.deductions else ", nothing to deduct"))
+    typer.echo(f"{found.table}: score {found.score:.0f}" + ("" if found.deductions else ", no deductions"))
     for deduction in found.deductions:
         typer.echo(f"  -{deduction.points:<4g} {deduction.sentence}")
     for note in found.notes:
@@ -166,6 +169,6 @@ def _explain(found: TableHealth) -> None:
     for part in found.worst_partitions:
         typer.echo(
             f"  {part.name or 'all'}: {count_words(part.files, 'file')} of {size_words(part.size_bytes)} together, "
-            f"{number(part.removable_files)} could go"
+            f"{number(part.removable_files)} fewer after compaction"
         )
     typer.echo("")

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def incidents(
-    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; default: all.")] = None, json: Json = False
+    pipeline: Annotated[str | None, typer.Argument(help="Pipeline name. Default: all pipelines.")] = None, json: Json = False
 ) -> None:
-    """List what went wrong and what was done about it, newest first."""
+    """List incidents and the repairs that followed, newest first."""
     from lakebound.control.applications import pipelines_with_state
     from lakebound.control.folder import ControlFolder
     from lakebound.control.incidents import read_incidents

@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from lakebound.operations.maintenance.steps import MaintenancePlan, Step
     from lakebound.spec.pipeline import PipelineSpec
 
-OneTable = Annotated[str | None, typer.Option("--table", help="Only this table, by name or by format:name.")]
+OneTable = Annotated[str | None, typer.Option("--table", help="Only this table: name or format:name.")]
 
 
 def maintain(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
-    plan: Annotated[bool, typer.Option("--plan", help="Show what would be done, and why; nothing is changed.")] = False,
-    run: Annotated[bool, typer.Option("--run", help="Do it: plan anew, and carry the plan out in one application.")] = False,
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
+    plan: Annotated[bool, typer.Option("--plan", help="Show the planned steps and their reasons; change nothing.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Make a new plan and run it in one application.")] = False,
     table: OneTable = None,
     json: Json = False,
 ) -> None:
-    """Plan or do the maintenance of a pipeline's tables: compaction, expiry, clean-up; with the cost and gain of each step.
+    """Plan or run the maintenance of a pipeline's tables: compaction, expiry and clean-up, with the cost and gain of each step.
 
-    A run may stand beside the stream, and may be killed: nothing is lost, another one does the rest.
+    A run can work while the stream runs. It can be killed: nothing is lost, and another run does the rest.
     """
     from lakebound.operations.maintenance.planning import plan_now
     from lakebound.settings import load_settings
@@ -33,9 +33,11 @@ def maintain(
     from lakebound.tables.places import places_of
 
     if plan == run:
-        raise typer.BadParameter("say which: --plan shows what would be done, --run does it", param_hint="--plan / --run")
+        raise typer.BadParameter("give one of them: --plan shows the steps, --run does them", param_hint="--plan / --run")
     if run and table is not None:
-        raise typer.BadParameter("a run is for all tables of the pipeline", param_hint="--table")
+        raise typer.BadParameter(
+            "--run works on all tables of the pipeline; use --table with --plan only", param_hint="--table"
+        )
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
     if run:
@@ -63,7 +65,7 @@ def _print_plan(plan: MaintenancePlan) -> None:
     else:
         typer.echo(f"{plan.pipeline}: nothing is due")
     for line in plan.left:
-        typer.echo(f"left: {line}")
+        typer.echo(f"not done: {line}")
     for line in plan.warnings:
         typer.echo(f"warning: {line}")
 

@@ -32,11 +32,14 @@ def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> in
     run_id = f"maintain-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = maintenance_orders(spec, settings, run_id)
     submission, process = launch_beside(maintenance_command(orders, settings), orders, settings)
-    say(f"maintain: {run_id}; its log: {submission.log}; Ctrl-C ends it after the step in hand")
-    code = foreground.follow(process, submission, PROGRESS, "after this step; Ctrl-C again kills it")
+    say(f"maintain: {run_id}; log: {submission.log}; Ctrl-C ends it after the current step")
+    code = foreground.follow(process, submission, PROGRESS, "after this step; press Ctrl-C again to kill it")
     report = read_run(orders.control, run_id)
     if report is None:
-        say(f"maintain: {run_id} ended without a report (exit code {code}); its log: {submission.log}; run it again")
+        say(
+            f"maintain: {run_id} ended without a report (exit code {code}). Read its log, then run the command again. Log: "
+            f"{submission.log}"
+        )
         return code or 1
     if json:
         print_json(report.model_dump(mode="json"))

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 SAMPLE = 1000
 
-Name = Annotated[str, typer.Argument(help="Of the pipeline: small letters, digits and _.")]
-FromTopic = Annotated[str | None, typer.Option(help="Sample this topic, and write the schema of its records.")]
-Records = Annotated[int, typer.Option(min=1, max=100_000, help="Sample so many, the newest of each partition.")]
+Name = Annotated[str, typer.Argument(help="Pipeline name: lower-case letters, digits and _.")]
+FromTopic = Annotated[str | None, typer.Option(help="Read a sample of this topic, and write the schema of its records.")]
+Records = Annotated[
+    int, typer.Option(min=1, max=100_000, help="Maximum number of records to sample; the newest of each partition are taken.")
+]
 Like = Annotated[
-    str | None, typer.Option(help="Take the connection (broker, login) of this pipeline; default: LAKEBOUND_KAFKA.")
+    str | None, typer.Option(help="Copy the connection (broker, login) of this pipeline. Default: LAKEBOUND_KAFKA.")
 ]
 
 
@@ -30,14 +32,16 @@ class FilesExistError(LakeboundError):
 
     def __init__(self, name: str, paths: list[Path]) -> None:
         found = ", ".join(str(path) for path in paths)
-        super().__init__(f"pipeline {name!r}: nothing was written, because there is already {found}; choose another name")
+        super().__init__(
+            f"pipeline {name!r}: nothing was written, because these files exist already: {found}. Choose another name"
+        )
 
 
 def new(name: Name, from_topic: FromTopic = None, records: Records = SAMPLE, like: Like = None, json: Json = False) -> None:
-    """Write a new pipeline: YAML, transform, expectations and a test. Existing files are never touched.
+    """Write the files of a new pipeline: YAML, transform, expectations and a test. Existing files are never changed.
 
-    With --from-topic the schema is that of sampled records: types, what may be null, times in seconds or milliseconds.
-    Without it, an example stands there.
+    With --from-topic the schema is inferred from sampled records: types, nullable columns, times in seconds or milliseconds.
+    Without it, the files contain an example schema.
     """
     import re
 
@@ -50,7 +54,9 @@ def new(name: Name, from_topic: FromTopic = None, records: Records = SAMPLE, lik
 
     settings = load_settings()
     if not re.match(NAME, name):
-        raise typer.BadParameter(f"{name!r} is not a pipeline's name: [a-z][a-z0-9_]*, up to 63 characters", param_hint="NAME")
+        raise typer.BadParameter(
+            f"{name!r} is not a pipeline name; use [a-z][a-z0-9_]*, at most 63 characters", param_hint="NAME"
+        )
     pipeline, test = path_of(name, settings), settings.apps.parent / "tests" / f"test_{name}.py"
     transform, expectations = settings.apps / "transforms" / f"{name}.py", expectations_path(name, settings)
     existing = [path for path in (pipeline, transform, expectations, test) if path.exists()]
@@ -84,7 +90,7 @@ def _beginning(name: str, topic: str | None, records: int, like: str | None, set
     editor = "# yaml-language-server: $schema=../pipeline.schema.json\n" if schema.is_file() else ""
     if topic is None:
         return Beginning(name, name, written, PLACEHOLDER, [b'{"id": "a", "at": "2026-01-01T12:00:00Z"}'], editor)
-    say(f"new: reads up to {number(records)} records of {topic}")
+    say(f"new: reading up to {number(records)} records of {topic}")
     values = read_sample(connection, (topic,), records, newest=True, reader=name).records.values
     inferred = infer(values)
     fitting = [value for value in values if value and (is_object(value) or not inferred.columns) and len(value) <= MOST_BYTES]

@@ -30,7 +30,9 @@ class CheckFailedError(LakeboundError):
     """The plans could not be checked: Spark did not start, or ended without an answer."""
 
     def __init__(self, pipeline: str, reason: str) -> None:
-        super().__init__(f"pipeline {pipeline!r}: its plan could not be checked: {reason}; --static leaves this phase out")
+        super().__init__(
+            f"pipeline {pipeline!r}: Spark could not check its plan: {reason}. Use --static to check the files without Spark"
+        )
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,9 @@ def _answer(process: subprocess.Popen[str], pipeline: str, asked: list[Keys], no
 def last_words(noise: IO[str]) -> str:
     """Return the last line that a process has said."""
     noise.seek(0)
-    return next((line.strip() for line in reversed(noise.read().splitlines()) if line.strip()), "it said nothing")
+    return next(
+        (line.strip() for line in reversed(noise.read().splitlines()) if line.strip()), "the process printed no message"
+    )
 
 
 def answer_of(line: str, pipeline: str) -> dict[str, Any] | None:

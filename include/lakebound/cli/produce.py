@@ -13,17 +13,19 @@ from lakebound.cli.output import Json, print_json, say
 if TYPE_CHECKING:
     from lakebound.local.produce import Feed
 
-Datasets = Annotated[list[str] | None, typer.Argument(help="orders, sensor_readings; default: both.", metavar="[DATASET]...")]
-Rate = Annotated[float, typer.Option(min=0, help="Records per second to each topic; 0: as fast as Kafka takes them.")]
-Seconds = Annotated[float, typer.Option(min=0, help="For how long.")]
-Count = Annotated[int | None, typer.Option(min=1, help="End each topic after so many records.")]
-Topic = Annotated[str, typer.Option(help="Another topic than the dataset's own; with one dataset only.")]
+Datasets = Annotated[list[str] | None, typer.Argument(help="orders or sensor_readings. Default: both.", metavar="[DATASET]...")]
+Rate = Annotated[float, typer.Option(min=0, help="Records per second to each topic. 0: as fast as Kafka accepts them.")]
+Seconds = Annotated[float, typer.Option(min=0, help="How long to send.")]
+Count = Annotated[int | None, typer.Option(min=1, help="Maximum number of records per topic.")]
+Topic = Annotated[str, typer.Option(help="Send to this topic instead of the dataset's own. Needs exactly one dataset.")]
 BadShare = Annotated[float, typer.Option(min=0, max=1, help="Share of bad records, 0 to 1.")]
-BadKinds = Annotated[list[str] | None, typer.Option("--bad-kind", help="Kinds of bad records (again for more); default: all.")]
+BadKinds = Annotated[
+    list[str] | None, typer.Option("--bad-kind", help="Kind of bad records. Can be repeated. Default: all kinds.")
+]
 EachBad = Annotated[bool, typer.Option("--each-bad", help="First send one bad record of each kind.")]
-Journal = Annotated[Path | None, typer.Option(help="Append what Kafka acknowledged to this CSV file.")]
+Journal = Annotated[Path | None, typer.Option(help="Append each acknowledged record to this CSV file.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same records.")]
-Kafka = Annotated[str | None, typer.Option("--kafka", help="Bootstrap servers; default: LAKEBOUND_KAFKA.")]
+Kafka = Annotated[str | None, typer.Option("--kafka", help="Bootstrap servers. Default: LAKEBOUND_KAFKA.")]
 
 
 def produce(
@@ -40,7 +42,7 @@ def produce(
     kafka: Kafka = None,
     json: Json = False,
 ) -> None:
-    """Send demo records to Kafka until the time is over; Ctrl-C ends it early. Bad records on demand."""
+    """Send demo records to Kafka for a limited time, on request also bad records. Ctrl-C ends it early."""
     import threading
 
     from lakebound.cli.signals import on_stop_signals
@@ -51,7 +53,7 @@ def produce(
     names = datasets or list(DATASETS)
     kinds = _known(bad_kinds or [kind.value for kind in BadKind], [kind.value for kind in BadKind], "--bad-kind")
     if topic and len(names) != 1:
-        raise typer.BadParameter("name one dataset with it", param_hint="--topic")
+        raise typer.BadParameter("needs exactly one dataset", param_hint="--topic")
     bad = tuple(BadKind(kind) for kind in kinds)
     feeds = [
         Feed(name, rate, topic, count, bad_share, bad, bad if each_bad else ())
@@ -73,7 +75,7 @@ def produce(
 def _known(given: list[str], known: list[str], where: str) -> list[str]:
     for name in given:
         if name not in known:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint=where)
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}", param_hint=where)
     return given
 
 

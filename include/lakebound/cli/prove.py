@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 
 def prove(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
-    table: Annotated[str | None, typer.Option("--table", help="Only this table, by name or by format:name.")] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Judge every row against what Kafka has, not the ledger alone.")] = False,
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
+    table: Annotated[str | None, typer.Option("--table", help="Only this table: name or format:name.")] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Compare every row with the records in Kafka, not only the ledger.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Prove that every offset was landed, filtered or quarantined once, or name what is not. Exit code 1 if any is not."""
+    """Prove that every offset was landed, filtered or quarantined exactly once, or name the offsets that were not.
+
+    Exit code 1 if the proof fails.
+    """
     from lakebound.control.folder import ControlFolder
     from lakebound.inspection.proof.collect import prove as prove_pipeline
     from lakebound.inspection.proof.record import record_proof
@@ -29,7 +34,7 @@ def prove(
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
     if deep:
-        say(f"prove: the rows of {len(spec.tables) + 1} tables against {', '.join(spec.topics)}")
+        say(f"prove: comparing the rows of {len(spec.tables) + 1} tables with {', '.join(spec.topics)}")
     proof = prove_pipeline(spec, places_of(settings), deep=deep, table=table)
     if table is None:
         record_proof(ControlFolder(settings.home, pipeline), proof)

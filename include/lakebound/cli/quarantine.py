@@ -22,26 +22,31 @@ COPY = "copy of a landed row"
 
 
 def quarantine(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
-    reason: Annotated[str | None, typer.Option(help="Only records of this reason.")] = None,
-    samples: Annotated[int, typer.Option(min=0, help="So many records of each reason, the newest.")] = 3,
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
+    reason: Annotated[str | None, typer.Option(help="Only records with this reason.")] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Number of records to show for each reason, newest first.")] = 3,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Decode them again with the schema and transform of today, and land what fits.")
+        bool,
+        typer.Option(
+            "--replay", help="Decode the records again with the current schema and transform, and land those that fit."
+        ),
     ] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="With --replay: decode, say what would land, and land nothing.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="With --replay: decode, show which records would land, and land nothing.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Show the quarantine by reason, or land what fits by now. Exit code 1 when a replay did not get to its end.
+    """Show the quarantine by reason, or land the records that fit now. Exit code 1 if a replay did not complete.
 
-    A replay may run beside the stream, be killed and repeated: what a table holds is never landed again. Nothing is deleted:
-    a released record stays in the quarantine and is no longer open.
+    A replay can run while the stream runs, and it can be killed and repeated: records that a table already has are never landed
+    again. Nothing is deleted: a released record stays in the quarantine table and is no longer open.
     """
     from lakebound.settings import load_settings
     from lakebound.spec.load import load_pipeline
     from lakebound.tables.places import places_of
 
     if plan and not replay:
-        raise typer.BadParameter("it belongs to --replay", param_hint="--plan")
+        raise typer.BadParameter("give it together with --replay", param_hint="--plan")
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
     if replay:
@@ -58,7 +63,7 @@ def quarantine(
 
 def _print(found: Listing) -> None:
     if not found.exists or not found.reasons:
-        typer.echo(f"{found.table}: " + ("nothing is in it" if found.exists else "no table yet"))
+        typer.echo(f"{found.table}: " + ("empty" if found.exists else "no table yet"))
         return
     headers = ("REASON", "RECORDS", "OPEN", "STATE", "FIRST (UTC)", "LAST (UTC)")
     rows = [(one.reason, number(one.records), number(one.open), state_of(one), *_times(one)) for one in found.reasons]
@@ -103,9 +108,12 @@ def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_tr
     plan = prepare(spec, places_of(settings), reason)
     if not json:
         for share in plan.tables:
-            say(f"replay: {share.table}: {share.lacking:,} records to try, {share.landed:,} landed already")
+            say(f"replay: {share.table}: {share.lacking:,} records to try, {share.landed:,} already landed")
             if share.uncovered:
-                say(f"replay: {share.table}: {share.uncovered:,} are not covered yet, or of an earlier topic: left alone")
+                say(
+                    f"replay: {share.table}: {share.uncovered:,} are skipped: the stream has not reached them yet, or they are "
+                    f"of a deleted topic"
+                )
     result = _run(spec, settings, plan.reasons, is_trial=is_trial) if plan.is_due else None
     if json:
         print_json({"plan": plan.model_dump(mode="json"), "result": result.model_dump(mode="json") if result else None})
@@ -129,12 +137,14 @@ def _run(spec: PipelineSpec, settings: Settings, reasons: tuple[str, ...], *, is
     app_id = f"release-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = release_orders(spec, settings, app_id, reasons=reasons, is_trial=is_trial)
     submission, process = start_guest(orders, settings, APPLICATION)
-    say(f"replay: {app_id}; its log: {submission.log}; Ctrl-C ends it after the batch in flight")
+    say(f"replay: {app_id}; log: {submission.log}; Ctrl-C ends it after the current batch")
     code = follow_guest(process, orders, submission, "replay", by=BY)
     result = read_release(orders.control, app_id) or ReleaseResult(app_id=app_id)
     if result.state != "running":
         return result
-    reason = f"it died (exit code {code}); its log: {submission.log}; run the command again, what is landed is skipped"
+    reason = (
+        f"the application died (exit code {code}). Run the command again: landed records are skipped. Log: {submission.log}"
+    )
     return result.model_copy(update={"state": "failed", "reason": reason})
 
 
@@ -145,5 +155,5 @@ def _print_result(result: ReleaseResult) -> None:
     tables = [(table, number(landed.commits), number(landed.rows)) for table, landed in result.tables.items()]
     if tables:
         print_rows(("TABLE", "COMMITS", "ROWS"), tables, right=("COMMITS", "ROWS"))
-    what = "nothing was landed, as asked" if result.is_trial else f"landed {result.landed:,}, filtered {result.filtered:,}"
+    what = "nothing was landed (--plan)" if result.is_trial else f"landed {result.landed:,}, filtered {result.filtered:,}"
     typer.echo(f"{result.state}: {result.reason}; tried {result.read:,} records: {what}, still open {result.quarantined:,}")

@@ -30,16 +30,18 @@ class TableFormat(StrEnum):
 
 
 Sql = Annotated[str, typer.Argument(help='For example: "select status, count(*) from sales.orders group by status".')]
-Limit = Annotated[int, typer.Option(min=0, help="Show at most so many rows; 0: all.")]
-FormatOption = Annotated[TableFormat | None, typer.Option("--format", help="Which table a name means that is in both formats.")]
+Limit = Annotated[int, typer.Option(min=0, help="Maximum number of rows to show. 0: all.")]
+FormatOption = Annotated[
+    TableFormat | None, typer.Option("--format", help="Format of a table whose name exists in both formats.")
+]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of text.")]
 
 
 def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, csv: Csv = False, json: Json = False) -> None:
-    """Run a SQL query on the tables of all pipelines, without Spark. It only reads.
+    """Run a read-only SQL query on the tables of all pipelines, without Spark.
 
-    Tables are called NAMESPACE.TABLE. Where one name is in both formats, write delta.NAMESPACE.TABLE or
-    iceberg.NAMESPACE.TABLE, or give --format. The SQL is that of Polars.
+    Write a table as NAMESPACE.TABLE. If both formats have a table of that name, write delta.NAMESPACE.TABLE or
+    iceberg.NAMESPACE.TABLE, or give --format. The SQL dialect is that of Polars.
     """
     from lakebound.cli.tables import chosen_tables
     from lakebound.inspection.query import run_query
@@ -48,7 +50,7 @@ def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, c
     from lakebound.tables.places import places_of
 
     if csv and json:
-        raise typer.BadParameter("give one of --csv and --json", param_hint="--csv")
+        raise typer.BadParameter("give either --csv or --json", param_hint="--csv")
     settings = load_settings()
     loaded = load_pipelines(settings)
     tables = {name: chosen_tables(spec, None) for name, spec in loaded.specs.items()}
@@ -56,7 +58,7 @@ def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, c
     answer = run_query(sql, tables, places_of(settings), chosen=chosen, limit=limit)
     _print(answer, as_csv=csv, as_json=json)
     if answer.is_cut:
-        say(f"only the first {limit:,} rows are shown, there are more; --limit 0 shows all")
+        say(f"only the first {limit:,} rows are shown; use --limit 0 to show all")
 
 
 def plain(value: Any) -> Any:

@@ -21,25 +21,25 @@ ActionName = Annotated[
     str,
     typer.Option(
         "--action",
-        help="resume, rebase, accept_loss, new_incarnation, drop_zombie; auto: what the doctor's decisive finding asks for.",
+        help="resume, rebase, accept_loss, new_incarnation, drop_zombie, or auto: the action that the doctor recommends.",
     ),
 ]
 Apply = Annotated[str | None, typer.Option("--apply", metavar="HASH", help="Apply the plan with this hash.")]
-By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approved it; default: this user.")]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approved the plan. Default: this user.")]
 
 
 def recover(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     action: ActionName = AUTO,
-    plan: Annotated[bool, typer.Option("--plan", help="Show the plan; the default.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show the plan (default).")] = False,
     apply: Apply = None,
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Plan a repair of a pipeline, or apply the plan that was approved; then the doctor and the proof have their say.
+    """Plan a repair of a pipeline, or apply an approved plan and then run the doctor and the proof.
 
-    A plan writes nothing. It is applied only while its facts still hold. Exit code 1 when it was refused, or when the proof
-    does not hold afterwards.
+    Planning writes nothing. A plan is applied only if its facts are still true. Exit code 1 if the plan was refused, or if the
+    proof fails afterwards.
     """
     from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
     from lakebound.settings import load_settings
@@ -53,7 +53,7 @@ def recover(
     if apply is None:
         _print_plan(plan_recovery(spec, settings, chosen), json)
         return
-    say(f"recover: applying plan {apply}: the pipeline is held meanwhile")
+    say(f"recover: applying plan {apply}; the pipeline is held until this ends")
     applied = apply_recovery(spec, settings, chosen, apply, by=by or getpass.getuser())
     raise typer.Exit(_print_applied(applied, spec, settings, json))
 
@@ -64,11 +64,11 @@ def _action(name: str, spec: PipelineSpec, settings: Settings) -> Action:
 
     if name == AUTO:
         chosen = suggested_action(spec, settings)
-        say(f"recover: the doctor asks for the action {chosen}")
+        say(f"recover: the doctor recommends the action {chosen}")
         return chosen
     known = next((known for known in PLANNERS if known == name), None)
     if known is None:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join((AUTO, *PLANNERS))}", param_hint="--action")
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join((AUTO, *PLANNERS))}", param_hint="--action")
     return known
 
 

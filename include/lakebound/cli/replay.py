@@ -1,4 +1,4 @@
-"""``lakebound replay``: land what the tables lack of a range below their high-water marks, beside the stream or without it."""
+"""``lakebound replay``: land the records below the tables' next offsets that the tables do not have."""
 
 from __future__ import annotations
 
@@ -20,26 +20,30 @@ if TYPE_CHECKING:
 BY = "lakebound replay"
 _BOUND = """earliest, latest, a time (2026-11-20T14:05, UTC, or '10m ago') or offsets ({"topic": {"0": 100}})."""
 
-From = Annotated[str | None, typer.Option("--from", help=f"First offset: {_BOUND} Needed without --missing.")]
-To = Annotated[str, typer.Option("--to", help=f"The offset after the last one: {_BOUND}")]
+From = Annotated[str | None, typer.Option("--from", help=f"First offset: {_BOUND} Required without --missing.")]
+To = Annotated[str, typer.Option("--to", help=f"End of the range (exclusive): {_BOUND}")]
 Missing = Annotated[
-    bool, typer.Option("--missing", help="Only what `prove --deep` finds missing; rows that are gone are landed again, too.")
+    bool,
+    typer.Option(
+        "--missing", help="Land only the records that `prove --deep` finds missing, including records whose rows were deleted."
+    ),
 ]
-PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what it would do, and end.")]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show the plan and exit.")]
 
 
 def replay(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     start: From = None,
     end: To = "latest",
     missing: Missing = False,
     plan_only: PlanOnly = False,
     json: Json = False,
 ) -> None:
-    """Land what the tables lack of a range, with the pipeline's own transform. Exit code 0 when all of it is landed.
+    """Land the records of an offset range that the tables do not have, with the pipeline's own transform.
 
-    It may run beside the stream. What a table holds already is skipped, so it can be repeated; what lies at or above the lowest
-    high-water mark is left to the stream. Ctrl-C ends it after the batch in flight, a second one at once.
+    A replay can run while the stream runs. It can be repeated: records that a table already has are skipped. Offsets at or
+    above the lowest next offset of the tables are left to the stream. Ctrl-C ends it after the current batch, a second Ctrl-C
+    at once. Exit code 0 if the whole range is landed.
     """
     from lakebound.operations.replay.bounds import FIRST, parse_bound
     from lakebound.operations.replay.prepare import prepare
@@ -47,13 +51,13 @@ def replay(
     from lakebound.spec.load import load_pipeline
 
     if start is None and not missing:
-        raise typer.BadParameter("give a place in Kafka, or --missing", param_hint="--from")
+        raise typer.BadParameter("give a start, or --missing", param_hint="--from")
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
     now_ms = int(time.time() * 1000)
     first, last = FIRST if start is None else parse_bound("--from", start, now_ms), parse_bound("--to", end, now_ms)
     if missing:
-        say(f"replay: proving the rows of {len(spec.tables) + 1} tables against {', '.join(spec.topics)}")
+        say(f"replay: comparing the rows of {len(spec.tables) + 1} tables with {', '.join(spec.topics)}")
     plan = prepare(spec, settings, first, last, missing=missing)
     if plan_only:
         _show(plan, json=json)
@@ -76,7 +80,7 @@ def _show(plan: ReplayPlan, *, json: bool) -> None:
     from lakebound.ledger.entry import count
     from lakebound.operations.replay.plan import describe
 
-    headers = ("TABLE", "LANDS", "HELD ALREADY", "TAKEN BACK FIRST", "RANGES")
+    headers = ("TABLE", "TO LAND", "ALREADY LANDED", "UNCOVERED FIRST", "RANGES")
     rows = [
         (s.table, number(count(s.lands)), number(s.covered), number(count(s.takes_back)), describe(s.lands))
         for s in plan.tables
@@ -84,11 +88,11 @@ def _show(plan: ReplayPlan, *, json: bool) -> None:
     print_rows(headers, rows, right=headers[1:4])
     for topic, partitions in plan.kafka.items():
         held = ", ".join(f"{partition} [{first}, {end})" for partition, (first, end) in partitions.items())
-        typer.echo(f"Kafka has of {topic}: {held}")
+        typer.echo(f"offsets in Kafka, {topic}: {held}")
     if count(plan.left_to_stream):
         typer.echo(f"left to the stream, {count(plan.left_to_stream):,} offsets: {describe(plan.left_to_stream)}")
     if count(plan.gone):
-        typer.echo(f"gone from Kafka, {count(plan.gone):,} offsets: {describe(plan.gone)}")
+        typer.echo(f"no longer in Kafka, {count(plan.gone):,} offsets: {describe(plan.gone)}")
     for note in plan.notes:
         typer.echo(f"note: {note}")
     batches = "1 batch" if plan.chunks == 1 else f"{plan.chunks} batches"
@@ -108,16 +112,18 @@ def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResu
         raise HeldError(spec.pipeline, desired.reason)
     if plan.takes_back:
         for table, offsets in take_back_alone(spec, settings, plan, by=BY).items():
-            say(f"replay: {table}: taken back {offsets:,} offsets that no row stands for")
+            say(f"replay: {table}: {offsets:,} offsets without rows were removed from the coverage")
     app_id = f"replay-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = replay_orders(spec, settings, plan.wanted, app_id)
     submission, process = start_guest(orders, settings, APPLICATION)
-    say(f"replay: {app_id}; its log: {submission.log}; Ctrl-C ends it after the batch in flight")
+    say(f"replay: {app_id}; log: {submission.log}; Ctrl-C ends it after the current batch")
     code = follow_guest(process, orders, submission, "replay", by=BY)
     result = read_result(orders.control, app_id) or ReplayResult(app_id=app_id)
     if result.state != "running":
         return result
-    reason = f"it died (exit code {code}); its log: {submission.log}; run the command again, what is landed is skipped"
+    reason = (
+        f"the application died (exit code {code}). Run the command again: landed records are skipped. Log: {submission.log}"
+    )
     return result.model_copy(update={"state": "failed", "reason": reason})
 
 

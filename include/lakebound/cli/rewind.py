@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="TIME", help="ISO 8601, UTC where it names no zone; or such as '10m ago'."),
+    typer.Option("--to", metavar="TIME", help="ISO 8601 time (UTC unless it has a zone), or for example '10m ago'."),
 ]
-OneTable = Annotated[str | None, typer.Option("--table", help="Only this table, by name or by format:name.")]
-Undo = Annotated[bool, typer.Option("--undo", help="Bring back what the last rewind left.")]
+OneTable = Annotated[str | None, typer.Option("--table", help="Only this table: name or format:name.")]
+Undo = Annotated[bool, typer.Option("--undo", help="Undo the last rewind.")]
 Apply = Annotated[str | None, typer.Option("--apply", metavar="HASH", help="Apply the plan with this hash.")]
-By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approved it; default: this user.")]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who approved the plan. Default: this user.")]
 
 
 def rewind(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     to: To = None,
     table: OneTable = None,
     undo: Undo = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Show the plan; the default.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show the plan (default).")] = False,
     apply: Apply = None,
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Put tables and quarantine back to their last version at or before a time; the stream reads again from there.
+    """Restore tables and quarantine to their last version at or before a time. The stream then reads again from there.
 
-    A plan writes nothing: it says what goes, what is read again and until when it can be undone. It is applied only while
-    what it stands on holds. Exit code 1 when it was refused, or when the proof does not hold afterwards.
+    Planning writes nothing. The plan shows which rows are removed, what is read again, and until when the rewind can be undone.
+    It is applied only if its facts are still true. Exit code 1 if the plan was refused, or if the proof fails afterwards.
     """
     from lakebound.inspection.proof.collect import prove
     from lakebound.operations.recovery.rewind.apply import apply_rewind
@@ -58,7 +58,7 @@ def rewind(
     if apply is None:
         _print_plan(make_plan(spec, places, request).plan, request, json=json)
         return
-    say(f"rewind: applying plan {apply}: the pipeline is held meanwhile")
+    say(f"rewind: applying plan {apply}; the pipeline is held until this ends")
     incident = apply_rewind(spec, places, request, apply, by=by or getpass.getuser())
     proof = prove(spec, places)
     _print_applied(incident, proof, json=json)
@@ -99,5 +99,5 @@ def _print_applied(incident: Incident, proof: Proof, *, json: bool) -> None:
         print_json({"incident": incident.model_dump(mode="json"), "proof": proof.model_dump(mode="json")})
         return
     for done in incident.facts["tables"]:
-        typer.echo(f"{done['table']}: version {done['restored']} is back, as version {done['as']}")
+        typer.echo(f"{done['table']}: version {done['restored']} is restored as version {done['as']}")
     typer.echo(f"{incident.outcome}; recorded as incident {incident.id}; {proof.sentence}")

@@ -26,22 +26,26 @@ BY = "lakebound run"
 POLL_SECONDS = 0.1
 
 Freshness = Annotated[
-    str | None, typer.Option(help="Instead of the pipeline's own: 500ms, 5s; available_now lands what is there and ends.")
+    str | None,
+    typer.Option(help="Replaces the pipeline's freshness: 500ms, 5s, ...; available_now lands the records in Kafka and ends."),
 ]
 
 
-Trace = Annotated[bool, typer.Option("--trace", help="Write down where each batch's milliseconds go, and draw it at the end.")]
+Trace = Annotated[
+    bool, typer.Option("--trace", help="Record the time of each step of each batch, and draw a timeline at the end.")
+]
 
 
 def run(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     freshness: Freshness = None,
     trace: Trace = False,
     json: Json = False,
 ) -> None:
-    """Land one pipeline in the foreground until Ctrl-C; a second Ctrl-C kills it. The exit code is the application's.
+    """Run the stream of one pipeline in the foreground until Ctrl-C. A second Ctrl-C kills it.
 
-    A stopped pipeline becomes wanted again, a held one is refused. Airflow sees the application, and starts none beside it.
+    The exit code is that of the application. The desired state of a stopped pipeline becomes "running"; a held pipeline is
+    refused. Airflow sees the application and does not start another one.
     """
     from lakebound.control.folder import ControlFolder
     from lakebound.control.progress import read_outcome
@@ -60,7 +64,7 @@ def run(
     app_id = app_id_for(pipeline, desired.generation, f"{BY}/{os.getpid()}/{time.time_ns()}")
     orders = make_run_spec(spec, settings, desired, app_id).model_copy(update={"trace": trace})
     submission, process = _start(orders, settings)
-    say(f"run: {app_id}; its log: {submission.log}; Spark UI: {submission.spark_ui}; Ctrl-C stops it gracefully")
+    say(f"run: {app_id}; log: {submission.log}; Spark UI: {submission.spark_ui}; Ctrl-C stops it gracefully")
     code = _follow(process, control, submission, sys.stderr if json else sys.stdout)
     if trace:
         _draw_trace(control.trace(app_id))
@@ -68,7 +72,7 @@ def run(
     if json:
         print_json({"app_id": app_id, "exit_code": code, "outcome": outcome.model_dump(mode="json") if outcome else None})
     elif outcome is None:
-        say(f"run: {app_id} died without a word (exit code {code}); its log: {submission.log}")
+        say(f"run: {app_id} died without an outcome (exit code {code}). Read its log: {submission.log}")
     raise typer.Exit(code)
 
 
@@ -79,13 +83,13 @@ def _draw_trace(path: Path) -> None:
     lines = read_spans(path)
     costs = step_costs(lines)
     if not costs:
-        say("run: no batch was traced: the first one of a query, which compiles, does not count")
+        say("run: no batch was traced: the first batch of a query is not traced, because it includes compilation")
         return
     for cost in costs:
         say(f"run: {cost.track:>6} {cost.step:<32} mean {cost.mean_ms:8.1f} ms   p95 {cost.p95_ms:8.1f} ms")
     picture = path.with_suffix(".svg")
     picture.write_text(timeline(lines))
-    say(f"run: drawn in {picture}")
+    say(f"run: timeline written to {picture}")
 
 
 def _check_freshness(freshness: str | None) -> None:
@@ -123,7 +127,9 @@ def _start(orders: RunSpec, settings: Settings) -> tuple[Submission, subprocess.
     submission, process = launch_stream(orders, settings)
     if process is None:
         pipeline = orders.spec.pipeline
-        raise SubmitFailedError(pipeline, f"{submission.app_id} is running already; stop it first (lakebound status)")
+        raise SubmitFailedError(
+            pipeline, f"{submission.app_id} is already running; stop it first (`lakebound status` shows it)"
+        )
     return submission, process
 
 
@@ -150,9 +156,9 @@ def _follow(process: subprocess.Popen[bytes], control: ControlFolder, submission
             if asked > done:
                 done += 1
                 if done == 1:
-                    say("run: stopping after this batch; Ctrl-C again kills it (what is not committed is read again)")
+                    say("run: stopping after this batch; press Ctrl-C again to kill it (uncommitted records are read again)")
                     request_stop(control, submission.app_id, reason="Ctrl-C", by=BY)
                 else:
-                    say("run: killing it")
+                    say("run: killing the application")
                     kill_leftovers(submission)
             time.sleep(POLL_SECONDS)

@@ -13,12 +13,12 @@ from lakebound.cli.output import Json, print_json, say
 if TYPE_CHECKING:
     from lakebound.local.stack import Services
 
-KafkaPort = Annotated[int, typer.Option(help="Kafka's port; another one is taken, and said, when it is not free.")]
-AirflowPort = Annotated[int, typer.Option(help="The port of Airflow's UI, likewise.")]
+KafkaPort = Annotated[int, typer.Option(help="Kafka's port. If it is in use, another port is chosen and printed.")]
+AirflowPort = Annotated[int, typer.Option(help="Port of Airflow's UI. If it is in use, another port is chosen and printed.")]
 
 
 def up(kafka_port: KafkaPort = 9092, airflow_port: AirflowPort = 8080, json: Json = False) -> None:
-    """Start Kafka and Airflow, and leave them running; what runs already is left alone."""
+    """Start Kafka and Airflow and leave them running. Services that already run are not restarted."""
     from lakebound.local import stack
     from lakebound.settings import load_settings
 
@@ -28,11 +28,11 @@ def up(kafka_port: KafkaPort = 9092, airflow_port: AirflowPort = 8080, json: Jso
         return
     typer.echo(f"Kafka:   {services.kafka}")
     typer.echo(f"Airflow: {services.airflow_url}  user {services.airflow_user}, password {_password(services)}")
-    typer.echo("Next: unpause an ingest__ DAG there, send records with `lakebound produce`, look with `lakebound status`.")
+    typer.echo("Next: unpause an ingest__ DAG in Airflow, send records with `lakebound produce`, and see `lakebound status`.")
 
 
 def down(json: Json = False) -> None:
-    """Stop Airflow, the streams and Kafka, gracefully; tables and state stay."""
+    """Stop Airflow, the streams and Kafka gracefully. Tables and state stay on disk."""
     from lakebound.local import stack
     from lakebound.settings import load_settings
 
@@ -43,7 +43,7 @@ def down(json: Json = False) -> None:
 
 
 def demo() -> None:
-    """Start Kafka and Airflow, land a stream for a minute, prove it, stop everything."""
+    """Start Kafka and Airflow, land a stream for a minute, prove it, and stop everything."""
     from lakebound.local.demo import run_demo
     from lakebound.settings import load_settings
 

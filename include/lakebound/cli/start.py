@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def start(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why; shown by status.")] = "",
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
+    reason: Annotated[str, typer.Option("--reason", help="The reason; `lakebound status` shows it.")] = "",
 ) -> None:
-    """Start a pipeline: ends a stop, a hold and a crash loop, and unpauses its DAG in the embedded Airflow."""
+    """Start a pipeline. This ends a stop, a hold or a crash loop, and unpauses its DAG in the embedded Airflow."""
     from lakebound.control.desired import change_desired
     from lakebound.control.folder import ControlFolder
     from lakebound.settings import load_settings
@@ -27,11 +27,15 @@ def start(
     change_desired(control, "running", reason=reason or "lakebound start", by=getpass.getuser())
     dag = f"ingest__{spec.pipeline}"
     if _unpause(dag, settings):
-        typer.echo(f"{spec.pipeline}: wanted running, and the DAG {dag} is unpaused; see: lakebound status {spec.pipeline}")
+        typer.echo(
+            f"{spec.pipeline}: the desired state is running, and the DAG {dag} is unpaused; see: lakebound status "
+            f"{spec.pipeline}"
+        )
     else:
         typer.echo(
-            f"{spec.pipeline}: wanted running. No embedded Airflow runs here: unpause the DAG {dag} in your Airflow, "
-            f"or start it without Airflow: lakebound run {spec.pipeline}"
+            f"{spec.pipeline}: the desired state is running. No embedded Airflow runs here: unpause the DAG {dag} in your "
+            f"Airflow, "
+            f"or run the pipeline without Airflow: lakebound run {spec.pipeline}"
         )
 
 

@@ -19,9 +19,9 @@ MAX_PARTITIONS_SHOWN = 8
 
 
 def status(
-    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; default: all.")] = None, json: Json = False
+    pipeline: Annotated[str | None, typer.Argument(help="Pipeline name. Default: all pipelines.")] = None, json: Json = False
 ) -> None:
-    """Show how services and pipelines are: desired state, application, lag, freshness, last commit, high-water marks."""
+    """Show services and pipelines: desired state, application, lag, freshness, last commit and next offsets."""
     from lakebound.control.status import pipeline_statuses
     from lakebound.errors import UnknownPipelineError
     from lakebound.local.stack import status as services_status
@@ -86,7 +86,7 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
     if not pipelines:
         typer.echo("no pipelines")
         return
-    headers = ("PIPELINE", "DESIRED", "APPLICATION", "LAG*", "FRESHNESS*", "LAST COMMIT", "HIGH-WATER MARKS")
+    headers = ("PIPELINE", "DESIRED", "APPLICATION", "LAG*", "FRESHNESS*", "LAST COMMIT", "NEXT OFFSETS")
     rows = [
         (
             found.pipeline,
@@ -107,7 +107,8 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
         if found.spark_ui:
             typer.echo(f"{found.pipeline}: Spark UI {found.spark_ui}")
     typer.echo(
-        "* the application's own figures: Kafka's ends as it last saw them, and the age of the newest record at its last commit"
+        "* as the application reports: lag behind Kafka's end offsets when it last read them; age of the newest record at its "
+        "last commit"
     )
 
 

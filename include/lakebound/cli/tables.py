@@ -27,23 +27,23 @@ class NoSuchTableError(LakeboundError):
     """The pipeline has no such table."""
 
     def __init__(self, pipeline: str, table: str, known: list[str]) -> None:
-        super().__init__(f"pipeline {pipeline!r} has no table {table!r}; it has {', '.join(known)}")
+        super().__init__(f"pipeline {pipeline!r} has no table {table!r}; its tables are: {', '.join(known)}")
 
 
 class UnknownTableError(LakeboundError):
     """No pipeline has such a table."""
 
     def __init__(self, table: str, known: list[str]) -> None:
-        super().__init__(f"there is no table {table!r}; the pipelines' tables are {', '.join(known) or 'none'}")
+        super().__init__(f"no pipeline has a table {table!r}; the pipelines' tables are: {', '.join(known) or 'none'}")
 
 
 def ledger(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
-    table: Annotated[str | None, typer.Option(help="One table: its name, or format:name. Default: all.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="So many entries per table, newest first.")] = 20,
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
+    table: Annotated[str | None, typer.Option(help="One table: name or format:name. Default: all.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries per table, newest first.")] = 20,
     json: Json = False,
 ) -> None:
-    """Show what each commit landed, newest first."""
+    """Show the ledger entry of each commit: the offsets that it landed, newest first."""
     from lakebound.settings import load_settings
     from lakebound.spec.load import load_pipeline
     from lakebound.tables.places import places_of
@@ -62,10 +62,10 @@ def ledger(
 
 
 def tables(
-    name: Annotated[str | None, typer.Argument(help="One table: its name, format:name or format.name. Default: all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="One table: name, format:name or format.name. Default: all.")] = None,
     json: Json = False,
 ) -> None:
-    """Show the tables of all pipelines: rows, files, version, newest entry and folder. With a name, also how to open it."""
+    """Show the tables of all pipelines: rows, files, version, newest entry and folder. With a name, show how to open it."""
     from lakebound.settings import load_settings
     from lakebound.spec.load import load_pipelines
 

@@ -22,7 +22,7 @@ class TrialFailedError(LakeboundError):
     """The records could not be tried: Spark did not start, or ended without an answer."""
 
     def __init__(self, pipeline: str, reason: str) -> None:
-        super().__init__(f"pipeline {pipeline!r}: its records could not be tried: {reason}")
+        super().__init__(f"pipeline {pipeline!r}: Spark could not try its records: {reason}")
 
 
 def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest: bool, rows: int) -> dict[str, Any]:

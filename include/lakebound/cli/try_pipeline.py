@@ -12,22 +12,22 @@ from lakebound.cli.output import Json, number, print_json, print_rows, say
 MOST_SHOWN = 40
 """So many characters of a value are shown."""
 
-Records = Annotated[int, typer.Option(min=1, max=100_000, help="So many records, of all topics together.")]
-Oldest = Annotated[bool, typer.Option("--from-beginning", help="The oldest records instead of the newest.")]
-Rows = Annotated[int, typer.Option(min=0, max=100, help="Show so many rows of each table.")]
+Records = Annotated[int, typer.Option(min=1, max=100_000, help="Number of records to read, over all topics.")]
+Oldest = Annotated[bool, typer.Option("--from-beginning", help="Read the oldest records instead of the newest.")]
+Rows = Annotated[int, typer.Option(min=0, max=100, help="Number of rows to show of each table.")]
 
 
 def try_records(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     records: Records = 1000,
     from_beginning: Oldest = False,
     rows: Rows = 3,
     json: Json = False,
 ) -> None:
-    """Decode and transform some records of a pipeline's topics, and show what would land; nothing is written.
+    """Decode and transform some records of a pipeline's topics, and show the rows that would land. Nothing is written.
 
-    It shows how many records give rows, are filtered, or are bad and why, and what the tables would look like. Exit code 1 if
-    the pipeline could not start; bad records alone are no mistake of the pipeline.
+    The result shows how many records give rows, are filtered or are bad, the reasons, and the columns of the tables. Exit
+    code 1 if the pipeline could not start. Bad records do not change the exit code.
     """
     from lakebound.cli.trial import try_pipeline
     from lakebound.settings import load_settings
@@ -36,7 +36,7 @@ def try_records(
     settings = load_settings()
     spec = load_pipeline(pipeline, settings)
     which = "oldest" if from_beginning else "newest"
-    say(f"try: Spark reads the {which} {number(records)} records of {', '.join(spec.topics)} (some seconds to start)")
+    say(f"try: Spark reads the {which} {number(records)} records of {', '.join(spec.topics)} (it takes some seconds to start)")
     body = try_pipeline(spec, settings, records=records, newest=not from_beginning, rows=rows)
     if json:
         print_json(body)

@@ -19,24 +19,30 @@ if TYPE_CHECKING:
 
 BY = "lakebound validate"
 
-OneTable = Annotated[str | None, typer.Option("--table", help="Only this table, by name or format:name; not recorded.")]
-OneSuite = Annotated[str | None, typer.Option("--suite", help="Only the expectations of this suite; not recorded.")]
-First = Annotated[str | None, typer.Option("--from", help="From this version on, whatever was validated; not recorded.")]
-Last = Annotated[str | None, typer.Option("--to", help="Up to this version.")]
+OneTable = Annotated[
+    str | None, typer.Option("--table", help="Only this table: name or format:name. The result is not recorded.")
+]
+OneSuite = Annotated[
+    str | None, typer.Option("--suite", help="Only the expectations of this suite. The result is not recorded.")
+]
+First = Annotated[
+    str | None, typer.Option("--from", help="First version, even if it was validated before. The result is not recorded.")
+]
+Last = Annotated[str | None, typer.Option("--to", help="Last version. The result is not recorded.")]
 
 
 def validate(
-    pipeline: Annotated[str, typer.Argument(help="Its name.")],
-    plan: Annotated[bool, typer.Option("--plan", help="Show what is due; nothing is read but metadata.")] = False,
+    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
+    plan: Annotated[bool, typer.Option("--plan", help="Show what is due; read only metadata.")] = False,
     table: OneTable = None,
     suite: OneSuite = None,
     first: First = None,
     last: Last = None,
     json: Json = False,
 ) -> None:
-    """Validate what landed since the last validation, each commit once, with what include/expectations expects of it.
+    """Validate the rows that landed since the last validation, with the expectations in include/expectations.
 
-    Exit code 2: something is not as expected; 1: it could not be validated.
+    Each commit is validated once. Exit code 2: an expectation failed. Exit code 1: the validation could not run.
     """
     from lakebound.inspection.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
     from lakebound.inspection.validation.planning import plan_validation
@@ -71,7 +77,7 @@ def _by_hand(spec: PipelineSpec, table: str | None, suite: str | None, first: st
     if table is None and suite is None and first is None and last is None:
         return None
     if table is None and (first is not None or last is not None) and len(spec.tables) > 1:
-        raise typer.BadParameter("say of which table, with --table: each has versions of its own", param_hint="--from / --to")
+        raise typer.BadParameter("name the table with --table: each table has its own versions", param_hint="--from / --to")
     tables = tuple(one.id for one in spec.tables) if table is None else (table_id(spec, table),)
     return ByHand(tables=tables, suite=suite, first=first, last=last)
 
@@ -88,13 +94,16 @@ def _run(spec: PipelineSpec, settings: Settings, file: ExpectationFile, by_hand:
     run_id = f"validate-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = validation_orders(spec, settings, file, run_id, by_hand=by_hand, rows=rows, is_waited_for=True)
     submission, process = launch_beside(validation_command(orders, settings), orders, settings)
-    say(f"{PROGRESS}{run_id}; its log: {submission.log}; Ctrl-C ends it after the range in hand")
+    say(f"{PROGRESS}{run_id}; log: {submission.log}; Ctrl-C ends it after the current range")
     started = time.monotonic()
-    code = foreground.follow(process, submission, PROGRESS, "after this range; Ctrl-C again kills it")
+    code = foreground.follow(process, submission, PROGRESS, "after this range; press Ctrl-C again to kill it")
     say(f"{PROGRESS}it took {duration(time.monotonic() - started)}")
     report = read_report(orders.control, run_id)
     if report is None:
-        say(f"{PROGRESS}{run_id} ended without a report (exit code {code}); its log: {submission.log}; run it again")
+        say(
+            f"{PROGRESS}{run_id} ended without a report (exit code {code}). Read its log, then run the command again. Log: "
+            f"{submission.log}"
+        )
         return code or 1
     if json:
         print_json(report.model_dump(mode="json"))
@@ -133,7 +142,7 @@ def _print_range(one: ValidatedRange) -> None:
             where = f" ({', '.join(result.samples)})" if result.samples else ""
             typer.echo(f"  {result.severity.value}: {result.label}: {result.sentence}{where}")
     for label, why in one.skipped.items():
-        typer.echo(f"  not asked: {label}: {why}")
+        typer.echo(f"  not evaluated: {label}: {why}")
     if one.copied:
         typer.echo(f"  {number(one.copied)} rows were copied to the quarantine")
     if one.data_docs:

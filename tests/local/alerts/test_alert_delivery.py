@@ -76,7 +76,9 @@ def test_an_endpoint_that_is_down_for_a_while_loses_no_alert_and_gets_them_in_or
     write_findings(control, "doctor", [])
     assert run(settings, 20).delivered.failed == (("hook", "connection ops_hook: ConnectionError"),)
     assert [one["kind"] for one in answer("alerts")["waiting"]] == ["opened", "resolved"]
-    assert "2 messages wait for channel hook: connection ops_hook: ConnectionError" in lakebound("alerts").stdout
+    assert (
+        "undelivered messages for channel hook: 2; reason: connection ops_hook: ConnectionError" in lakebound("alerts").stdout
+    )
     again = WebhookEndpoint(hook.port)
     try:
         assert run(settings, 25).delivered.sent == (), "not before its time"

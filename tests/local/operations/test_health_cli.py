@@ -72,7 +72,7 @@ def test_a_sick_table_is_explained(settings: Settings) -> None:
 def test_one_table_is_explained_however_healthy(settings: Settings) -> None:
     land(settings, 1)
     shown = lakebound("health", "orders", "--table", "iceberg:lake.orders").stdout
-    assert "iceberg:lake.orders: score 100, nothing to deduct" in shown
+    assert "iceberg:lake.orders: score 100, no deductions" in shown
     assert "delta:" not in shown and "1 of at most 64 KiB" in shown
     assert list(rows(answer("health", "orders", "--table", "lake.orders"))) == TABLES[:2]
 

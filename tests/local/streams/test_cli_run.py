@@ -58,7 +58,7 @@ def test_a_run_that_completes(control: ControlFolder) -> None:
     code, out, err = finish(start())
     assert code == 0
     assert "fake application orders-g0-" in out and "completed: nothing more to read" in out
-    assert "its log:" in err
+    assert "; log:" in err
     submission = read_submission(control)
     assert submission is not None and submission.owner is None and submission.log is not None
     assert "completed: nothing more to read" in submission.log.read_text()
@@ -85,7 +85,7 @@ def test_a_run_that_fails_gives_its_exit_code_and_its_outcome_as_json(control: C
 def test_a_run_that_dies_without_a_word(control: ControlFolder) -> None:
     write_json(control.folder / "behaviour.json", {"die_after_seconds": 0.1})
     code, _, err = finish(start())
-    assert code == 9 and "died without a word (exit code 9)" in err
+    assert code == 9 and "died without an outcome (exit code 9)" in err
 
 
 @pytest.mark.parametrize("request_to_stop", [signal.SIGINT, signal.SIGTERM])
@@ -128,7 +128,7 @@ def test_no_second_application_is_started(control: ControlFolder) -> None:
     first = start()
     wait_running(control)
     code, out, err = finish(start())
-    assert code == 1 and out == "" and "is running already; stop it first" in err
+    assert code == 1 and out == "" and "is already running; stop it first" in err
     first.send_signal(signal.SIGINT)
     assert finish(first)[0] == 0
 

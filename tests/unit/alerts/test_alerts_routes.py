@@ -120,7 +120,7 @@ def test_a_mistake_is_named_with_file_line_and_field(settings: Settings, text: s
 
 def test_check_says_that_it_is_right(settings: Settings) -> None:
     path = write(settings.pipelines.parent, RIGHT)
-    assert lakebound("check", str(path)).stdout == f"{path}: right\n"
+    assert lakebound("check", str(path)).stdout == f"{path}: valid\n"
     assert answer("check", "--static")["ok"]
 
 

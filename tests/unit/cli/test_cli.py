@@ -118,7 +118,7 @@ def test_status_shows_figures_and_problems(settings: Settings) -> None:
         "wrong.yaml:1: YAML cannot be read",
     ):
         assert text in shown
-    assert "the application's own figures" in shown
+    assert "as the application reports" in shown
     assert answer("status", "orders")["pipelines"][0]["high_water_marks"]["orders"]["9"] == 109
 
 
@@ -158,7 +158,7 @@ def test_ledger_shows_entries_newest_first(settings: Settings) -> None:
 
 
 def test_ledger_of_an_unknown_table(settings: Settings) -> None:
-    assert "has no table 'x'; it has delta:lake.orders" in lakebound("ledger", "orders", "--table", "x", code=1).stderr
+    assert "has no table 'x'; its tables are: delta:lake.orders" in lakebound("ledger", "orders", "--table", "x", code=1).stderr
 
 
 def test_tables_shows_what_each_holds(settings: Settings) -> None:
@@ -187,7 +187,9 @@ def test_tables_says_where_each_lies_and_what_opens_it(settings: Settings) -> No
     assert "delta:lake.orders" not in shown
     for text in ("pipeline: orders", "Spark SQL:", "SELECT * FROM ice.lake.orders", 'catalog.load_table("lake.orders")'):
         assert text in shown
-    assert "there is no table 'x'; the pipelines' tables are delta:lake.orders," in lakebound("tables", "x", code=1).stderr
+    assert (
+        "no pipeline has a table 'x'; the pipelines' tables are: delta:lake.orders," in lakebound("tables", "x", code=1).stderr
+    )
 
 
 def test_a_table_that_cannot_be_read_hides_no_other(settings: Settings) -> None:

@@ -21,7 +21,7 @@ __all__ = ["settings"]
 
 
 def test_check_static_accepts_a_right_file(settings: Settings) -> None:
-    assert lakebound("check", "--static").stdout == "orders: right\n"
+    assert lakebound("check", "--static").stdout == "orders: valid\n"
     assert answer("check", str(settings.pipelines / "orders.yaml"), "--static") == {
         "ok": True,
         "problems": [],
@@ -43,9 +43,9 @@ def test_check_names_file_line_and_field(settings: Settings) -> None:
 
 def test_check_of_a_file_outside_of_the_folder(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "draft.yaml").write_text(yaml.safe_dump({**ORDERS, "pipeline": "draft"}))
-    assert lakebound("check", str(tmp_path / "draft.yaml"), "--static").stdout == "draft: right\n"
+    assert lakebound("check", str(tmp_path / "draft.yaml"), "--static").stdout == "draft: valid\n"
     assert answer("check", str(tmp_path / "none.yaml"), "--static", code=1)["problems"] == [
-        f"{tmp_path}/none.yaml: there is no such file"
+        f"{tmp_path}/none.yaml: this file does not exist"
     ]
 
 
@@ -72,7 +72,7 @@ def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.Monke
     topics: dict[str, tuple[list[str], list[str]]] = {"said": ([], ["topic orders is not on the broker"])}
     monkeypatch.setattr(topic_check, "look_at_topics", lambda spec, _: topics["said"])
     warned = "  warning: topic orders is not on the broker\n"
-    assert lakebound("check").stdout == f"orders: right\n{warned}  delta:lake.orders: id: int64\n"
+    assert lakebound("check").stdout == f"orders: valid\n{warned}  delta:lake.orders: id: int64\n"
     topics["said"] = (["topic 'orders' was recreated"], [])
     assert answer("check", code=1)["problems"] == ["pipeline 'orders': topic 'orders' was recreated"]
     topics["said"] = ([], [])

@@ -44,7 +44,7 @@ def test_without_an_action_the_doctor_chooses_and_the_plan_ends_with_the_command
     control: ControlFolder,
 ) -> None:
     result = lakebound("recover", "orders")
-    assert "the doctor asks for the action resume" in result.stderr
+    assert "the doctor recommends the action resume" in result.stderr
     assert "end that it is held (for the audit): it is wanted running" in result.stdout
     command = result.stdout.splitlines()[-1].removeprefix("To apply it: lakebound ").split()
     assert read_desired(control).state == "held", "a plan writes nothing"
@@ -70,7 +70,7 @@ def test_a_refusal_is_one_sentence_and_exit_code_1(control: ControlFolder) -> No
     assert "nothing was applied" in changed.stderr
     assert read_desired(control).state == "held"
     unknown = lakebound("recover", "orders", "--action", "mend", code=2)
-    assert "is none of auto, resume" in unknown.output
+    assert "is not one of auto, resume" in unknown.output
     lakebound("recover", "orders", "--plan", "--apply", "0123456789ab", code=2)
 
 

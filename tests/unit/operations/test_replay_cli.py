@@ -91,7 +91,7 @@ def test_the_plan_says_what_each_table_gets_and_what_is_left_out(control: Contro
     assert body["left_to_stream"][TOPIC]["partitions"] == {"0": [[200, 300]]} and body["chunks"] == 1
     assert [share["covered"] for share in body["tables"]] == [100, 100]
     text = lakebound("replay", "orders", "--from", "earliest", "--plan").stdout
-    assert "Kafka has of orders: 0 [20, 300)" in text and "left to the stream, 100 offsets: orders/0 [200, 300)" in text
+    assert "offsets in Kafka, orders: 0 [20, 300)" in text and "left to the stream, 100 offsets: orders/0 [200, 300)" in text
     assert "80 offsets to read, in 1 batch" in text
     assert not list(control.folder.glob("replays/*"))
 
@@ -106,7 +106,7 @@ def test_times_and_offsets_as_bounds(control: ControlFolder) -> None:
 
 def test_what_kafka_has_deleted_is_shown_and_refused(control: ControlFolder) -> None:
     asked = ("replay", "orders", "--from", '{"orders": {"0": 5}}')
-    assert "gone from Kafka, 15 offsets: orders/0 [5, 20)" in lakebound(*asked, "--plan").stdout
+    assert "no longer in Kafka, 15 offsets: orders/0 [5, 20)" in lakebound(*asked, "--plan").stdout
     assert "no longer has 15 of the offsets" in lakebound(*asked, code=1).stderr
     assert not list(control.folder.glob("replays/*"))
 
@@ -119,7 +119,7 @@ def test_a_replay_that_completes_fails_or_dies_says_so(control: ControlFolder) -
     assert answer(*asked, code=1)["result"]["reason"] == "told so"
     write_json(control.folder / "behaviour.json", {"die": True})
     died = answer(*asked, code=1)["result"]
-    assert died["state"] == "failed" and "it died (exit code -9)" in died["reason"]
+    assert died["state"] == "failed" and "the application died (exit code -9)" in died["reason"]
 
 
 def test_ctrl_c_ends_it_after_the_batch_in_flight(control: ControlFolder) -> None:

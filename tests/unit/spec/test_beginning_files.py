@@ -71,9 +71,9 @@ def test_the_comments_lead_to_what_is_right(settings: Settings) -> None:
 def test_a_pipeline_without_a_sample_is_right_and_nothing_is_overwritten(settings: Settings) -> None:
     made = answer("new", "payments")
     assert [Path(path).name for path in made["files"]] == ["payments.yaml", "payments.py", "payments.yaml", "test_payments.py"]
-    assert lakebound("check", "payments", "--static").stdout == "payments: right\n"
-    assert "there is already" in lakebound("new", "payments", code=1).stderr
-    assert "there is already" in lakebound("new", "orders", code=1).stderr, "a file that somebody else wrote"
+    assert lakebound("check", "payments", "--static").stdout == "payments: valid\n"
+    assert "these files exist already" in lakebound("new", "payments", code=1).stderr
+    assert "these files exist already" in lakebound("new", "orders", code=1).stderr, "a file that somebody else wrote"
     assert not (settings.apps / "transforms" / "orders.py").exists()
 
 
