@@ -6,13 +6,11 @@ from collections.abc import Iterable
 
 from lakebound.errors import BadEntryError
 from lakebound.ledger.entry import ENTRY_KEY, Entry, decode
+from lakebound.tables.fence import MAX_EPOCH
 from lakebound.tables.table import CommittedEntry
 
 MAX_ENTRY_BYTES = 8 * 1024 * 1024
 """An entry is some hundred bytes per partition; one beyond this bound is not ours."""
-
-MAX_EPOCH = 2**23 - 1
-"""epoch · 2⁴⁰ + n is a 64-bit number."""
 
 _MAX_OFFSET = 2**63 - 1
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from lakebound.errors import LedgerBehindError
 from lakebound.ledger.entry import ENTRY_KEY, Offsets, count, missing
 from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.fence import epoch_of
 from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, Table
-
-_EPOCH = 2**40
 
 
 def rows_beyond(table: Table, view: LedgerView) -> Offsets:
@@ -47,4 +46,4 @@ def _read_txn_epoch(path: Path) -> int | None:
     from deltalake import DeltaTable
 
     version = DeltaTable(str(path)).transaction_version(ENTRY_KEY)
-    return None if version is None else version // _EPOCH
+    return None if version is None else epoch_of(version)

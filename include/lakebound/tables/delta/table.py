@@ -42,6 +42,7 @@ from lakebound.tables.delta.put import NO_TABLE, Tip, has_version, put, read_tip
 from lakebound.tables.delta.schema import add_columns, set_properties
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
 from lakebound.tables.entries import counting, newest_readable
+from lakebound.tables.fence import fence_number
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places
 from lakebound.tables.reconstruction import from_ranges, from_rows
@@ -58,7 +59,6 @@ from lakebound.tables.table import (
     TableVersion,
 )
 
-_EPOCH = 2**40
 _CHECKPOINT_EVERY = 50
 _PLAIN_READER, _PLAIN_WRITER = 1, 2
 
@@ -332,7 +332,7 @@ class DeltaLakeTable:
 
     def _next_number(self, entry: Entry) -> int:
         self._number += 1
-        return entry.epoch * _EPOCH + self._number
+        return fence_number(entry.epoch, self._number)
 
     def _statistics(self, file: DataFile) -> str:
         return delta_statistics(file.rows, file.facts, self._described_columns())
