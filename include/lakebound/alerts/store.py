@@ -7,14 +7,13 @@ is lost; one may be delivered twice if the sender dies between sending and writi
 from __future__ import annotations
 
 import contextlib
-import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakebound.alerts.model import Memory, Message
-from lakebound.control.folder import locked, read_json, write_json
+from lakebound.control.folder import locked, locked_if_free, read_json, write_json
 
 MAX_OUTBOX = 1000
 """Of one channel: what is older is dropped when a channel takes nothing for so long."""
@@ -117,11 +116,5 @@ class AlertStore:
     @contextlib.contextmanager
     def sending(self) -> Iterator[bool]:
         """Yield whether this process may send now; another may be at it, and then takes what is queued along."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / "sending.lock", "a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
+        with locked_if_free(self.folder / "sending") as is_mine:
+            yield is_mine

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 from lakebound.durable import make_folder, sync_folder
@@ -75,6 +75,16 @@ class ControlFolder:
     def maintenance_history(self) -> Path:
         """What maintenance runs did (``lakebound.operations.maintenance.past_reading``), one line per run."""
         return self.folder / "maintenance.jsonl"
+
+    @property
+    def repair(self) -> Path:
+        """Locked while somebody repairs or rewinds the pipeline, and while a step of maintenance runs."""
+        return self.folder / "repair"
+
+    @property
+    def maintenance(self) -> Path:
+        """Locked while a maintenance run is under way."""
+        return self.folder / "maintenance"
 
     def turn(self, table: str) -> Path:
         """While it is young, somebody asks the stream to hold its commits to a table back (``lakebound.control.turns``)."""
@@ -155,7 +165,23 @@ def read_json(path: Path) -> Any | None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on ``<path>.lock``, among the processes of this machine."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path.with_name(path.name + ".lock"), "a") as file:
+    with _lock_file(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def locked_if_free(path: Path) -> Iterator[bool]:
+    """Hold the lock of ``locked`` inside the block, unless somebody else does: then yield False at once."""
+    with _lock_file(path) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def _lock_file(path: Path) -> IO[str]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return open(path.with_name(path.name + ".lock"), "a")

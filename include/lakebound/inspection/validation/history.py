@@ -8,7 +8,6 @@ record is written in one step, and a line that a power cut has torn counts as no
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lakebound.control.folder import ControlFolder, read_json, write_json, write_text
+from lakebound.control.folder import ControlFolder, locked_if_free, read_json, write_json, write_text
 from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.line import Done, Gap
 from lakebound.inspection.validation.verdict import ValidatedRange
@@ -75,12 +74,9 @@ def only_run(control: ControlFolder) -> Iterator[None]:
     Raises:
         ValidationRunsError: Another one is under way.
     """
-    folder(control).mkdir(parents=True, exist_ok=True)
-    with open(folder(control) / "run.lock", "a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValidationRunsError(control.pipeline) from None
+    with locked_if_free(folder(control) / "run") as is_mine:
+        if not is_mine:
+            raise ValidationRunsError(control.pipeline)
         yield
 
 

@@ -16,6 +16,7 @@ from lakebound.operations.maintenance.steps import (
     RemoveOrphans,
     RewriteManifests,
     RewritePositionDeletes,
+    Step,
     Vacuum,
 )
 from lakebound.spec.pipeline import TableSpec
@@ -107,6 +108,37 @@ class Engine(Protocol):
 
     def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> Done:
         """Find files that no version names, and move them aside where the step says so."""
+
+
+def carry_out(engine: Engine, table: TableSpec, step: Step) -> Done:
+    """Have the engine carry one step out, and return what it did.
+
+    Args:
+        engine: Of the run.
+        table: The step's table.
+        step: What to do.
+
+    Raises:
+        StepLostError: Somebody else was faster; it may be tried again.
+        LakeboundError: It is refused, with the reason; trying again is of no use.
+    """
+    match step:
+        case Compact():
+            return engine.compact(table, step)
+        case CheckpointLog():
+            return engine.checkpoint_log(table, step)
+        case CleanLog():
+            return engine.clean_log(table, step)
+        case Vacuum():
+            return engine.vacuum(table, step)
+        case RewriteManifests():
+            return engine.rewrite_manifests(table, step)
+        case RewritePositionDeletes():
+            return engine.rewrite_position_deletes(table, step)
+        case ExpireSnapshots():
+            return engine.expire_snapshots(table, step)
+        case RemoveOrphans():
+            return engine.remove_orphans(table, step)
 
 
 def carried_entry(table: TableSpec, places: Places) -> Entry:

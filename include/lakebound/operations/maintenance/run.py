@@ -5,20 +5,18 @@ Nothing is kept between runs but the tables and the reports: a run that is kille
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from lakebound.control.desired import read_desired
-from lakebound.control.folder import ControlFolder
+from lakebound.control.folder import ControlFolder, locked_if_free
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
-from lakebound.operations.maintenance.engines import Done, Engine, StepLostError, TableGoneError
+from lakebound.operations.maintenance.engines import Done, Engine, StepLostError, TableGoneError, carry_out
 from lakebound.operations.maintenance.steps import MaintenancePlan, RunReport, Step, StepReport
 from lakebound.spec.pipeline import TableSpec
 
@@ -42,7 +40,7 @@ def only_run(control: ControlFolder) -> Iterator[None]:
     Raises:
         MaintenanceRunsError: Another one is under way.
     """
-    with _lock(control.folder / "maintenance.lock") as is_mine:
+    with locked_if_free(control.maintenance) as is_mine:
         if not is_mine:
             raise MaintenanceRunsError(control.pipeline)
         yield
@@ -145,29 +143,15 @@ def _run(
 
 
 def _attempt(step: Step, engine: Engine, tables: Mapping[str, TableSpec], control: ControlFolder) -> Done:
-    with _lock(control.folder / "repair.lock") as is_free:  # as lakebound.operations.recovery.takeover does
+    with locked_if_free(control.repair) as is_free:
         if not is_free:
             raise StepLostError(step.table, "a repair or a rewind of the pipeline is under way", conflicts=0)
-        done: Done = getattr(engine, step.kind)(tables[step.table], step)
-        return done
+        return carry_out(engine, tables[step.table], step)
 
 
 def _report(step: Step, outcome: str, started: float, **fields: object) -> StepReport:
     body = {"step": step, "outcome": outcome, "seconds": round(time.monotonic() - started, 3), **fields}
     return StepReport.model_validate(body)
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[bool]:
-    """Hold an exclusive lock on the file inside the block, unless somebody else does: then yield False at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
 
 
 def _now_ms() -> int:

@@ -45,7 +45,7 @@ def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_f
         DeadlineExceededError: The application runs where this machine cannot end it.
     """
     control = ControlFolder(places.home, spec.pipeline)
-    with locked(control.folder / "repair"):
+    with locked(control.repair):
         before = read_desired(control)
         change_desired(control, "held", freshness=before.freshness, until=before.until, reason=reason, by=by)
         try:
