@@ -13,9 +13,9 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import EVENT_SCHEMA, JournalingProducer, as_json, event
 from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.worlds.said_findings import read_findings
 
 from lakebound.cli.plan_check import check_plans
-from lakebound.control.findings import read_findings
 from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration

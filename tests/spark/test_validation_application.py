@@ -19,8 +19,8 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.streams.batch_applications import DEADLINE_SECONDS, ended, last_line, started, wait_while_alive
 from tests.support.tables.bad_orders import CUSTOMERS, KINDS, BadOrders, land, make
+from tests.support.worlds.said_findings import read_findings
 
-from lakebound.control.findings import read_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.inspection.validation.by_hand import ByHand
 from lakebound.inspection.validation.expectations import ExpectationFile

@@ -66,12 +66,6 @@ def write_findings(control: ControlFolder, source: str, findings: Iterable[Findi
     return found
 
 
-def read_findings(control: ControlFolder) -> list[Findings]:
-    """Return what every source last said of this pipeline, by the sources' names; empty when nothing ever looked."""
-    files = sorted(control.findings.glob("*.json"))
-    return [Findings.model_validate(body) for file in files if (body := read_json(file)) is not None]
-
-
 def read_source(control: ControlFolder, source: str) -> Findings | None:
     """Return what a source last said of this pipeline; None when it never looked, or when the file cannot be read."""
     try:

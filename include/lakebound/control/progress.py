@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.errors import error_named
 
-AppState = Literal["starting", "running", "waiting", "stopping", "ended"]
+AppState = Literal["starting", "running", "waiting", "ended"]
 Verdict = Literal["stopped", "completed", "failed", "refused", "superseded"]
 """stopped: on request · completed: nothing more to read · failed · refused: a person must decide · superseded: a zombie."""
 

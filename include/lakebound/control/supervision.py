@@ -241,10 +241,3 @@ def has_landed(submission: Submission, outcome: Outcome | None, progress: Progre
 def is_incident(uptime_seconds: float, landed: bool) -> bool:
     """Whether a failed application is worth an incident's alert: it had landed data for long before it died."""
     return landed and uptime_seconds >= LANDED_LONG_SECONDS
-
-
-def lags_too_far(progress: Progress, thresholds: ThresholdsSpec, now: float) -> bool:
-    """Whether records wait and the newest landed one is older than the pipeline allows."""
-    if not progress.lag_records or progress.newest_record_ms is None:
-        return False
-    return now - progress.newest_record_ms / 1000 > thresholds.max_lag_seconds

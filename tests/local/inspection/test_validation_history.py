@@ -11,9 +11,9 @@ import pytest
 from tests.support.streams.batch_applications import wait_while_alive
 from tests.support.tables.local_tables import Lander, lander, make_table
 from tests.support.tables.validating import LABEL, ArrowEvaluator, spec, validate
+from tests.support.worlds.said_findings import read_findings
 
 from lakebound.control.desired import change_desired, read_desired
-from lakebound.control.findings import read_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.control.summaries import read_validation
 from lakebound.inspection.validation.history import (

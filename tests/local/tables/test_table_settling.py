@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 from tests.oracle import read_delta, read_iceberg
 from tests.support.tables import local_tables
 from tests.support.tables.local_tables import SCHEMA, lander, make_table
+from tests.support.worlds.said_findings import read_findings
 
-from lakebound.control.findings import read_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.errors import LeaseLostError, SchemaChangedError
 from lakebound.landing.table_settling import Settled, check_settled, compare_tables, settle_tables

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.support.worlds.said_findings import read_findings
 
-from lakebound.control.findings import Finding, Severity, read_findings, write_findings
+from lakebound.control.findings import Finding, Severity, write_findings
 from lakebound.control.folder import ControlFolder
 
 LATE = Finding(cause="freshness", severity=Severity.WARNING, what="Rows come late.", since=1.0, evidence={"p99_seconds": 9.5})

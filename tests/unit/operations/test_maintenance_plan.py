@@ -8,9 +8,9 @@ from tests.support.worlds.simulated_engines import files
 
 from lakebound.ledger.entry import Kind
 from lakebound.operations.maintenance.history import PastRun, TablePast, Version
-from lakebound.operations.maintenance.plan import TablePlan, TableSituation, plan, plan_table
+from lakebound.operations.maintenance.plan import TableSituation, plan
 from lakebound.operations.maintenance.property_warnings import property_warnings
-from lakebound.operations.maintenance.steps import CleanLog, ExpireSnapshots, RemoveOrphans, Vacuum
+from lakebound.operations.maintenance.steps import CleanLog, ExpireSnapshots, MaintenancePlan, RemoveOrphans, Vacuum
 from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS, MIB, CompactionSpec, MaintenanceSpec, OrphansSpec
 from lakebound.tables.health import FileFacts, MetadataFacts, TableFacts
 
@@ -53,14 +53,19 @@ def past(
     return TablePast(table=table, versions=versions, current=current, checkpoints=checkpoints, problems=problems)
 
 
-def kinds(found: TablePlan) -> list[str]:
+def kinds(found: MaintenancePlan) -> list[str]:
     return [step.kind for step in found.steps]
 
 
 def planned(
     facts: TableFacts, table_past: TablePast, runs: PastRun = NOTHING_DUE, policy: MaintenanceSpec = POLICY
-) -> TablePlan:
-    return plan_table(facts, table_past, runs, policy, NOW_MS)
+) -> MaintenancePlan:
+    """Return the plan of a run that has this one table."""
+    return plan("", [TableSituation(facts.table, facts, table_past, runs)], policy, NOW_MS)
+
+
+def nothing_but(left: str) -> MaintenancePlan:
+    return MaintenancePlan(pipeline="", at_ms=NOW_MS, left=(left,))
 
 
 def test_delta_has_its_steps_in_this_order() -> None:
@@ -85,14 +90,14 @@ def test_iceberg_has_its_steps_in_this_order() -> None:
 @pytest.mark.parametrize("table", [DELTA, ICEBERG])
 def test_a_table_that_needs_nothing_gets_nothing(table: str) -> None:
     found = planned(situation(table, 3, log_tail_commits=200, manifests=100), past(table, 100))
-    assert found == TablePlan()
+    assert (found.steps, found.left, found.warnings) == ((), (), ())
 
 
 @pytest.mark.parametrize("table", [DELTA, ICEBERG])
 def test_tables_without_anything_are_said(table: str) -> None:
-    assert planned(situation(table, rows=0), past(table, 0), NEVER) == TablePlan(left=(f"{table}: it has no commit yet",))
+    assert planned(situation(table, rows=0), past(table, 0), NEVER) == nothing_but(f"{table}: it has no commit yet")
     empty = planned(situation(table, rows=0), past(table, 2))
-    assert empty == TablePlan(left=(f"{table}: it holds no rows, so there are no files to rewrite",))
+    assert empty == nothing_but(f"{table}: it holds no rows, so there are no files to rewrite")
     missing = TableSituation(table, None, None, NEVER)
     torn = TableSituation("delta:shop.torn", None, None, NEVER, problem="its log is torn")
     found = plan("orders", [missing, torn], POLICY, NOW_MS)

@@ -16,10 +16,6 @@ APPLICATION = "validate.py"
 PROGRESS = "validate: "
 """Starts a line of the log that a person who waits wants to see."""
 
-ANOTHER_RUN = 3
-"""Exit code of a run that ended at once, because another one of the pipeline is under way."""
-
-
 QUICK_ROWS = 100_000
 """A run of at most so many rows ends before the JVM's second compiler has earned back its own work (20 of 52 CPU seconds)."""
 

@@ -85,12 +85,6 @@ def plan(pipeline: str, tables: Sequence[TableSituation], policy: MaintenanceSpe
     )
 
 
-def plan_table(facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int) -> TablePlan:
-    """Return what one table needs, with a run's whole budget for itself."""
-    found = plan("", [TableSituation(facts.table, facts, past, runs)], policy, now_ms)
-    return TablePlan(found.steps, found.left, found.warnings)
-
-
 def _finish(one: TableSituation, compactions: Sequence[Compact], policy: MaintenanceSpec, now_ms: int) -> TablePlan:
     """Return a table's steps, its compactions among them."""
     why_not = _why_not(one)

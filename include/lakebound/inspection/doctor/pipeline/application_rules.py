@@ -21,7 +21,6 @@ _UPDATE_SECONDS = 10.0
 
 def control_file_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
     """A control file is torn: lease and progress are written anew; a wish or a submission keeps anything from starting."""
-    "starting."
     for name, problem in facts.unreadable.items():
         if name in _BLOCKING:
             sentence = (
