@@ -12,6 +12,7 @@ from lakebound.cli.output import Json, duration, number, print_json, print_rows
 
 if TYPE_CHECKING:
     from lakebound.control.status import PipelineStatus
+    from lakebound.ledger.marks import NextOffsets
     from lakebound.local.stack import ServiceStatus
     from lakebound.settings import Settings
 
@@ -112,7 +113,7 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
     )
 
 
-def _marks(marks: Mapping[str, Mapping[int, int]]) -> str:
+def _marks(marks: NextOffsets) -> str:
     return "\n".join(f"{topic} {_partitions(partitions)}" for topic, partitions in sorted(marks.items())) or "-"
 
 

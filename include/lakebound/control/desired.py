@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lakebound.control.folder import ControlFolder, locked, read_json, write_json
 from lakebound.errors import HeldError
+from lakebound.ledger.marks import NextOffsets
 
 DesiredState = Literal["running", "stopped", "held"]
 
@@ -18,7 +19,7 @@ class Bound(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    offsets: dict[str, dict[int, int]] | None = None
+    offsets: NextOffsets | None = None
     timestamp_ms: int | None = None
 
 

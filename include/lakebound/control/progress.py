@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.errors import error_named
+from lakebound.ledger.marks import NextOffsets
 
 AppState = Literal["starting", "running", "waiting", "ended"]
 Verdict = Literal["stopped", "completed", "failed", "refused", "superseded"]
@@ -51,8 +52,8 @@ class Progress(BaseModel):
     records: int = Field(default=0, description="Records read by this application.")
     filtered: int = 0
     quarantined: int = 0
-    high_water_marks: dict[str, dict[int, int]] = Field(default_factory=dict)
-    latest_offsets: dict[str, dict[int, int]] = Field(default_factory=dict, description="Kafka's, at the last look.")
+    high_water_marks: NextOffsets = Field(default_factory=dict)
+    latest_offsets: NextOffsets = Field(default_factory=dict, description="Kafka's, at the last look.")
     lag_records: int | None = None
     newest_record_ms: int | None = Field(default=None, description="Kafka timestamp of the newest landed record.")
     last_commit_at: float | None = None

@@ -12,6 +12,7 @@ from lakebound.control.desired import Bound, Desired, DesiredState
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.submission import Submission
 from lakebound.errors import LakeboundError
+from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import PipelineSpec, parse_freshness
 
 Action = Literal["start", "stop", "restart", "hold", "bounded_run"]
@@ -44,7 +45,7 @@ class WishForm(BaseModel):
 
     action: Action
     freshness: str | None = None
-    offsets: dict[str, dict[int, int]] | None = None
+    offsets: NextOffsets | None = None
     until_time: datetime | None = None
     reason: str = ""
     wait_seconds: float = Field(default=600.0, gt=0)

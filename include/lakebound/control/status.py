@@ -20,7 +20,7 @@ from lakebound.control.progress import Outcome, Progress, read_outcome, read_pro
 from lakebound.control.situations import Situation
 from lakebound.control.submission import Submission, read_submission
 from lakebound.first_line import first_line
-from lakebound.ledger.marks import lag
+from lakebound.ledger.marks import NextOffsets, lag
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines, load_pipelines
 from lakebound.spec.pipeline import LimitsSpec, PipelineSpec
@@ -52,7 +52,7 @@ class PipelineStatus(BaseModel):
     lag_records: int | None = Field(default=None, description="As the application last saw Kafka's ends.")
     freshness_seconds: float | None = None
     last_commit_age_seconds: float | None = None
-    high_water_marks: dict[str, dict[int, int]] = Field(default_factory=dict)
+    high_water_marks: NextOffsets = Field(default_factory=dict)
     records: int | None = Field(default=None, description="Read by the application so far.")
     quarantined: int | None = None
     spark_ui: str | None = None

@@ -13,6 +13,7 @@ from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr
 
 from lakebound.errors import BrokerUnavailableError, MissingSecretError, MissingTopicError
 from lakebound.landing.kafka_clients import make_admin
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import ConnectionSpec, SecretRef
 
@@ -91,7 +92,7 @@ class KafkaFacts:
             for name, description in described.items()
         }
 
-    def offsets_at(self, topics: Iterable[str], timestamp_ms: int) -> dict[str, dict[int, int]]:
+    def offsets_at(self, topics: Iterable[str], timestamp_ms: int) -> NextOffsets:
         """Return per topic and partition the first offset whose record is not older; the end where all are older."""
         described = self._describe(topics)
         pairs = [(name, p.id) for name, description in described.items() for p in description.partitions]

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from lakebound.errors import BadEntryError, ForeignTableError, TopicRecreatedError
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
 
 FORMAT_VERSION = 1
@@ -198,7 +199,7 @@ def common(left: Mapping[str, TopicOffsets], right: Mapping[str, TopicOffsets]) 
     return result
 
 
-def high_water_marks(coverage: Mapping[str, TopicOffsets]) -> dict[str, dict[int, int]]:
+def high_water_marks(coverage: Mapping[str, TopicOffsets]) -> NextOffsets:
     """Return the next offset to read, per topic and partition: the end of the last interval."""
     return {
         topic: {partition: intervals[-1][1] for partition, intervals in offsets.partitions.items() if intervals}

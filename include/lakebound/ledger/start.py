@@ -7,9 +7,8 @@ from typing import Literal
 
 from lakebound.errors import OffsetBeyondEndError, RetentionPassedError
 from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids, high_water_marks
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
-
-StartingOffsets = dict[str, dict[int, int]]
 
 
 def marks_for_unseen(
@@ -30,7 +29,7 @@ def marks_for_unseen(
     return marks
 
 
-def plan_start(coverages: Sequence[Mapping[str, TopicOffsets]], facts: Mapping[str, TopicFacts]) -> StartingOffsets:
+def plan_start(coverages: Sequence[Mapping[str, TopicOffsets]], facts: Mapping[str, TopicFacts]) -> NextOffsets:
     """Return the offset from which each partition is read: the lowest high-water mark among the tables.
 
     Args:
@@ -47,7 +46,7 @@ def plan_start(coverages: Sequence[Mapping[str, TopicOffsets]], facts: Mapping[s
     for coverage in coverages:
         check_topic_ids(coverage, topic_ids)
         all_marks.append(high_water_marks(coverage))
-    start: StartingOffsets = {}
+    start: dict[str, dict[int, int]] = {}
     for topic, known in facts.items():
         for partition, earliest in known.earliest.items():
             marks = [marks.get(topic, {}).get(partition, earliest) for marks in all_marks]
@@ -60,7 +59,7 @@ def plan_start(coverages: Sequence[Mapping[str, TopicOffsets]], facts: Mapping[s
     return start
 
 
-def bound_range(wanted: Offsets, until: Mapping[str, Mapping[int, int]] | None) -> Offsets:
+def bound_range(wanted: Offsets, until: NextOffsets | None) -> Offsets:
     """Return ``wanted`` without the offsets at or after the bound; all of it when there is no bound."""
     if until is None:
         return wanted
@@ -77,6 +76,6 @@ def bound_range(wanted: Offsets, until: Mapping[str, Mapping[int, int]] | None) 
     return bounded
 
 
-def bound_reached(marks: Mapping[str, Mapping[int, int]], until: Mapping[str, Mapping[int, int]]) -> bool:
+def bound_reached(marks: NextOffsets, until: NextOffsets) -> bool:
     """Return whether every partition of the bound is landed up to it."""
     return all(marks.get(topic, {}).get(p, 0) >= end for topic, ends in until.items() for p, end in ends.items())

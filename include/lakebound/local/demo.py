@@ -26,6 +26,7 @@ from lakebound.inspection.visible_freshness import Freshness, FreshnessObserver
 from lakebound.landing.kafka import KafkaFacts, client_config
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.ledger.entry import high_water_marks
+from lakebound.ledger.marks import NextOffsets
 from lakebound.local import stack
 from lakebound.local.produce import Feed, Produced, produce
 from lakebound.settings import Settings
@@ -183,7 +184,7 @@ def _wait_until_landed(settings: Settings, specs: list[PipelineSpec], say: Say) 
         )
 
 
-def _is_landed(spec: PipelineSpec, places: Places, ends: Mapping[str, Mapping[int, int]]) -> bool:
+def _is_landed(spec: PipelineSpec, places: Places, ends: NextOffsets) -> bool:
     for table in spec.tables:
         marks = high_water_marks(open_table(table, places).read_ledger().coverage)
         if any(marks.get(topic, {}).get(p, 0) < end for topic, partitions in ends.items() for p, end in partitions.items()):

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from lakebound import faults
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, count, intervals_of, missing
 from lakebound.ledger.intervals import Intervals
+from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.table import Table
 from lakebound_spark.batch.decode import Decoder, good_columns
@@ -269,9 +270,7 @@ def in_offsets(offsets: Mapping[str, TopicOffsets]) -> Column:
     return reduce(or_, pieces)
 
 
-def range_between(
-    start: Mapping[str, Mapping[int, int]], end: Mapping[str, Mapping[int, int]], topic_ids: Mapping[str, str]
-) -> Offsets:
+def range_between(start: NextOffsets, end: NextOffsets, topic_ids: Mapping[str, str]) -> Offsets:
     """Return the offsets that a batch reads; a partition without a start is new and begins at 0, as Spark reads it."""
     result: Offsets = {}
     for topic, ends in end.items():

@@ -31,7 +31,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import settle_tables
 from lakebound.landing.topic_check import check_landed_topics
-from lakebound.ledger.start import StartingOffsets
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.release.reading import read_places
 from lakebound.tables.landed import landed_topics, newest_landed_epoch
@@ -136,7 +136,7 @@ class Application:
             raise CrashLoopError(control.pipeline, str(crash_looping(control.pipeline, loop)))
         self._last = last
 
-    def _record_unclean_end(self, targets: list[Target], start: StartingOffsets) -> None:
+    def _record_unclean_end(self, targets: list[Target], start: NextOffsets) -> None:
         """Write down, once, what the application before left behind and what becomes of it."""
         last, self._last = self._last, None
         if last is None or not last.is_unclean:
@@ -262,7 +262,7 @@ class Application:
         spec, gone = self._run.spec, [error.topic]
         return topic_missing(gone, spec.connection.bootstrap_servers, spec.pipeline, [one for one in gone if one in landed])
 
-    def _bound(self, facts: dict[str, TopicFacts]) -> dict[str, dict[int, int]] | None:
+    def _bound(self, facts: dict[str, TopicFacts]) -> NextOffsets | None:
         until = self._run.until
         if until is None:
             return None

@@ -11,7 +11,8 @@ from lakebound.control.lease import Lease, acquire
 from lakebound.control.turns import GiveTurns
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
-from lakebound.ledger.start import StartingOffsets, marks_for_unseen, plan_start
+from lakebound.ledger.marks import NextOffsets
+from lakebound.ledger.start import marks_for_unseen, plan_start
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.stale_ledger import check_not_behind
@@ -83,7 +84,7 @@ def reopen(targets: list[Target], quarantine: Target) -> None:
         target.refresh()
 
 
-def start_offsets(targets: list[Target], quarantine: Target, facts: Mapping[str, TopicFacts]) -> StartingOffsets:
+def start_offsets(targets: list[Target], quarantine: Target, facts: Mapping[str, TopicFacts]) -> NextOffsets:
     """Return where the stream starts, and tell the quarantine what all tables have decided already.
 
     Raises:

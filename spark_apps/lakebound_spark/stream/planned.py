@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakebound.errors import LakeboundError
-from lakebound.landing.checkpoint import TopicPartitionOffsets, parse_offsets
+from lakebound.landing.checkpoint import parse_offsets
+from lakebound.ledger.marks import NextOffsets
 
 PROGRESS_IN_MEMORY = {
     "asyncProgressTrackingEnabled": "true",
@@ -24,7 +25,7 @@ class PlannedOffsetsError(LakeboundError):
         super().__init__(f"batch {batch}: Spark does not say which offsets it has: {reason}; the query starts again")
 
 
-def planned_ends(query: StreamingQuery, batch: int) -> TopicPartitionOffsets:
+def planned_ends(query: StreamingQuery, batch: int) -> NextOffsets:
     """Return per topic and partition the end offset (exclusive) of the batch that is running.
 
     Args:

@@ -17,8 +17,8 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.landed_freshness import LandedFreshness
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import TopicOffsets, check_topic_ids, high_water_marks
-from lakebound.ledger.marks import lowest
-from lakebound.ledger.start import StartingOffsets, bound_range, bound_reached
+from lakebound.ledger.marks import NextOffsets, lowest
+from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.batch import BatchLander, in_offsets, range_between
 from lakebound_spark.batch.report import BatchReport
@@ -51,7 +51,7 @@ class LandingStream:
         topic_ids: dict[str, str],
         board: ProgressBoard,
         stop: StopSignal,
-        until: dict[str, dict[int, int]] | None,
+        until: NextOffsets | None,
     ) -> None:
         self._run = run
         self._session = session
@@ -67,12 +67,12 @@ class LandingStream:
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
         self._error: Exception | None = None
         self._query: Future[StreamingQuery] = Future()
-        self._position: StartingOffsets = {}
+        self._position: NextOffsets = {}
         self._freshness = LandedFreshness()
         self.landed_batches = 0
         collect_garbage_seldom()
 
-    def run(self, start: StartingOffsets, checkpoint: Path) -> None:
+    def run(self, start: NextOffsets, checkpoint: Path) -> None:
         """Run the query in a fresh checkpoint folder; return when it ended gracefully.
 
         Raises:

@@ -7,7 +7,7 @@ import json
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.landing.kafka import read_secret
-from lakebound.ledger.start import StartingOffsets
+from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import ConnectionSpec, PipelineSpec
 
 _LOGIN_MODULES = {
@@ -38,7 +38,7 @@ def connection_options(connection: ConnectionSpec) -> dict[str, str]:
     return options
 
 
-def stream_options(spec: PipelineSpec, start: StartingOffsets) -> dict[str, str]:
+def stream_options(spec: PipelineSpec, start: NextOffsets) -> dict[str, str]:
     """Return all options of the pipeline's stream.
 
     Args:
@@ -54,7 +54,7 @@ def stream_options(spec: PipelineSpec, start: StartingOffsets) -> dict[str, str]
     }
 
 
-def range_options(spec: PipelineSpec, start: StartingOffsets, end: StartingOffsets) -> dict[str, str]:
+def range_options(spec: PipelineSpec, start: NextOffsets, end: NextOffsets) -> dict[str, str]:
     """Return all options of a read from ``start`` up to but without ``end``, in the partitions that these name."""
     assigned = {topic: sorted(partitions) for topic, partitions in start.items()}
     return {
@@ -65,12 +65,12 @@ def range_options(spec: PipelineSpec, start: StartingOffsets, end: StartingOffse
     }
 
 
-def read_stream(session: SparkSession, spec: PipelineSpec, start: StartingOffsets) -> DataFrame:
+def read_stream(session: SparkSession, spec: PipelineSpec, start: NextOffsets) -> DataFrame:
     """Return the streaming DataFrame with Kafka's own columns."""
     return session.readStream.format("kafka").options(**stream_options(spec, start)).load()
 
 
-def read_range(session: SparkSession, spec: PipelineSpec, start: StartingOffsets, end: StartingOffsets) -> DataFrame:
+def read_range(session: SparkSession, spec: PipelineSpec, start: NextOffsets, end: NextOffsets) -> DataFrame:
     """Return the records from ``start`` up to but without ``end`` with Kafka's own columns."""
     return session.read.format("kafka").options(**range_options(spec, start, end)).load()
 
@@ -90,5 +90,5 @@ def _reader_options(spec: PipelineSpec) -> dict[str, str]:
     }
 
 
-def _json(offsets: StartingOffsets) -> str:
+def _json(offsets: NextOffsets) -> str:
     return json.dumps({t: {str(p): offset for p, offset in partitions.items()} for t, partitions in offsets.items()})

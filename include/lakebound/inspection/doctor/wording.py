@@ -8,6 +8,7 @@ from typing import Any
 from lakebound.inspection.doctor.diagnosis import Finding
 from lakebound.ledger.entry import TopicOffsets, high_water_marks, intervals_of
 from lakebound.ledger.lost import LostRange
+from lakebound.ledger.marks import NextOffsets
 
 _SHOWN = 8
 
@@ -66,7 +67,7 @@ def offsets_of(offsets: Mapping[str, TopicOffsets]) -> dict[str, list[tuple[int,
     return {f"{topic}/{partition}": list(intervals) for topic, partition, intervals in intervals_of(offsets)}
 
 
-def marks_of(coverage: Mapping[str, TopicOffsets]) -> dict[str, dict[int, int]]:
+def marks_of(coverage: Mapping[str, TopicOffsets]) -> NextOffsets:
     """Return the high-water marks as evidence."""
     return high_water_marks(coverage)
 

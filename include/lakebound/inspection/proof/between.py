@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lakebound.inspection.proof.history import History, Spans, spans_of, union
 from lakebound.ledger.entry import Entry, Offsets
+from lakebound.ledger.marks import NextOffsets
 from lakebound.tables.table import CommittedEntry
 
 _COUNTS = ("read", "filtered", "landed", "quarantined", "rows")
@@ -39,7 +40,7 @@ def contradictions(one: Told, other: Told) -> list[str]:
     return problems
 
 
-def mark_differences(marks: Mapping[str, Mapping[int, int]], others: Mapping[str, Mapping[int, int]]) -> int:
+def mark_differences(marks: NextOffsets, others: NextOffsets) -> int:
     """Return by how many offsets the marks of two tables differ."""
     keys = {(topic, p) for topic, partitions in (*marks.items(), *others.items()) for p in partitions}
     return sum(abs(marks.get(topic, {}).get(p, 0) - others.get(topic, {}).get(p, 0)) for topic, p in keys)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from lakebound.inspection.proof.facts import Role, Source
 from lakebound.ledger.intervals import Interval, Intervals, merge, total
+from lakebound.ledger.marks import NextOffsets
 
 Ranges = dict[str, dict[int, tuple[Interval, ...]]]
 """Topic to partition to merged half-open intervals."""
@@ -94,7 +95,7 @@ class TableProof(_Frozen):
     surplus: Found = Found()
     undecided: Found = Found()
     lag: int = 0
-    high_water_marks: dict[str, dict[int, int]] = Field(default_factory=dict)
+    high_water_marks: NextOffsets = Field(default_factory=dict)
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -6,10 +6,9 @@ Other rooms import ``checksums`` and ``log_files``.
 from __future__ import annotations
 
 from lakebound.landing.checkpoint.offset_log import (
-    TopicPartitionOffsets,
     UnreadableOffsetLogError,
     parse_offsets,
     read_offset_log,
 )
 
-__all__ = ["TopicPartitionOffsets", "UnreadableOffsetLogError", "parse_offsets", "read_offset_log"]
+__all__ = ["UnreadableOffsetLogError", "parse_offsets", "read_offset_log"]

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from lakebound.errors import LakeboundError
+from lakebound.ledger.marks import NextOffsets
 
-TopicPartitionOffsets = dict[str, dict[int, int]]
 """Per topic and partition, an offset."""
 
 
@@ -18,7 +18,7 @@ class UnreadableOffsetLogError(LakeboundError):
         super().__init__(f"offset log {path}: {reason}; the application starts again from the ledger")
 
 
-def parse_offsets(text: str) -> TopicPartitionOffsets:
+def parse_offsets(text: str) -> NextOffsets:
     """Return the offsets that Spark's Kafka source writes as JSON.
 
     Raises:
@@ -28,7 +28,7 @@ def parse_offsets(text: str) -> TopicPartitionOffsets:
     return {topic: {int(p): int(o) for p, o in partitions.items()} for topic, partitions in json.loads(text).items()}
 
 
-def read_offset_log(checkpoint: Path, batch: int) -> TopicPartitionOffsets:
+def read_offset_log(checkpoint: Path, batch: int) -> NextOffsets:
     """Return the end offsets (exclusive) of a batch, which Spark wrote before it ran the batch.
 
     The file holds a version line, a line of metadata, and one line per source; a Lakebound query has one Kafka source.

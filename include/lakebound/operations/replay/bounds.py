@@ -10,11 +10,9 @@ from typing import Any, Literal
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.ledger.intervals import Intervals
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.times import BadMomentError, parse_past
-
-Positions = Mapping[str, Mapping[int, int]]
-"""Per topic and partition, an offset."""
 
 
 class BadBoundError(LakeboundError):
@@ -33,7 +31,7 @@ class Bound:
     text: str
     end: Literal["first", "earliest", "latest"] | None = None
     timestamp_ms: int | None = None
-    offsets: Positions | None = None
+    offsets: NextOffsets | None = None
 
 
 FIRST = Bound("--from", "0", end="first")
@@ -59,7 +57,7 @@ def parse_bound(option: str, text: str, now_ms: int) -> Bound:
         raise BadBoundError(option, text, "is neither a place in Kafka nor a time in the past") from None
 
 
-def resolve(bound: Bound, topics: Mapping[str, TopicFacts], at_time: Positions | None) -> Positions:
+def resolve(bound: Bound, topics: Mapping[str, TopicFacts], at_time: NextOffsets | None) -> NextOffsets:
     """Return the bound's offset per topic and partition; JSON names some partitions, the others name all.
 
     Args:
@@ -85,7 +83,7 @@ def resolve(bound: Bound, topics: Mapping[str, TopicFacts], at_time: Positions |
     return {topic: known.earliest if bound.end == "earliest" else known.latest for topic, known in topics.items()}
 
 
-def between(start: Positions, end: Positions, topics: Mapping[str, TopicFacts]) -> Offsets:
+def between(start: NextOffsets, end: NextOffsets, topics: Mapping[str, TopicFacts]) -> Offsets:
     """Return the offsets from ``start`` up to but without ``end``, in the partitions that both name."""
     result: Offsets = {}
     for topic, starts in start.items():
@@ -98,7 +96,7 @@ def between(start: Positions, end: Positions, topics: Mapping[str, TopicFacts]) 
     return result
 
 
-def _offsets(option: str, text: str) -> Positions:
+def _offsets(option: str, text: str) -> NextOffsets:
     try:
         body: Any = json.loads(text)
         found = {str(topic): {int(p): offset for p, offset in partitions.items()} for topic, partitions in body.items()}

@@ -12,8 +12,9 @@ from lakebound.inspection.proof.collect import prove
 from lakebound.inspection.proof.result import Ranges
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, common, count
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
-from lakebound.operations.replay.bounds import Bound, Positions, between, resolve
+from lakebound.operations.replay.bounds import Bound, between, resolve
 from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.plan import NothingLandedYetError, ReplayPlan, make_plan
 from lakebound.operations.replay.take_back import nothing_stands_for
@@ -57,7 +58,7 @@ def prepare(spec: PipelineSpec, settings: Settings, start: Bound, end: Bound, *,
     return plan.model_copy(update={"chunks": pieces, "notes": notes})
 
 
-def _at_time(bound: Bound, broker: KafkaFacts, spec: PipelineSpec) -> Positions | None:
+def _at_time(bound: Bound, broker: KafkaFacts, spec: PipelineSpec) -> NextOffsets | None:
     return None if bound.timestamp_ms is None else broker.offsets_at(spec.topics, bound.timestamp_ms)
 
 
