@@ -9,21 +9,19 @@ from __future__ import annotations
 import json
 import sys
 
-from pyspark.sql import SparkSession
-
 from lakebound.landing.run_spec import RunSpec
 from lakebound_spark.check.plan import check
+from lakebound_spark.entry import answer
+from lakebound_spark.session import make_session
 
 
 def main() -> int:
     """Check what is asked for, and return the exit code."""
-    session = SparkSession.builder.appName("lakebound-check").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    session = make_session("lakebound-check", log_level="ERROR")
     for line in sys.stdin:
         orders = json.loads(line)
         run = RunSpec.model_validate(orders["run_spec"])
-        found = check(session, run, orders["conditions"])
-        print(json.dumps({"pipeline": run.spec.pipeline, **found.body()}), flush=True)
+        answer(run.spec.pipeline, check(session, run, orders["conditions"]).body())
     return 0
 
 

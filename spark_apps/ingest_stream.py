@@ -5,11 +5,10 @@ Exit codes: 0 ended as asked or as planned · 1 failed · 3 refused, a person mu
 
 from __future__ import annotations
 
-import argparse
-import logging
 import sys
 
 from lakebound.landing.run_spec import RunSpec
+from lakebound_spark.entry import read_orders
 from lakebound_spark.jvm import obey_signals
 from lakebound_spark.session import SessionStart
 from lakebound_spark.stream.stop_signal import StopSignal
@@ -19,11 +18,7 @@ EXIT_CODES = {"stopped": 0, "completed": 0, "failed": 1, "refused": 3, "supersed
 
 def main() -> int:
     """Run the application that ``--run-spec`` describes and return its exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run-spec", required=True, help="lakebound.landing.run_spec.RunSpec as JSON")
-    run = RunSpec.model_validate_json(parser.parse_args().run_spec)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    run = read_orders(RunSpec, __doc__)
     stop = StopSignal()
     obey_signals(stop.on_signal)
     session = SessionStart(f"lakebound-{run.spec.pipeline}")

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import sys
 
-from pyspark.sql import SparkSession
-
 from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import read_sample
 from lakebound_spark.check.trial import Trial, try_records
+from lakebound_spark.entry import answer
+from lakebound_spark.session import make_session
 
 
 def main() -> int:
@@ -28,10 +28,8 @@ def main() -> int:
     except LakeboundError as exc:
         found = Trial(problems=[str(exc)])
     else:
-        session = SparkSession.builder.appName("lakebound-try").getOrCreate()
-        session.sparkContext.setLogLevel("ERROR")
-        found = try_records(session, run, sample, orders["rows"])
-    print(json.dumps({"pipeline": spec.pipeline, **found.body()}, default=str), flush=True)
+        found = try_records(make_session("lakebound-try", log_level="ERROR"), run, sample, orders["rows"])
+    answer(spec.pipeline, found.body())
     return 0
 
 

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 
 
-def make_session(name: str) -> SparkSession:
-    """Return the session, started if need be."""
+def make_session(name: str, log_level: str = "WARN") -> SparkSession:
+    """Return the session, started if need be; Spark logs from that level on."""
     session: SparkSession = SparkSession.builder.appName(name).getOrCreate()
-    session.sparkContext.setLogLevel("WARN")
+    session.sparkContext.setLogLevel(log_level)
     return session
 
 
