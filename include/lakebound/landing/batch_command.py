@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from lakebound.errors import LakeboundError
@@ -71,20 +71,24 @@ def batch_conf(orders: RunSpec, settings: Settings) -> dict[str, str]:
     }
 
 
-def application_command(application: Path, orders: RunSpec, conf: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+def run_spec_arguments(orders: RunSpec) -> list[str]:
+    """Return the application's own arguments."""
+    return ["--run-spec", orders.model_dump_json(by_alias=True)]
+
+
+def application_command(application: Path, orders: RunSpec, conf: Mapping[str, str]) -> list[str]:
     """Return the command that starts an application on one core and a small heap.
 
     Args:
         application: Its entry point.
         orders: What it is told; they name the run.
         conf: Its Spark settings.
-        arguments: Its own arguments.
     """
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", MASTER, "--name", app_name(orders.app_id)]
     command += ["--driver-memory", DRIVER_MEMORY]
     for key, value in sorted(conf.items()):
         command += ["--conf", f"{key}={value}"]
-    return [*command, str(application), *arguments]
+    return [*command, str(application), *run_spec_arguments(orders)]
 
 
 def behind_everything(command: list[str]) -> list[str]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from lakebound.landing.batch_command import behind_everything
+from lakebound.landing.batch_command import MASTER, behind_everything
 
 
 class NiceSparkSubmitHook(SparkSubmitHook):
@@ -18,14 +19,20 @@ class NiceSparkSubmitHook(SparkSubmitHook):
 
     Args:
         environment: The whole environment of the application: Airflow's own variables hold secrets that it has no need of.
-        default_master: Where it runs when there is no such connection; the provider would say YARN.
+        kwargs: Of the provider's hook.
     """
 
-    def __init__(self, *, environment: Mapping[str, str], default_master: str, **kwargs: Any) -> None:
-        # The provider's constructor already resolves the connection.
-        self._environment = dict(environment)
-        self._default_master = default_master
+    def __init__(self, *, environment: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self._environment = dict(environment)
+
+    @classmethod
+    def get_connection(cls, conn_id: str) -> Connection:
+        """Return the connection; where there is none, one to Spark on this machine. The provider would say YARN."""
+        try:
+            return super().get_connection(conn_id)
+        except AirflowNotFoundException:
+            return Connection(conn_id=conn_id, conn_type="spark", host=MASTER)
 
     @property
     def exit_code(self) -> int | None:
@@ -36,14 +43,7 @@ class NiceSparkSubmitHook(SparkSubmitHook):
         """Start it, and return when it has ended."""
         return super().submit(application, **{"env": self._environment, **kwargs})
 
-    def _resolve_connection(self) -> dict[str, Any]:
-        resolved = super()._resolve_connection()
-        try:
-            self.get_connection(self._conn_id)
-        except AirflowNotFoundException:
-            resolved["master"] = self._default_master
-        return resolved
-
     def _get_spark_binary_path(self) -> list[str]:
+        # The provider's public parameter takes one program, and not the one that goes behind everything first.
         beside = Path(sys.executable).parent / "spark-submit"
         return behind_everything([str(beside) if beside.exists() else self._connection["spark_binary"]])

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
 from lakebound.control.folder import ControlFolder
 from lakebound.errors import LakeboundError
-from lakebound.landing.spark_command import app_name, spark_environment
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import load_settings
 from lakebound.tables.places import places_of
-from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
-from lakebound_airflow.pipelines import control_of, spec_of
+from lakebound_airflow.operators.batch import BatchOperator, BatchRun, Context
+from lakebound_airflow.pipelines import spec_of
 
 if TYPE_CHECKING:
     from lakebound.operations.maintenance.steps import MaintenancePlan, RunReport
-    from lakebound.operations.maintenance.submission import MaintenanceOrders
 
 MAINTENANCE_CONN_ID = "lakebound_maintenance"
-
-Context = Mapping[str, Any]
 
 
 class StepsFailedError(LakeboundError):
@@ -78,53 +72,37 @@ class PlanMaintenanceOperator(BaseOperator):
         return plan.model_dump(mode="json")
 
 
-class MaintainOperator(SparkSubmitOperator):
+class MaintainOperator(BatchOperator):
     """Maintains one pipeline's tables; XCom and asset events: what each step did. The application plans anew by itself.
-
-    It runs on one core at the lowest priority. It may be killed anywhere, and be run again.
 
     Args:
         pipeline: Its name.
     """
 
-    template_fields: Sequence[str] = ()
     ui_color = "#d5e8d4"
 
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        # What it is asked to do is settled when it runs; a retry finds the tables as they then are.
-        super().__init__(conn_id=MAINTENANCE_CONN_ID, **kwargs)
-        self.pipeline = pipeline
-        self.durable = False
+        super().__init__(pipeline=pipeline, conn_id=MAINTENANCE_CONN_ID, verb="maintain", noun="maintenance run", **kwargs)
 
-    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+    def execute(self, context: Context) -> dict[str, Any]:
         """Run it.
 
         Raises:
             AirflowSkipException: Another maintenance run of the pipeline is under way.
             StepsFailedError: Steps failed; those that were only slower than the stream are no failure.
         """
-        from lakebound.landing.batch_command import ANOTHER_RUN
+        from lakebound.landing.batch_command import batch_conf
         from lakebound.operations.maintenance.past_reading import read_run
         from lakebound.operations.maintenance.submission import APPLICATION, maintenance_orders
 
         settings = load_settings()
-        control = control_of(self.pipeline, settings)
-        spec = spec_of(self.pipeline, settings)
-        run_id = f"maintain-{self.pipeline}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{context['ti'].try_number}"
-        self._hook = hook = self._nice_hook(maintenance_orders(spec, settings, run_id), settings)
-        try:
-            hook.submit(str(settings.apps / APPLICATION))
-        except AirflowException:
-            if hook.exit_code == ANOTHER_RUN:
-                raise AirflowSkipException(f"another maintenance run of {self.pipeline} is under way") from None
-            if not (found := read_run(control, run_id)):
-                self._record_end(control, run_id, f"it ended with exit code {hook.exit_code} and without its report")
-                raise
-            raise StepsFailedError(found) from None
-        report = read_run(control, run_id)
-        if report is None:
-            self._record_end(control, run_id, "it ended without its report")
-            raise AirflowException(f"maintenance run {run_id} ended without its report; its log is above")
+        # What it is asked to do is settled when it runs; a retry finds the tables as they then are.
+        orders = maintenance_orders(spec_of(self.pipeline, settings), settings, self.run_id(context))
+        record_end = partial(self._record_end, orders.control, orders.app_id)
+        run = BatchRun(APPLICATION, orders, batch_conf(orders, settings), read_run, record_end)
+        report, ended_well = self.run_application(run, settings)
+        if not ended_well:
+            raise StepsFailedError(report)
         self._announce(context, report)
         return report.model_dump(mode="json")
 
@@ -151,17 +129,3 @@ class MaintainOperator(SparkSubmitOperator):
                 "bytes_rewritten": sum(step.bytes_rewritten for step in done),
                 "conflicts": sum(step.conflicts for step in report.steps),
             }
-
-    def _nice_hook(self, orders: MaintenanceOrders, settings: Settings) -> NiceSparkSubmitHook:
-        from lakebound.landing.batch_command import DRIVER_MEMORY, MASTER, batch_conf
-        from lakebound.operations.maintenance.submission import maintenance_arguments
-
-        return NiceSparkSubmitHook(
-            environment=spark_environment(settings),
-            default_master=MASTER,
-            conf=batch_conf(orders, settings),
-            conn_id=self._conn_id,
-            driver_memory=DRIVER_MEMORY,
-            name=app_name(orders.app_id),
-            application_args=maintenance_arguments(orders),
-        )

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from lakebound.errors import LakeboundError
-from lakebound.landing.spark_command import app_name, spark_environment
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
-from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
+from lakebound_airflow.operators.batch import BatchOperator, BatchRun, Context
 from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
     from lakebound.inspection.validation.by_hand import ByHand
     from lakebound.inspection.validation.expectations import ExpectationFile
-    from lakebound.inspection.validation.submission import ValidationOrders
     from lakebound.inspection.validation.verdict import ValidationReport
 
 VALIDATION_CONN_ID = "lakebound_validation"
-
-Context = Mapping[str, Any]
 
 
 class NotValidatedError(LakeboundError):
@@ -38,22 +33,19 @@ class NotValidatedError(LakeboundError):
         )
 
 
-class ValidateOperator(SparkSubmitOperator):
-    """Validates one pipeline's tables; XCom and asset events: a summary. It may be killed anywhere, and be run again.
+class ValidateOperator(BatchOperator):
+    """Validates one pipeline's tables; XCom and asset events: a summary.
 
     Args:
         pipeline: Its name.
     """
 
-    template_fields: Sequence[str] = ()
     ui_color = "#fff2cc"
 
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(conn_id=VALIDATION_CONN_ID, **kwargs)
-        self.pipeline = pipeline
-        self.durable = False
+        super().__init__(pipeline=pipeline, conn_id=VALIDATION_CONN_ID, verb="validate", noun="validation", **kwargs)
 
-    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+    def execute(self, context: Context) -> dict[str, Any]:
         """Run it.
 
         Raises:
@@ -62,7 +54,8 @@ class ValidateOperator(SparkSubmitOperator):
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
         from lakebound.inspection.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
-        from lakebound.inspection.validation.submission import validation_orders
+        from lakebound.inspection.validation.report_file import read_report
+        from lakebound.inspection.validation.submission import APPLICATION, validation_conf, validation_orders
 
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)
@@ -79,8 +72,10 @@ class ValidateOperator(SparkSubmitOperator):
             raise NoExpectationsError(self.pipeline, expectations_path(self.pipeline, settings))
         if by_hand is None and rows is None:
             raise AirflowSkipException(f"nothing landed in the tables of {self.pipeline} since the last validation")
-        run_id = f"validate-{self.pipeline}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{context['ti'].try_number}"
-        report = self._submit(validation_orders(spec, settings, file, run_id, by_hand=by_hand, rows=rows), settings)
+        orders = validation_orders(spec, settings, file, self.run_id(context), by_hand=by_hand, rows=rows)
+        record_end = partial(self._record_end, settings, by_hand)
+        run = BatchRun(APPLICATION, orders, validation_conf(orders, settings), read_report, record_end)
+        report, _ = self.run_application(run, settings)
         summary = _summary(report)
         self._announce(context, report, summary)
         if report.problems:
@@ -110,29 +105,6 @@ class ValidateOperator(SparkSubmitOperator):
         except OSError as exc:
             self.log.error("that validation did not run could not be recorded: %s", exc)
 
-    def _submit(self, orders: ValidationOrders, settings: Settings) -> ValidationReport:
-        from lakebound.inspection.validation.report_file import read_report
-        from lakebound.inspection.validation.submission import APPLICATION
-        from lakebound.landing.batch_command import ANOTHER_RUN
-
-        self._hook = hook = self._nice_hook(orders, settings)
-        control = control_of(self.pipeline, settings)
-        try:
-            hook.submit(str(settings.apps / APPLICATION))
-        except AirflowException:
-            if hook.exit_code == ANOTHER_RUN:
-                raise AirflowSkipException(f"another validation of {self.pipeline} is under way") from None
-            if (report := read_report(control, orders.app_id)) is None:
-                problem = f"it ended with exit code {hook.exit_code} and without its report"
-                self._record_end(settings, orders.by_hand, problem)
-                raise
-            return report
-        report = read_report(control, orders.app_id)
-        if report is None:
-            self._record_end(settings, orders.by_hand, "it ended without its report")
-            raise AirflowException(f"validation {orders.app_id} ended without its report; its log is above")
-        return report
-
     def _announce(self, context: Context, report: ValidationReport, summary: dict[str, Any]) -> None:
         """Give the events of the task's outlets the summary, and keep there up to where each table was validated.
 
@@ -144,20 +116,6 @@ class ValidateOperator(SparkSubmitOperator):
             for one in report.ranges:
                 if store is not None and one.claim:
                     store[outlet].set(one.table, one.last)
-
-    def _nice_hook(self, orders: ValidationOrders, settings: Settings) -> NiceSparkSubmitHook:
-        from lakebound.inspection.validation.submission import validation_arguments, validation_conf
-        from lakebound.landing.batch_command import DRIVER_MEMORY, MASTER
-
-        return NiceSparkSubmitHook(
-            environment=spark_environment(settings),
-            default_master=MASTER,
-            conf=validation_conf(orders, settings),
-            conn_id=self._conn_id,
-            driver_memory=DRIVER_MEMORY,
-            name=app_name(orders.app_id),
-            application_args=validation_arguments(orders),
-        )
 
 
 def _by_hand(spec: PipelineSpec, params: Mapping[str, Any]) -> ByHand | None:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
 
 import lakebound.operations.maintenance.planning
+from lakebound.control.processes import wait_until
 from lakebound.landing import background
 from lakebound.operations.maintenance.past_reading import read_runs, record_run
 from lakebound.operations.maintenance.steps import CheckpointLog, MaintenancePlan, RunReport, StepReport
@@ -106,6 +108,19 @@ def test_another_run_is_no_failure(ends: Callable[..., list[str]]) -> None:
     ends(3)
     with pytest.raises(AirflowSkipException, match="another maintenance run of orders"):
         operator().execute(context())
+
+
+def test_the_application_ends_with_the_task(ends: Callable[..., list[str]], tmp_path: Path) -> None:
+    ends(0)
+    (tmp_path / "spark-submit").write_text("#!/bin/sh\necho started\nexec sleep 60\n")
+    task = operator()
+    task.on_kill()  # before it has started anything
+    with ThreadPoolExecutor() as thread:
+        ending = thread.submit(task.execute, context())
+        wait_until(lambda: task.hook is not None and task.hook._submit_sp, 20, "the application")
+        task.on_kill()
+        with pytest.raises(AirflowException, match="Error code is: -9"):
+            ending.result(timeout=20)
 
 
 @pytest.mark.parametrize("code", [0, 137])

@@ -70,13 +70,7 @@ def validation_conf(orders: ValidationOrders, settings: Settings) -> dict[str, s
     }
 
 
-def validation_arguments(orders: ValidationOrders) -> list[str]:
-    """Return the application's own arguments."""
-    return ["--run-spec", orders.model_dump_json(by_alias=True)]
-
-
 def validation_command(orders: ValidationOrders, settings: Settings) -> list[str]:
     """Return the command that starts the application, behind everything else unless a person waits for it."""
-    conf = validation_conf(orders, settings)
-    command = application_command(settings.apps / APPLICATION, orders, conf, validation_arguments(orders))
+    command = application_command(settings.apps / APPLICATION, orders, validation_conf(orders, settings))
     return command if orders.is_waited_for else behind_everything(command)

@@ -31,13 +31,6 @@ def maintenance_orders(spec: PipelineSpec, settings: Settings, app_id: str, *, p
     return MaintenanceOrders(**{name: getattr(run, name) for name in RunSpec.model_fields}, plan_only=plan_only)
 
 
-def maintenance_arguments(orders: MaintenanceOrders) -> list[str]:
-    """Return the application's own arguments."""
-    return ["--run-spec", orders.model_dump_json(by_alias=True)]
-
-
 def maintenance_command(orders: MaintenanceOrders, settings: Settings) -> list[str]:
     """Return the command that starts the application, behind everything else."""
-    conf = batch_conf(orders, settings)
-    command = application_command(settings.apps / APPLICATION, orders, conf, maintenance_arguments(orders))
-    return behind_everything(command)
+    return behind_everything(application_command(settings.apps / APPLICATION, orders, batch_conf(orders, settings)))

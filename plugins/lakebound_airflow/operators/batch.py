@@ -1,0 +1,104 @@
+"""What operators share that run one Spark application beside the streams and wait for its end.
+
+They compose the provider's hook. Its operator can find a job again after a worker died; these applications need no such thing:
+they may be killed anywhere and be run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from lakebound.control.folder import ControlFolder
+from lakebound.landing.batch_command import ANOTHER_RUN, DRIVER_MEMORY, run_spec_arguments
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.spark_command import app_name, spark_environment
+from lakebound.settings import Settings
+from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
+
+Context = Mapping[str, Any]
+Report = TypeVar("Report")
+
+
+@dataclass(frozen=True)
+class BatchRun(Generic[Report]):
+    """One run of an application.
+
+    Attributes:
+        application: Its entry point's name in ``settings.apps``.
+        orders: What it is told; they name the run.
+        conf: Its Spark settings.
+        read_report: Returns the report of a run by its id, None where it left none.
+        record_end: Keeps for the alerts why the run ended without a report.
+    """
+
+    application: str
+    orders: RunSpec
+    conf: Mapping[str, str]
+    read_report: Callable[[ControlFolder, str], Report | None]
+    record_end: Callable[[str], None]
+
+
+class BatchOperator(BaseOperator):
+    """Works on one pipeline's tables in an application on one core, at the lowest priority. A retry starts a new one.
+
+    Args:
+        pipeline: Its name.
+        conn_id: Connection that says on which Spark it runs; where there is none, it runs on this machine.
+        verb: What it does, as its runs' ids begin.
+        noun: What a run is called in messages.
+    """
+
+    def __init__(self, *, pipeline: str, conn_id: str, verb: str, noun: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline, self.conn_id, self.verb, self.noun = pipeline, conn_id, verb, noun
+        self.hook: NiceSparkSubmitHook | None = None
+
+    def on_kill(self) -> None:
+        """End the application with the task."""
+        if self.hook is not None:
+            self.hook.on_kill()
+
+    def run_id(self, context: Context) -> str:
+        """Return an id for a run that this try starts now."""
+        return f"{self.verb}-{self.pipeline}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{context['ti'].try_number}"
+
+    def run_application(self, run: BatchRun[Report], settings: Settings) -> tuple[Report, bool]:
+        """Run it to its end; return its report, and whether it ended well.
+
+        Args:
+            run: What to run.
+            settings: This machine's places.
+
+        Raises:
+            AirflowSkipException: Another run of the pipeline is under way.
+            AirflowException: It ended without a report.
+        """
+        orders, failure = run.orders, None
+        self.hook = hook = NiceSparkSubmitHook(
+            environment=spark_environment(settings),
+            conf=dict(run.conf),
+            conn_id=self.conn_id,
+            driver_memory=DRIVER_MEMORY,
+            name=app_name(orders.app_id),
+            application_args=run_spec_arguments(orders),
+        )
+        try:
+            hook.submit(str(settings.apps / run.application))
+        except AirflowException as exc:
+            if hook.exit_code == ANOTHER_RUN:
+                raise AirflowSkipException(f"another {self.noun} of {self.pipeline} is under way") from None
+            failure = exc
+        report = run.read_report(orders.control, orders.app_id)
+        if report is not None:
+            return report, failure is None
+        if failure is not None:
+            run.record_end(f"it ended with exit code {hook.exit_code} and without its report")
+            raise failure
+        run.record_end("it ended without its report")
+        raise AirflowException(f"{self.noun} {orders.app_id} ended without its report; its log is above")
