@@ -9,6 +9,9 @@ from typing import Any
 
 from lakebound.alerts.model import EVERYTHING, Kind, Message, Told
 
+ID_HEADER = "X-Lakebound-Message"
+"""Header of a webhook's request and of an e-mail that holds the message's id: the same when a message comes a second time."""
+
 _HEADS = {
     Kind.OPENED: "",
     Kind.WORSENED: "worse: ",

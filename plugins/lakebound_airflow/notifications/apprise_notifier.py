@@ -1,13 +1,17 @@
-"""Airflow's Apprise notifier, with a word on whether the message was taken."""
+"""A message to a service that Apprise knows, by Airflow's notifier, which is made to say whether the message was taken."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import apprise
 from airflow.providers.apprise.notifications.apprise import AppriseNotifier
 
-from lakebound.alerts.outbox import NotDeliveredError
+from lakebound.alerts.model import Message
+from lakebound.alerts.outbox import NoConnectionError, NotDeliveredError
+from lakebound.alerts.routes import AppriseSpec
+from lakebound.alerts.wording import Links, text_of, title_of
 
 
 class CheckedAppriseNotifier(AppriseNotifier):
@@ -41,3 +45,17 @@ class CheckedAppriseNotifier(AppriseNotifier):
         taken = services.notify(body=self.body, title=self.title or "", body_format=self.body_format, tag=self.tag)
         if not taken:
             raise NotDeliveredError("no service took it")
+
+
+def apprise_notifier(spec: AppriseSpec, message: Message, links: Links) -> CheckedAppriseNotifier:
+    """Return what sends the message.
+
+    Raises:
+        NoConnectionError: The environment variable that holds the service's URL is not set.
+    """
+    url = os.environ.get(spec.env) if spec.env else None
+    if spec.env and not url:
+        raise NoConnectionError(f"the environment variable {spec.env} is not set where Airflow's tasks run")
+    return CheckedAppriseNotifier(
+        title=title_of(message), body=text_of(message, links), apprise_conn_id=spec.connection or "", url=url
+    )

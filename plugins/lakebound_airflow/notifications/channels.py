@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -19,14 +18,11 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from lakebound.alerts.model import Message
 from lakebound.alerts.outbox import NoConnectionError, NotDeliveredError, Send
-from lakebound.alerts.routes import AppriseSpec, ChannelSpec, EmailSpec, WebhookSpec
-from lakebound.alerts.wording import Links, body_of, html_of, text_of, title_of
+from lakebound.alerts.routes import ChannelSpec
+from lakebound.alerts.wording import Links
 
 if TYPE_CHECKING:
     from airflow.sdk.bases.notifier import BaseNotifier
-
-TIMEOUT_SECONDS = 10.0
-ID_HEADER = "X-Lakebound-Message"
 
 _STATUS = re.compile(r"^(\d{3}):")
 # What the hook for SMTP makes of a connection that is not there.
@@ -53,50 +49,23 @@ def send(channel: ChannelSpec, message: Message, links: Links) -> None:
         NoConnectionError: The Airflow connection is not there.
         NotDeliveredError: The channel did not take it.
     """
-    # Half a second that neither parsing nor a task that ends well has to spend.
+    # Each notifier is imported when it is needed: a channel asks for no provider but its own.
     if channel.webhook is not None:
-        _notify(_webhook(channel.webhook, message, links), f"connection {channel.webhook.connection}")
+        from lakebound_airflow.notifications.webhook_notifier import webhook_notifier
+
+        where = f"connection {channel.webhook.connection}"
+        _notify(webhook_notifier(channel.webhook, message, links), where)
     elif channel.email is not None:
-        _notify(_email(channel.email, message, links), f"connection {channel.email.connection}")
+        from lakebound_airflow.notifications.email_notifier import email_notifier
+
+        where = f"connection {channel.email.connection}"
+        _notify(email_notifier(channel.email, message, links), where)
     elif channel.apprise is not None:
-        where = channel.apprise
-        _notify(_apprise(where, message, links), f"connection {where.connection}" if where.connection else f"${where.env}")
+        from lakebound_airflow.notifications.apprise_notifier import apprise_notifier
 
-
-def _webhook(spec: WebhookSpec, message: Message, links: Links) -> BaseNotifier:
-    from airflow.providers.http.notifications.http import HttpNotifier
-
-    return HttpNotifier(
-        http_conn_id=spec.connection,
-        endpoint=spec.endpoint,
-        json=body_of(message, links),
-        headers={ID_HEADER: message.id},
-        extra_options={"timeout": TIMEOUT_SECONDS},
-    )
-
-
-def _email(spec: EmailSpec, message: Message, links: Links) -> BaseNotifier:
-    from airflow.providers.smtp.notifications.smtp import SmtpNotifier
-
-    return SmtpNotifier(
-        to=list(spec.to),
-        from_email=spec.sender,
-        subject=title_of(message),
-        html_content=html_of(message, links),
-        custom_headers={ID_HEADER: message.id},
-        smtp_conn_id=spec.connection,
-    )
-
-
-def _apprise(spec: AppriseSpec, message: Message, links: Links) -> BaseNotifier:
-    from lakebound_airflow.notifications.apprise_notifier import CheckedAppriseNotifier
-
-    url = os.environ.get(spec.env) if spec.env else None
-    if spec.env and not url:
-        raise NoConnectionError(f"the environment variable {spec.env} is not set where Airflow's tasks run")
-    return CheckedAppriseNotifier(
-        title=title_of(message), body=text_of(message, links), apprise_conn_id=spec.connection or "", url=url
-    )
+        spec = channel.apprise
+        where = f"connection {spec.connection}" if spec.connection else f"${spec.env}"
+        _notify(apprise_notifier(spec, message, links), where)
 
 
 def _notify(notifier: BaseNotifier, where: str) -> None:

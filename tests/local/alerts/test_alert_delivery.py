@@ -16,10 +16,10 @@ from tests.support.streams.command_line import answer, lakebound
 from tests.support.streams.stand_ins import settings_fixture  # noqa: F401
 
 from lakebound.alerts.store import AlertStore
+from lakebound.alerts.wording import ID_HEADER
 from lakebound.control.findings import write_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.settings import Settings
-from lakebound_airflow.notifications.channels import ID_HEADER
 from lakebound_airflow.operators.alerts import AlertsOperator
 
 IN_A_PROCESS = """
