@@ -16,7 +16,7 @@ from __future__ import annotations
 from airflow.sdk import DAG, Param
 
 from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
-from lakebound_airflow.operators.control import ControlOperator
+from lakebound_airflow.operators.control import ACTIONS, ControlOperator
 from lakebound_airflow.pipelines import valid_specs
 
 for spec in valid_specs():
@@ -34,7 +34,7 @@ for spec in valid_specs():
             "action": Param(
                 "restart",
                 type="string",
-                enum=["start", "stop", "restart", "hold", "bounded_run"],
+                enum=ACTIONS,
                 title="Action",
                 description_md="What is wanted of the pipeline.",
             ),

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Asset, AssetOrTimeSchedule, DeltaTriggerTimetable
+from airflow.sdk import DAG, AssetOrTimeSchedule, DeltaTriggerTimetable
 
 from lakebound.spec.maintenance import MAINTENANCE_POOL
-from lakebound_airflow.assets import maintenance_asset
+from lakebound_airflow.assets import maintained_asset, maintenance_asset
 from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
 from lakebound_airflow.operators.maintain import MaintainOperator, PlanMaintenanceOperator
 from lakebound_airflow.pipelines import valid_specs
@@ -43,6 +43,6 @@ for spec in valid_specs():
             pool=MAINTENANCE_POOL,
             priority_weight=1,
             execution_timeout=timedelta(hours=6),
-            outlets=[Asset(name=f"lakebound://{spec.pipeline}/maintained", uri=f"lakebound://{spec.pipeline}/maintained")],
+            outlets=[maintained_asset(spec.pipeline)],
         )
         plan >> run

@@ -24,11 +24,10 @@ from airflow.sdk import DAG, Param
 from lakebound_airflow.defaults import TASK_DEFAULTS
 from lakebound_airflow.operators.health import HealthOperator
 from lakebound_airflow.operators.prove import ProveOperator
-from lakebound_airflow.operators.recover import ApplyRepairOperator, PlanRepairOperator
+from lakebound_airflow.operators.recover import ACTIONS, ApplyRepairOperator, PlanRepairOperator
 from lakebound_airflow.pipelines import valid_specs
 
 APPROVAL_TIMEOUT = timedelta(hours=12)
-ACTIONS = ["auto", "resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
 
 with DAG(
     dag_id="recover",

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Asset, Param
+from airflow.sdk import DAG, Param
 
-from lakebound_airflow.assets import validation_asset
+from lakebound_airflow.assets import validated_asset, validation_asset
 from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
 from lakebound_airflow.operators.validate import ValidateOperator
 from lakebound_airflow.pipelines import expectations_of, valid_specs
@@ -56,5 +56,5 @@ for spec in valid_specs():
             pipeline=spec.pipeline,
             priority_weight=1,
             execution_timeout=timedelta(hours=2),
-            outlets=[Asset(name=f"lakebound://{spec.pipeline}/validated", uri=f"lakebound://{spec.pipeline}/validated")],
+            outlets=[validated_asset(spec.pipeline)],
         )

@@ -22,9 +22,8 @@ def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_se
         every_commits: So many commits are worth an event.
         every_seconds: Fewer wait no longer than so.
     """
-    uri = f"lakebound://{pipeline}/{table.replace(':', '/', 1)}"
     trigger = TableCommitsTrigger(pipeline, table, every_commits, every_seconds)
-    return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=f"{pipeline}/{table}", trigger=trigger)])
+    return _watched(_address(pipeline, table.replace(":", "/", 1)), f"{pipeline}/{table}", trigger)
 
 
 def maintenance_asset(pipeline: str, table: str, *, every_commits: int) -> Asset:
@@ -32,13 +31,31 @@ def maintenance_asset(pipeline: str, table: str, *, every_commits: int) -> Asset
 
     It is not the table's own asset, whose numbers everybody shares.
     """
-    uri = f"lakebound://{pipeline}/maintenance-due"
     trigger = TableCommitsTrigger(pipeline, table, every_commits, _NEVER_SECONDS)
-    return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=f"{pipeline}/maintenance", trigger=trigger)])
+    return _watched(_address(pipeline, "maintenance-due"), f"{pipeline}/maintenance", trigger)
+
+
+def maintained_asset(pipeline: str) -> Asset:
+    """Return the asset that has an event when a pipeline's tables were maintained."""
+    uri = _address(pipeline, "maintained")
+    return Asset(name=uri, uri=uri)
 
 
 def validation_asset(pipeline: str, table: str, *, every_seconds: float) -> Asset:
     """Return the asset that has an event when a table got new commits, at most so often; only validation schedules on it."""
-    uri = f"lakebound://{pipeline}/validation-due"
     trigger = TableCommitsTrigger(pipeline, table, _NEVER_COMMITS, every_seconds)
-    return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=f"{pipeline}/validation", trigger=trigger)])
+    return _watched(_address(pipeline, "validation-due"), f"{pipeline}/validation", trigger)
+
+
+def validated_asset(pipeline: str) -> Asset:
+    """Return the asset that has an event when a pipeline's tables were validated."""
+    uri = _address(pipeline, "validated")
+    return Asset(name=uri, uri=uri)
+
+
+def _address(pipeline: str, what: str) -> str:
+    return f"lakebound://{pipeline}/{what}"
+
+
+def _watched(uri: str, watcher: str, trigger: TableCommitsTrigger) -> Asset:
+    return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=watcher, trigger=trigger)])

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import BaseOperator
 
 from lakebound.errors import LakeboundError
+from lakebound.operations.recovery.plan import RequestedAction
 from lakebound.settings import load_settings
 from lakebound_airflow.pipelines import spec_of
+
+ACTIONS: list[str] = list(get_args(RequestedAction))
+"""What the DAG's form offers."""
 
 Context = Mapping[str, Any]
 

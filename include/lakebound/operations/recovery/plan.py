@@ -13,6 +13,9 @@ from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 
 Action = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
+RequestedAction = Literal["auto", Action]
+"""What a person can ask for; ``auto`` is whatever the doctor's decisive finding asks for."""
+
 HASH_CHARACTERS = 12
 
 
