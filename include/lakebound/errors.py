@@ -40,7 +40,7 @@ class UnknownPipelineError(LakeboundError):
 
     def __init__(self, pipeline: str, known: list[str], folder: Path) -> None:
         names = ", ".join(sorted(known)) or "none"
-        super().__init__(f"there is no pipeline {pipeline!r} in {folder}; it declares: {names}")
+        super().__init__(f"there is no pipeline {pipeline!r} in {folder}; the pipelines there are: {names}")
 
 
 class MissingSecretError(LakeboundError):
@@ -51,7 +51,7 @@ class MissingSecretError(LakeboundError):
     is_seen_by_a_start_alone = True
 
     def __init__(self, field: str, where: str) -> None:
-        super().__init__(f"connection.{field}: {where} holds nothing; set it where the Spark application runs")
+        super().__init__(f"connection.{field}: {where} is empty or missing; set it where the Spark application runs")
 
 
 class MissingTopicError(LakeboundError):
@@ -63,7 +63,7 @@ class MissingTopicError(LakeboundError):
         self.topic = topic
         super().__init__(
             f"topic {topic!r} is not on the broker at {bootstrap_servers}; "
-            f"create it, or correct 'topics' in the pipeline's YAML"
+            f"create it (lakebound create-topic), or correct 'topics' in the pipeline's YAML"
         )
 
 
@@ -85,8 +85,8 @@ class TopicRecreatedError(LakeboundError):
 
     def __init__(self, topic: str, landed_id: str, found_id: str) -> None:
         super().__init__(
-            f"topic {topic!r} was recreated: the ledger holds offsets of topic id {landed_id}, the broker has {found_id}; "
-            f"nothing was written. Decide with the runbook topic-recreated"
+            f"topic {topic!r} was deleted and created again: the ledger has offsets of topic id {landed_id}, the broker has "
+            f"topic id {found_id}; nothing was written. Follow the runbook topic-recreated"
         )
 
 
@@ -98,8 +98,8 @@ class RetentionPassedError(LakeboundError):
 
     def __init__(self, topic: str, partition: int, landed: int, earliest: int) -> None:
         super().__init__(
-            f"topic {topic!r} partition {partition}: landed up to {landed}, but Kafka's earliest offset is {earliest}: "
-            f"{earliest - landed} offsets are gone; nothing was written. Decide with the runbook retention-passed"
+            f"topic {topic!r} partition {partition}: the next offset to land is {landed}, but Kafka's earliest offset is "
+            f"{earliest}: {earliest - landed} offsets are lost; nothing was written. Follow the runbook retention-passed"
         )
 
 
@@ -111,8 +111,8 @@ class LeaseHeldError(LakeboundError):
 
     def __init__(self, pipeline: str, holder: str, epoch: int, age_seconds: float) -> None:
         super().__init__(
-            f"pipeline {pipeline!r} is being written by {holder} (epoch {epoch}, last sign of life {age_seconds:.0f} s ago); "
-            f"stop it first, or wait until its lease ends"
+            f"pipeline {pipeline!r} is being written by {holder} (epoch {epoch}, last heartbeat {age_seconds:.0f} s ago); "
+            f"stop that application first, or wait until its lease expires"
         )
 
 
@@ -121,7 +121,8 @@ class LeaseLostError(LakeboundError):
 
     def __init__(self, pipeline: str, own_epoch: int, found_epoch: int) -> None:
         super().__init__(
-            f"pipeline {pipeline!r}: epoch {own_epoch} was superseded by epoch {found_epoch}; this application ends here"
+            f"pipeline {pipeline!r}: epoch {own_epoch} was superseded by epoch {found_epoch} of another application; this "
+            f"application ends without writing"
         )
 
 
@@ -133,8 +134,8 @@ class NoLedgerError(LakeboundError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f"table {table} has data but no ledger entry that can be reached, so what it holds is not known; "
-            f"nothing was written. Decide with the runbook no-ledger"
+            f"table {table} has data but no ledger entry that can be read, so it is unknown which offsets it contains; "
+            f"nothing was written. Follow the runbook no-ledger"
         )
 
 
@@ -145,7 +146,7 @@ class BadEntryError(LakeboundError):
     is_refusal = True
 
     def __init__(self, where: str, reason: str) -> None:
-        super().__init__(f"the ledger entry in {where} cannot be read: {reason}")
+        super().__init__(f"the ledger entry in {where} cannot be read: {reason}. Follow the runbook bad-entry")
 
 
 class ForeignTableError(LakeboundError):
@@ -155,7 +156,7 @@ class ForeignTableError(LakeboundError):
     is_refusal = True
 
     def __init__(self, table: str, owner: str, pipeline: str) -> None:
-        super().__init__(f"table {table} is written by pipeline {owner!r}; pipeline {pipeline!r} needs a table of its own")
+        super().__init__(f"table {table} is written by pipeline {owner!r}; give pipeline {pipeline!r} another table")
 
 
 class TableUnreadableError(LakeboundError):
@@ -166,8 +167,8 @@ class TableUnreadableError(LakeboundError):
 
     def __init__(self, table: str, reason: str, last_readable: int | None = None) -> None:
         self.last_readable = last_readable
-        known = f"; version {last_readable} is the last one that can be read" if last_readable is not None else ""
-        super().__init__(f"table {table} cannot be read: {reason}{known}. Decide with the runbook table-unreadable")
+        known = f"; the last readable version is {last_readable}" if last_readable is not None else ""
+        super().__init__(f"table {table} cannot be read: {reason}{known}. Follow the runbook table-unreadable")
 
 
 class CommitRefusedError(LakeboundError):
@@ -187,8 +188,8 @@ class CommitUnknownError(LakeboundError):
 
     def __init__(self, table: str, attempts: int, reason: str) -> None:
         super().__init__(
-            f"table {table}: no commit after {attempts} attempts ({reason}); "
-            f"nothing is lost, the next start reads these offsets again"
+            f"table {table}: no confirmed commit after {attempts} attempts ({reason}); "
+            f"nothing is lost: the next start reads these offsets again"
         )
 
 
@@ -201,8 +202,8 @@ class CommitFailedError(LakeboundError):
 
     def __init__(self, table: str, attempts: int, reason: str) -> None:
         super().__init__(
-            f"table {table}: its commit failed {attempts} times ({reason}), which does not pass by itself; nothing of it was "
-            f"written. Decide with the runbook commit-failed"
+            f"table {table}: the commit failed {attempts} times ({reason}), and another attempt would fail, too; none of it "
+            f"was written. Follow the runbook commit-failed"
         )
 
 
@@ -230,8 +231,8 @@ class SchemaChangedError(TableMismatchError):
         self.difference = "; ".join(f"{table}: {', '.join(texts)}" for table, texts in differences.items())
         LakeboundError.__init__(
             self,
-            f"pipeline {pipeline!r}: tables do not take what it produces: {self.difference}; no table was created or changed. "
-            f"Decide with the runbook schema-changed",
+            f"pipeline {pipeline!r}: its rows do not fit the schema of its tables: {self.difference}; no table was created or "
+            f"changed. Follow the runbook schema-changed",
         )
 
 
@@ -249,7 +250,9 @@ class HeldError(LakeboundError):
     """The pipeline is held: nothing may run until it is started again."""
 
     def __init__(self, pipeline: str, reason: str) -> None:
-        super().__init__(f"pipeline {pipeline!r} is held ({reason}); start it with its control DAG when that is settled")
+        super().__init__(
+            f"pipeline {pipeline!r} is held ({reason}); when the reason is resolved, start it with its control DAG"
+        )
 
 
 class SubmitFailedError(LakeboundError):
@@ -264,8 +267,8 @@ class SparkDiedError(LakeboundError):
 
     def __init__(self, pipeline: str) -> None:
         super().__init__(
-            f"Spark's JVM died under pipeline {pipeline!r}: killed, or out of memory (the end of the log says so); "
-            f"the next start goes on from the ledger"
+            f"pipeline {pipeline!r}: Spark's JVM died. It was killed, or it was out of memory (see the end of the log); "
+            f"the next start continues from the ledger"
         )
 
 
@@ -287,7 +290,7 @@ class DeadlineExceededError(LakeboundError):
     """Something that was waited for did not happen in time."""
 
     def __init__(self, what: str, deadline_seconds: float) -> None:
-        super().__init__(f"waited {deadline_seconds:g} s for {what}, in vain")
+        super().__init__(f"timeout: waited {deadline_seconds:g} s for {what}")
 
 
 class OffsetBeyondEndError(LakeboundError):
@@ -298,8 +301,8 @@ class OffsetBeyondEndError(LakeboundError):
 
     def __init__(self, topic: str, partition: int, landed: int, latest: int) -> None:
         super().__init__(
-            f"topic {topic!r} partition {partition}: the ledger holds offsets up to {landed}, but Kafka ends at {latest}; "
-            f"nothing was written. Check bootstrap_servers, then decide with the runbook offsets-beyond-end"
+            f"topic {topic!r} partition {partition}: the ledger has offsets up to {landed}, but Kafka ends at {latest}; "
+            f"nothing was written. Check bootstrap_servers, then follow the runbook offsets-beyond-end"
         )
 
 
@@ -307,14 +310,18 @@ class AirflowAnswerError(LakeboundError):
     """Airflow's REST API did not answer, or refused."""
 
     def __init__(self, method: str, path: str, reason: str) -> None:
-        super().__init__(f"Airflow: {method} {path}: {reason}; is it up (lakebound status), and the name right?")
+        super().__init__(
+            f"Airflow: {method} {path}: {reason}; check that Airflow runs (lakebound status) and that the name is correct"
+        )
 
 
 class BatchOverlapError(LakeboundError):
     """Another commit landed offsets of the batch that is about to be committed: trim it again and redo it."""
 
     def __init__(self, table: str, offsets: int) -> None:
-        super().__init__(f"table {table} meanwhile holds {offsets} offsets of this batch; it must be trimmed and written again")
+        super().__init__(
+            f"table {table}: another commit landed {offsets} offsets of this batch; the batch must be trimmed and written again"
+        )
 
 
 class LedgerWentBackError(LakeboundError):
@@ -322,8 +329,8 @@ class LedgerWentBackError(LakeboundError):
 
     def __init__(self, table: str, offsets: int) -> None:
         super().__init__(
-            f"table {table} was rolled back meanwhile: its ledger no longer holds {offsets} offsets that it held; "
-            f"nothing was written on top of it, they are read again"
+            f"table {table} was rolled back while the stream wrote to it: {offsets} offsets are no longer in its ledger; "
+            f"nothing was written after the rollback, and these offsets are read again"
         )
 
 
@@ -351,8 +358,8 @@ class TableRestoredError(LakeboundError):
     def __init__(self, table: str, version: int, restored_to: int | None = None) -> None:
         self.restored_to = restored_to
         super().__init__(
-            f"table {table} was restored by somebody else in version {version}, without a ledger entry, so what it holds is "
-            f"not known; nothing was written. Decide with the runbook table-restored"
+            f"table {table} was restored in version {version} without a ledger entry, so it is unknown which offsets it "
+            f"contains; nothing was written. Follow the runbook table-restored"
         )
 
 
@@ -368,8 +375,8 @@ class VersionGoneError(LakeboundError):
 
     def __init__(self, table: str, version: str, reason: str) -> None:
         super().__init__(
-            f"table {table}: version {version} cannot be brought back: {reason}. Maintenance has removed it; "
-            f"only later versions can be restored"
+            f"table {table}: version {version} cannot be restored: {reason}. Maintenance has removed its files; "
+            f"choose a later version"
         )
 
 
@@ -379,7 +386,7 @@ class UnknownTableError(LakeboundError):
     is_seen_by_a_start_alone = True
 
     def __init__(self, pipeline: str, name: str, known: list[str]) -> None:
-        super().__init__(f"pipeline {pipeline!r} has not one table {name!r}; its tables: {', '.join(known)}")
+        super().__init__(f"pipeline {pipeline!r} has no table {name!r}, or more than one; its tables: {', '.join(known)}")
 
 
 class LedgerBehindError(LakeboundError):
@@ -390,8 +397,8 @@ class LedgerBehindError(LakeboundError):
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(
-            f"table {table}: {reason}, so the ledger is older than the table, and going on would land rows twice; nothing was "
-            f"written. Decide with the runbook ledger-behind"
+            f"table {table}: {reason}, so the ledger is older than the table, and continuing would land rows twice; nothing "
+            f"was written. Follow the runbook ledger-behind"
         )
 
 
@@ -402,7 +409,7 @@ class CrashLoopError(LakeboundError):
     is_refusal = True
 
     def __init__(self, pipeline: str, situation: str) -> None:
-        super().__init__(f"pipeline {pipeline!r}: {situation}; runbook crash-loop")
+        super().__init__(f"pipeline {pipeline!r}: {situation}. Follow the runbook crash-loop")
 
 
 def error_named(name: str | None) -> type[LakeboundError]:

@@ -183,7 +183,7 @@ def test_what_is_no_json_and_what_is_not_there_yet_become_pipelines_too(
     home: Settings, broker: Broker, topic: TopicMaker
 ) -> None:
     name = topic("raw", partitions=1)
-    assert "no record is in" in lakebound("new", "raw", "--from-topic", name, code=1).stderr
+    assert "there are no records in" in lakebound("new", "raw", "--from-topic", name, code=1).stderr
     send(broker, name, b"\x00\x01", b"text")
     lakebound("new", "raw", "--from-topic", name)
     lakebound("new", "later", "--like", "raw")

@@ -30,7 +30,7 @@ class UnknownChannelError(LakeboundError):
     """``alerts.yaml`` has no such channel."""
 
     def __init__(self, channel: str, known: list[str]) -> None:
-        super().__init__(f"there is no channel {channel!r}; there are: {', '.join(sorted(known))}")
+        super().__init__(f"alerts.yaml has no channel {channel!r}; its channels are: {', '.join(sorted(known))}")
 
 
 class CannotTestError(LakeboundError):
@@ -38,8 +38,8 @@ class CannotTestError(LakeboundError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the test could not be sent from here: {reason}. It needs Airflow's packages and connections: run it where "
-            f"Airflow runs, with its AIRFLOW_HOME and AIRFLOW_CONN_… in the environment"
+            f"the test message could not be sent: {reason}. It needs Airflow's packages and connections: run this command "
+            f"where Airflow runs, with AIRFLOW_HOME and AIRFLOW_CONN_… in the environment"
         )
 
 

@@ -72,7 +72,7 @@ class LastEnd:
             return f"{self.app_id} ended: {self.outcome.verdict}: {self.outcome.reason}"
         if self.lease.released:
             return f"{self.app_id} ended and gave its lease back"
-        return f"{self.app_id} died without a word (killed, or its machine went down)"
+        return f"{self.app_id} died without an outcome (it was killed, or its machine went down)"
 
 
 def read_last_end(control: ControlFolder) -> LastEnd | None:

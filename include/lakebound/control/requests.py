@@ -78,7 +78,9 @@ class WishForm(BaseModel):
         given = [self.offsets is not None, self.until_time is not None]
         if self.action != "bounded_run":
             if any(given):
-                raise InvalidWishError(spec.pipeline, f"offsets and until_time belong to bounded_run, not to {self.action}")
+                raise InvalidWishError(
+                    spec.pipeline, f"only the action bounded_run takes offsets and until_time; the action is {self.action}"
+                )
             return None
         if sum(given) != 1:
             raise InvalidWishError(spec.pipeline, "a bounded run needs either offsets or until_time")
@@ -88,7 +90,7 @@ class WishForm(BaseModel):
             return Bound(timestamp_ms=int(self.until_time.timestamp() * 1000))
         unknown = sorted(set(self.offsets or ()) - set(spec.topics))
         if unknown:
-            raise InvalidWishError(spec.pipeline, f"offsets: it does not read {', '.join(unknown)}")
+            raise InvalidWishError(spec.pipeline, f"offsets: the pipeline does not read {', '.join(unknown)}")
         return Bound(offsets=self.offsets)
 
 

@@ -58,16 +58,16 @@ def crash_looping(pipeline: str, loop: CrashLoop) -> Situation:
     """Starts in a row landed nothing, and no further one is made."""
     text = (
         f"the last {len(loop.ends)} starts ended without landing a record (the last one at {clock_time(loop.at)}: "
-        f"{loop.reason or 'no reason is known'}); nothing is started any more"
+        f"{loop.reason or 'no reason is known'}); the pipeline is not started any more"
     )
-    return Situation("crash-loop", text, f"mend the cause, then start it: {start_command(pipeline)}", "crash-loop")
+    return Situation("crash-loop", text, f"remove the cause, then start it: {start_command(pipeline)}", "crash-loop")
 
 
 def start_paused(pipeline: str, loop: CrashLoop, limit: int, not_before: float) -> Situation:
     """A start failed, and the next one is made after a pause."""
     text = (
-        f"start {len(loop.ends)} of {limit} ended without landing a record ({loop.reason or 'no reason is known'}); "
-        f"the next start is made after {clock_time(not_before)}"
+        f"start {len(loop.ends)} of at most {limit} ended without landing a record ({loop.reason or 'no reason is known'}); "
+        f"the next start is at {clock_time(not_before)} or later"
     )
     return Situation("start-paused", text, f"to start it at once: {start_command(pipeline)}", "crash-loop")
 
@@ -89,10 +89,10 @@ def topic_missing(topics: Sequence[str], bootstrap_servers: str, pipeline: str, 
     )
     if landed:
         text += (
-            f"; records of {', '.join(landed)} were landed before, so somebody has deleted it: what was not landed of it is "
-            f"gone, and a topic that is made again under this name is another one"
+            f"; records of {', '.join(landed)} were landed before, so the topic was deleted: its records that were not landed "
+            f"are lost, and a topic that is created again under this name is a different topic"
         )
-        return Situation("topic-missing", text, "decide with the runbook topic-missing", "topic-missing")
+        return Situation("topic-missing", text, "follow the runbook topic-missing", "topic-missing")
     return Situation("topic-missing", text, f"create it: lakebound create-topic --pipeline {pipeline}", "topic-missing")
 
 

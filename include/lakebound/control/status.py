@@ -230,7 +230,7 @@ def _says_how_it_ended(situation: Situation | None) -> bool:
 
 def _how_it_ended(last: Submission, outcome: Outcome | None) -> str:
     if outcome is None:
-        return f"the last application died without a word; its log: {last.log or 'unknown'}"
+        return f"the last application died without an outcome; read its log: {last.log or 'unknown'}"
     return f"the last application {outcome.verdict}: {outcome.reason}"
 
 

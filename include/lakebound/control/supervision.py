@@ -73,7 +73,7 @@ def decide_start(
             return StartDecision(Start.SUBMIT, "no application is running")
         return StartDecision(Start.IDLE, f"the pipeline is {desired.state}: {desired.reason or 'no reason given'}")
     if submission is None or submission.owner is None:
-        return StartDecision(Start.ATTACH, "an application that was started by hand is running")
+        return StartDecision(Start.ATTACH, "an application that was started outside Airflow is running")
     app, owner = submission.app_id, submission.owner
     if submission.custody is Custody.CONDEMNED:
         return StartDecision(Start.REPLACE, f"{app} stalled")
@@ -85,7 +85,7 @@ def decide_start(
         return StartDecision(Start.REPLACE, f"{app} belongs to run {owner.run_id}, which was marked {owner_state}")
     if owner_state in _OVER or owner_state is None:
         return StartDecision(Start.ATTACH, f"{app} outlived run {owner.run_id}")
-    return StartDecision(Start.ATTACH, f"{app} is in the care of run {owner.run_id}, which is {owner_state}")
+    return StartDecision(Start.ATTACH, f"{app} is supervised by run {owner.run_id}, which is {owner_state}")
 
 
 def belongs_to(submission: Submission, me: Owner, owner_state: str | None) -> bool:
@@ -157,15 +157,17 @@ def stall(
     limit, age = thresholds.stall_seconds, now - submission.submitted_at
     if progress is None or progress.app_id != submission.app_id:
         if age > max(START_SECONDS, limit):
-            return Stall("never_started", f"{submission.app_id} was submitted {age:.0f} s ago and has not said a word")
+            return Stall(
+                "never_started", f"{submission.app_id} was submitted {age:.0f} s ago and has not reported any progress"
+            )
         return None
     silent = now - progress.updated_at
     if silent > limit:
-        return Stall("silent", f"{submission.app_id} has been silent for {silent:.0f} s, more than {limit:.0f} s")
+        return Stall("silent", f"{submission.app_id} has reported no progress for {silent:.0f} s, more than {limit:.0f} s")
     starts = now - max(submission.submitted_at, progress.state_since or 0.0)
     if progress.state == "starting" and starts > LONGEST_START_SECONDS:
         return Stall(
-            "never_started", f"{submission.app_id} has been starting for {starts:.0f} s, gives signs of life and lands nothing"
+            "never_started", f"{submission.app_id} has been starting for {starts:.0f} s: it is alive, but lands nothing"
         )
     if progress.state != "running" or kafka.behind_since is None or kafka.marks != progress.high_water_marks:
         return None
@@ -174,7 +176,7 @@ def stall(
     if behind > patience:
         return Stall(
             "not_committing",
-            f"{kafka.waiting_records} records wait in Kafka, and {submission.app_id} has committed nothing for {behind:.0f} s",
+            f"{kafka.waiting_records} records wait in Kafka, but {submission.app_id} has committed nothing for {behind:.0f} s",
         )
     return None
 
@@ -217,7 +219,9 @@ def decide_end(submission: Submission, outcome: Outcome | None, progress: Progre
     """
     landed = has_landed(submission, outcome, progress)
     if outcome is None:
-        return EndDecision(End.FAILED, f"{submission.app_id} died without a word (killed, or out of memory)", landed)
+        return EndDecision(
+            End.FAILED, f"{submission.app_id} died without an outcome (it was killed, or it was out of memory)", landed
+        )
     if outcome.verdict == "refused":
         return EndDecision(End.REFUSED, outcome.reason, landed)
     if outcome.verdict == "superseded":

@@ -37,18 +37,15 @@ class NotAQueryError(QueryError):
 
     def __init__(self, sql: str) -> None:
         word = (sql.split() or ["nothing"])[0]
-        super().__init__(
-            f"a query begins with SELECT or WITH, and this one with {word}; tables are only read here: "
-            f"their pipelines write them"
-        )
+        super().__init__(f"this command only reads: a query begins with SELECT or WITH, but this one begins with {word}")
 
 
 class UnknownTableError(QueryError):
     """The query names a table that no pipeline has."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        names = ", ".join(sorted(known)) or "none: no pipeline declares any"
-        super().__init__(f"there is no table {name!r}; the pipelines' tables are {names}")
+        names = ", ".join(sorted(known)) or "none"
+        super().__init__(f"no pipeline has a table {name!r}; the pipelines' tables are: {names}")
 
 
 class NoTableYetError(QueryError):
@@ -56,8 +53,8 @@ class NoTableYetError(QueryError):
 
     def __init__(self, table: TableSpec, pipeline: str) -> None:
         super().__init__(
-            f"table {table.id} does not exist yet: pipeline {pipeline} creates it when it starts for the first time; "
-            f"`lakebound status {pipeline}` says how it stands"
+            f"table {table.id} does not exist yet: pipeline {pipeline} creates it at its first start; "
+            f"`lakebound status {pipeline}` shows the pipeline's state"
         )
 
 
@@ -66,7 +63,7 @@ class AmbiguousTableError(QueryError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"there is a Delta table and an Iceberg table of the name {name!r}; write delta.{name} or iceberg.{name} "
+            f"there are a Delta table and an Iceberg table named {name!r}; write delta.{name} or iceberg.{name} "
             f"in the query, or give --format delta or --format iceberg"
         )
 

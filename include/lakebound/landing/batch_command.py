@@ -35,8 +35,8 @@ class CatalogNotSharedError(LakeboundError):
 
     def __init__(self, uri: str) -> None:
         super().__init__(
-            f"the Iceberg catalog {uri.partition('@')[0]} is not a SQLite file, so Spark cannot open it; "
-            f"Iceberg's files cannot be rewritten with it"
+            f"Iceberg files cannot be rewritten: the Iceberg catalog {uri.partition('@')[0]} is not a SQLite file, so Spark "
+            f"cannot open it"
         )
 
 

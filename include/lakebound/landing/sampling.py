@@ -24,7 +24,7 @@ class EmptyTopicError(LakeboundError):
 
     def __init__(self, topics: tuple[str, ...], servers: str) -> None:
         super().__init__(
-            f"no record is in {', '.join(topics)} on the broker at {servers}; produce some first, then run it again"
+            f"there are no records in {', '.join(topics)} on the broker at {servers}; send some records, then run this again"
         )
 
 

@@ -36,7 +36,8 @@ class ColumnsMovedError(LakeboundError):
 
     def __init__(self, pipeline: str) -> None:
         super().__init__(
-            f"pipeline {pipeline!r}: the columns of its tables have changed meanwhile; nothing more was landed: run it again"
+            f"pipeline {pipeline!r}: the columns of its tables changed while this ran; no more records were landed. Run it "
+            f"again"
         )
 
 

@@ -53,7 +53,7 @@ class DemoFailedError(LakeboundError):
     """The demo ran, and what it promises did not hold."""
 
     def __init__(self, problems: list[str], home: Path) -> None:
-        super().__init__(f"{'; '.join(problems)}. State and logs are kept in {home}: look into pipelines/*/logs there")
+        super().__init__(f"{'; '.join(problems)}. State and logs are kept in {home}; see the logs in pipelines/*/logs there")
 
 
 @dataclass(frozen=True)

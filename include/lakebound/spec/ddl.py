@@ -166,10 +166,10 @@ class _Reader:
     def _judge(self, written: str, path: tuple[str, ...]) -> None:
         kind, name = written.upper(), ".".join(path)
         if kind in _UNHELD:
-            self.mistakes.append(f"column {name}: no table here holds {written}: {_UNHELD[kind]}")
+            self.mistakes.append(f"column {name}: the type {written} is not supported: {_UNHELD[kind]}")
         elif kind not in _KNOWN:
             near = _SUGGESTED.get(kind) or next(iter(difflib.get_close_matches(kind, _PROPOSED, n=1)), None)
-            self.mistakes.append(f"column {name}: {written} is no type" + (f"; did you mean {near}?" if near else ""))
+            self.mistakes.append(f"column {name}: {written} is not a type" + (f"; did you mean {near}?" if near else ""))
 
     def _word(self) -> str:
         token = self._next()
@@ -207,10 +207,10 @@ def _doubles(columns: tuple[DdlColumn, ...]) -> Iterator[str]:
     seen: dict[str, str] = {}
     for column in columns:
         if column.name == "_kafka":
-            yield "column _kafka: the name is Lakebound's own, for where a row came from"
+            yield "column _kafka: the name is reserved; Lakebound writes a row's topic, partition and offset there"
         folded = column.name.casefold()
         if seen.get(folded) == column.name:
-            yield f"column {column.name} is there twice"
+            yield f"column {column.name} is declared twice"
         elif folded in seen:
-            yield f"columns {seen[folded]} and {column.name} differ by upper and lower case only"
+            yield f"columns {seen[folded]} and {column.name} differ only in upper and lower case"
         seen.setdefault(folded, column.name)

@@ -60,7 +60,7 @@ class _Converter:
         required = _required(record)
         unknown = sorted(set(required) - set(properties))
         if unknown:
-            raise UnmappedSchemaError("", f"requires {', '.join(unknown)}, which its properties do not describe")
+            raise UnmappedSchemaError("", f"requires {', '.join(unknown)}, but has no such properties")
         columns = []
         for name, part in properties.items():
             found = self._type(part, name, ())
@@ -70,7 +70,7 @@ class _Converter:
 
     def _type(self, part: Any, path: str, around: tuple[str, ...]) -> _Type:
         if not isinstance(part, Mapping):
-            raise UnmappedSchemaError(path, "must say of which type it is")
+            raise UnmappedSchemaError(path, "must have a type")
         if "$ref" in part:
             name = str(part["$ref"])
             return self._type(self._resolved(part, path, around), path, (*around, name))
@@ -82,17 +82,17 @@ class _Converter:
         if isinstance(kinds, str):
             kinds = [kinds]
         if not isinstance(kinds, list) or not kinds:
-            raise UnmappedSchemaError(path, "must say of which type it is")
+            raise UnmappedSchemaError(path, "must have a type")
         others = [kind for kind in kinds if kind != "null"]
         if len(others) != 1:
-            raise UnmappedSchemaError(path, f"may be {' or '.join(map(str, kinds))}; a column is of one type (and null)")
+            raise UnmappedSchemaError(path, f"may be {' or '.join(map(str, kinds))}; a column has one type (and null)")
         return _Type(self._of_kind(str(others[0]), part, path, around), "null" in kinds)
 
     def _one_of(self, parts: Any, path: str, around: tuple[str, ...]) -> _Type:
         given = list(parts) if isinstance(parts, list) else []
         others = [one for one in given if not (isinstance(one, Mapping) and one.get("type") == "null")]
         if len(others) != 1:
-            raise UnmappedSchemaError(path, f"may be one of {len(others)} types; a column is of one type (and null)")
+            raise UnmappedSchemaError(path, f"may be one of {len(others)} types; a column has one type (and null)")
         found = self._type(others[0], path, around)
         return _Type(found.ddl, found.is_nullable or len(others) < len(given))
 
@@ -110,13 +110,15 @@ class _Converter:
             return f"ARRAY<{self._type(part.get('items'), f'{path}[]', around).ddl}>"
         if kind == "object":
             return self._object(part, path, around)
-        raise UnmappedSchemaError(path, f"{kind!r} is no type of JSON Schema")
+        raise UnmappedSchemaError(path, f"{kind!r} is not a JSON Schema type")
 
     def _object(self, part: Mapping[str, Any], path: str, around: tuple[str, ...]) -> str:
         properties, others = part.get("properties"), part.get("additionalProperties")
         if isinstance(properties, Mapping) and properties:
             if isinstance(others, Mapping):
-                raise UnmappedSchemaError(path, "has properties and further ones of a type; a column is a struct or a map")
+                raise UnmappedSchemaError(
+                    path, "has both properties and typed additionalProperties; a column is either a struct or a map"
+                )
             _check_names(properties, path)
             fields = [
                 f"{_quoted(name, f'{path}.{name}')}: {self._type(one, f'{path}.{name}', around).ddl}"
@@ -125,7 +127,7 @@ class _Converter:
             return f"STRUCT<{', '.join(fields)}>"
         if isinstance(others, Mapping):
             return f"MAP<STRING, {self._type(others, f'{path}.*', around).ddl}>"
-        raise UnmappedSchemaError(path, "is an object of which neither properties nor a type of additionalProperties is given")
+        raise UnmappedSchemaError(path, "is an object without properties and without typed additionalProperties")
 
     def _resolved(self, part: Mapping[str, Any], path: str, around: tuple[str, ...]) -> Mapping[str, Any]:
         """Return what a reference points to, in this very schema."""
@@ -133,7 +135,7 @@ class _Converter:
         if name is None:
             return part
         if name in around:
-            raise UnmappedSchemaError(path, f"{name} contains itself; a column cannot")
+            raise UnmappedSchemaError(path, f"{name} contains itself; a column type cannot be recursive")
         found: Any = self._root
         for word in _words(str(name), path):
             found = found.get(word) if isinstance(found, Mapping) else None
@@ -152,20 +154,22 @@ def _words(reference: str, path: str) -> Iterator[str]:
 def _check_words(part: Mapping[str, Any], path: str) -> None:
     found = [word for word in _COMBINING if word in part]
     if found:
-        raise UnmappedSchemaError(path, f"{found[0]} does not say of which one type it is")
+        raise UnmappedSchemaError(path, f"{found[0]} is not supported, because it does not give one type")
 
 
 def _check_names(properties: Mapping[Any, Any], path: str) -> None:
     """YAML reads ``on``, ``no`` and ``2024`` as a boolean or a number, unless they are quoted."""
     for name in properties:
         if not isinstance(name, str):
-            raise UnmappedSchemaError(path, f"has the property {name!r}, whose name is no text: write it in quotes")
+            raise UnmappedSchemaError(path, f"has the property {name!r}, whose name is not text: write it in quotes")
 
 
 def _required(record: Mapping[str, Any]) -> list[str]:
     required = record.get("required", [])
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        raise UnmappedSchemaError("", "required must be a list of names; write them in quotes where YAML reads something else")
+        raise UnmappedSchemaError(
+            "", "required must be a list of names; write a name in quotes if YAML does not read it as text"
+        )
     return required
 
 
@@ -175,11 +179,13 @@ def _decimal(form: str, path: str) -> str | None:
         return None
     precision, scale = int(match[1]), int(match[2])
     if not 1 <= precision <= _MAX_PRECISION or scale > precision:
-        raise UnmappedSchemaError(path, f"{form}: a decimal has 1 to {_MAX_PRECISION} digits, of which the scale is a part")
+        raise UnmappedSchemaError(
+            path, f"{form}: the precision of a decimal is 1 to {_MAX_PRECISION}, and the scale is not larger than the precision"
+        )
     return f"DECIMAL({precision}, {scale})"
 
 
 def _quoted(name: str, path: str) -> str:
     if not name or any(not char.isprintable() for char in name):
-        raise UnmappedSchemaError(path, "is no name for a column")
+        raise UnmappedSchemaError(path, "is not a valid column name")
     return "`" + name.replace("`", "``") + "`"

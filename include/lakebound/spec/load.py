@@ -52,7 +52,7 @@ def load_pipelines(where: Settings | Path) -> LoadedPipelines:
     """
     settings_folder, kafka = _places(where)
     if not settings_folder.is_dir():
-        line = f"{settings_folder}: there is no such folder; make it, or set LAKEBOUND_PIPELINES"
+        line = f"{settings_folder}: this folder does not exist; create it, or set LAKEBOUND_PIPELINES"
         return LoadedPipelines(mistakes={settings_folder: [line]})
     files = sorted(path for path in settings_folder.iterdir() if path.suffix in SUFFIXES and path.name[0] != ".")
     read = {path: _read(path, kafka) for path in files}
@@ -123,7 +123,9 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
         return None, [problem_line(path, exc.mistake)]
     if not isinstance(source.root, dict):
         found = "is empty" if source.root is None else f"holds a {type(source.root).__name__}"
-        return None, [problem_line(path, Mistake(1, f"{found}; a pipeline is keys and values, beginning with pipeline: NAME"))]
+        return None, [
+            problem_line(path, Mistake(1, f"{found}; a pipeline file has keys and values, the first of them pipeline: NAME"))
+        ]
     environment = {**os.environ, "LAKEBOUND_KAFKA": kafka}
     mistakes = [*source.mistakes]
     body = {**source.root, "connection": _expanded(source, environment, mistakes)}
@@ -135,7 +137,7 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
     except ValidationError as exc:
         mistakes += describe(exc, source)
     if spec is not None and spec.pipeline != path.stem:
-        what = f"is {spec.pipeline!r}, but the file is {path.name}; a pipeline's file has its name"
+        what = f"is {spec.pipeline!r}, but the file is {path.name}; both must have the same name"
         mistakes.append(Mistake(source.line_of(("pipeline",)), what, ("pipeline",)))
     lines = [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
     return (None, lines) if lines else (spec, [])
@@ -162,7 +164,7 @@ def _expanded(source: YamlSource, environment: Mapping[str, str], mistakes: list
             return value or "unset"
 
         if "${" in _VARIABLE.sub("", text):
-            mistakes.append(Mistake(source.line_of(keys), "a variable is written ${NAME} or ${NAME:-default}", keys))
+            mistakes.append(Mistake(source.line_of(keys), "write a variable as ${NAME} or ${NAME:-default}", keys))
         return _VARIABLE.sub(found, text)
 
     return expand(source.root.get("connection"), ("connection",))

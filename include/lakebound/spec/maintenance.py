@@ -147,5 +147,5 @@ class MaintenanceSpec(_Frozen):
     def _distinct_readers(self) -> MaintenanceSpec:
         names = [reader.name for reader in self.readers]
         if len(set(names)) != len(names):
-            raise ValueError(f"readers: two have one name: {', '.join(sorted(names))}")
+            raise ValueError(f"readers: two readers have the same name: {', '.join(sorted(names))}")
         return self

@@ -13,7 +13,9 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.yaml_source import Keys, Mistake, YamlSource
 
 _PASSWORD: Keys = ("connection", "sasl", "password")
-_NOT_A_PASSWORD = "names where the secret is, {env: NAME} or {file: PATH}; the password itself does not belong in this file"
+_NOT_A_PASSWORD = (
+    "must say where the secret is stored: {env: NAME} or {file: PATH}; never write the password itself in this file"
+)
 # Of `value`, by its format: they appear in Pydantic's locations, but not in the YAML.
 _TAGS = ("json", "bytes")
 _SHAPES = {

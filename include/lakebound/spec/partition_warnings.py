@@ -20,9 +20,10 @@ def partition_warnings(spec: PipelineSpec) -> Iterator[str]:
         for column in table.partition_by if table.format == "delta" else ():
             if texts is None or column in texts:
                 yield (
-                    f"{table.id}: it is partitioned by {column!r}{', if that is a string' if texts is None else ''}: Delta "
-                    f"reads an empty string there back as null, the pipeline's Iceberg tables keep it; if records may have "
-                    f"one, give it another value in a transform, or partition the Delta table otherwise (docs/readers.md)"
+                    f"{table.id}: it is partitioned by {column!r}{', which may be a string' if texts is None else ''}: Delta "
+                    f"reads an empty string in a partition column as null, but the pipeline's Iceberg tables keep it. If "
+                    f"records can have empty strings there, replace them in a transform, or choose another partitioning for "
+                    f"the Delta table (docs/readers.md)"
                 )
 
 

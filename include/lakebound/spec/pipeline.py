@@ -159,7 +159,7 @@ class TableSpec(Frozen):
                 raise ValueError(f"partition_by: {field!r}: Delta partitions by columns only")
             if not _PARTITION.match(field):
                 raise ValueError(
-                    f"partition_by: {field!r} is none of: column, year(c), month(c), day(c), hour(c), truncate(n, c)"
+                    f"partition_by: {field!r} is not one of: column, year(c), month(c), day(c), hour(c), truncate(n, c)"
                 )
         return self
 
@@ -315,16 +315,16 @@ class PipelineSpec(Frozen):
     @classmethod
     def _transform(cls, transform: str | None) -> str | None:
         if transform is not None and not re.match(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$", transform):
-            raise ValueError(f"{transform!r} is not a dotted function such as transforms.orders.clean")
+            raise ValueError(f"{transform!r} is not the dotted name of a function, such as transforms.orders.clean")
         return transform
 
     @model_validator(mode="after")
     def _distinct_tables(self) -> PipelineSpec:
         ids = [table.id for table in (*self.tables, self.quarantine_table)]
         if len(set(ids)) != len(ids):
-            raise ValueError(f"tables: one is named twice: {', '.join(ids)}")
+            raise ValueError(f"tables: a table is named twice: {', '.join(ids)}")
         if self.quarantine_table.partition_by:
-            raise ValueError("quarantine: its partitioning is fixed (none)")
+            raise ValueError("quarantine: the quarantine table cannot be partitioned")
         return self
 
     @model_validator(mode="after")
@@ -357,7 +357,7 @@ def parse_freshness(freshness: str) -> float | None:
     if freshness == AVAILABLE_NOW:
         return None
     if freshness == "real_time":
-        raise ValueError("real_time is not available yet; the nearest is 0ms, which starts a batch as soon as one ended")
+        raise ValueError("real_time is not available yet; use 0ms, which starts a batch as soon as the previous one has ended")
     match = _INTERVAL.match(freshness)
     if match is None:
         raise ValueError(f"{freshness!r} is neither available_now nor an interval such as 500ms, 5s or 1m")

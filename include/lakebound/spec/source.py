@@ -23,7 +23,7 @@ def missing_transform(spec: PipelineSpec, apps: Path) -> str | None:
     module = folder.with_suffix(".py") if folder.with_suffix(".py").is_file() else folder / "__init__.py"
     if not module.is_file():
         ours = (apps / package[0]).is_dir() or len(package) == 1
-        return f"there is no {folder.with_suffix('.py')}" if ours else None
+        return f"the file {folder.with_suffix('.py')} does not exist" if ours else None
     try:
         tree = ast.parse(module.read_bytes(), filename=str(module))
     except (SyntaxError, ValueError) as exc:

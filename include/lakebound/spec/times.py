@@ -31,10 +31,10 @@ def parse_past(text: str, now_ms: int) -> int:
     try:
         moment = datetime.fromisoformat(wanted)
     except ValueError:
-        raise BadMomentError(text, "is not a time") from None
+        raise BadMomentError(text, "is not a valid time") from None
     moment_ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     if moment_ms > now_ms:
-        raise BadMomentError(text, f"lies in the future (it is {in_utc(now_ms)})")
+        raise BadMomentError(text, f"is in the future (it is now {in_utc(now_ms)})")
     return moment_ms
 
 

@@ -117,7 +117,7 @@ class _Reader:
             if not isinstance(key_node, ScalarNode):
                 continue
             if key_node.value in first:
-                what = f"is given twice; the first time in line {first[key_node.value]}"
+                what = f"is given twice; the first one is in line {first[key_node.value]}"
                 self._mistakes.append(Mistake(_line(key_node), what, (*keys, key_node.value)))
             first.setdefault(key_node.value, _line(key_node))
 

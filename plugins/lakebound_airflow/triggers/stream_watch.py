@@ -65,7 +65,7 @@ class StreamWatch:
         backend = backend_of(submission, self.settings)
         outcome = read_outcome(self.control, self.app_id)
         if not backend.is_alive(self.control, submission):
-            return {"event": "ended", "app_id": self.app_id, "reason": outcome.reason if outcome else "died without a word"}
+            return {"event": "ended", "app_id": self.app_id, "reason": outcome.reason if outcome else "died without an outcome"}
         if outcome is not None:
             if now - outcome.ended_at > EXIT_SECONDS:
                 backend.kill(submission)

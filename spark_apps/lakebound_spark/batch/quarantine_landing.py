@@ -39,8 +39,8 @@ class QuarantineMismatchError(LakeboundError):
 
     def __init__(self, counted: int, found: int) -> None:
         super().__init__(
-            f"{counted} records of the batch were counted as bad, and {found} were found when they were read again; nothing "
-            f"was committed, the batch is landed anew. If it happens again, a function of the transform is not deterministic"
+            f"{counted} records of the batch were counted as bad, but {found} were found when they were read again; nothing "
+            f"was committed, and the batch is landed again. If this happens again, the transform is not deterministic"
         )
 
 

@@ -46,7 +46,7 @@ class StoppedError(LakeboundError):
     """Somebody asked the replay to end."""
 
     def __init__(self, pipeline: str) -> None:
-        super().__init__(f"replay of {pipeline!r}: ended as asked, between two batches; run it again to land the rest")
+        super().__init__(f"replay of {pipeline!r}: stopped on request between two batches; run it again to land the rest")
 
 
 class Replay:

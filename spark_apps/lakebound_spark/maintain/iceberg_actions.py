@@ -49,7 +49,7 @@ class RewriteFailedError(LakeboundError):
     """Spark could not rewrite files; it has nothing to do with other commits."""
 
     def __init__(self, table: str, reason: str) -> None:
-        super().__init__(f"table {table}: files could not be rewritten: {reason}; the run's log says where")
+        super().__init__(f"table {table}: files could not be rewritten: {reason}; see the log of the run")
 
 
 class IcebergActions:

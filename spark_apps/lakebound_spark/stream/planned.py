@@ -22,7 +22,7 @@ class PlannedOffsetsError(LakeboundError):
     """Spark does not say which offsets a batch has."""
 
     def __init__(self, batch: int, reason: str) -> None:
-        super().__init__(f"batch {batch}: Spark does not say which offsets it has: {reason}; the query starts again")
+        super().__init__(f"batch {batch}: Spark does not report the offsets of the batch: {reason}; the query starts again")
 
 
 def planned_ends(query: StreamingQuery, batch: int) -> NextOffsets:

@@ -177,4 +177,4 @@ def test_a_test_goes_the_real_way_and_says_how_it_went(
     body = answer("alerts", "orders", "--test", code=1)["channels"]
     assert body["hook"] == "connection ops_hook: the answer was 404"
     assert body["mail"] == "connection ops_mail: there is no such Airflow connection"
-    assert "there is no channel 'pager'" in lakebound("alerts", "--test", "--channel", "pager", code=1).stderr
+    assert "alerts.yaml has no channel 'pager'" in lakebound("alerts", "--test", "--channel", "pager", code=1).stderr

@@ -256,7 +256,7 @@ def test_a_start_after_an_unclean_end_says_what_is_read_again_and_what_is_trimme
     coverages = {"delta:lake.orders": offsets(0, 120), "iceberg:lake.orders": offsets(0, 100)}
     found = start_incident(last, coverages, {"orders": {0: 100}})
     assert (found.facts["replayed"], found.facts["trimmed"]) == (30, {"delta:lake.orders": 20, "iceberg:lake.orders": 0})
-    assert "a died without a word" in found.what
+    assert "a died without an outcome" in found.what
     assert "at least 30 offsets" in found.what
 
 

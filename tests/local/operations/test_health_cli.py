@@ -66,7 +66,7 @@ def test_a_sick_table_is_explained(settings: Settings) -> None:
     land(settings, 12)
     shown = lakebound("health").stdout
     assert shown.count("12 of 12 files are below 768 KiB: compaction would leave 1") == 2
-    assert "all: 12 files of" in shown and "11 could go" in shown and "file sizes: 12 of at most 64 KiB" in shown
+    assert "all: 12 files of" in shown and "11 fewer after compaction" in shown and "file sizes: 12 of at most 64 KiB" in shown
 
 
 def test_one_table_is_explained_however_healthy(settings: Settings) -> None:
@@ -112,7 +112,7 @@ def test_a_table_that_cannot_be_read_hides_no_other(settings: Settings) -> None:
 
 def test_wrong_names(settings: Settings) -> None:
     assert "there is no pipeline 'nope'" in lakebound("health", "nope", code=1).stderr
-    assert "has no table 'x'; it has delta:lake.orders" in lakebound("health", "orders", "--table", "x", code=1).stderr
+    assert "has no table 'x'; its tables are: delta:lake.orders" in lakebound("health", "orders", "--table", "x", code=1).stderr
     lakebound("health", "--table", "lake.orders", code=2)
 
 

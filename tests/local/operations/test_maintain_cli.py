@@ -55,7 +55,9 @@ def test_without_tables_there_is_nothing_to_do_and_nothing_is_made(settings: Set
 
 def test_one_must_say_what_is_wanted(settings: Settings) -> None:
     assert "--plan" in lakebound("maintain", "orders", code=2).stderr
-    assert "has not one table 'none'" in lakebound("maintain", "orders", "--plan", "--table", "none", code=1).stderr
+    assert (
+        "has no table 'none', or more than one" in lakebound("maintain", "orders", "--plan", "--table", "none", code=1).stderr
+    )
     assert "there is no pipeline 'nobody'" in lakebound("maintain", "nobody", "--plan", code=1).stderr
 
 
@@ -111,7 +113,7 @@ def test_a_reader_of_an_unknown_table_is_a_mistake(settings: Settings, reader: d
 def test_two_readers_of_one_name_are_a_mistake(settings: Settings) -> None:
     twins = [{"name": "r", "table": "delta:lake.orders", "version": number} for number in (1, 2)]
     (settings.pipelines / "orders.yaml").write_text(yaml.safe_dump({**ORDERS, "maintenance": {"readers": twins}}))
-    assert "two have one name: r, r" in lakebound("check", "--static", code=1).stdout
+    assert "two readers have the same name: r, r" in lakebound("check", "--static", code=1).stdout
 
 
 class NoSpark:

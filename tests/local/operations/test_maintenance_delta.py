@@ -107,7 +107,7 @@ def test_vacuum_below_the_tables_retention_is_refused(at: Places) -> None:
 
 def test_vacuum_of_what_somebody_may_just_be_reading_is_refused(at: Places) -> None:
     small_commits(PLAIN, at, 2)
-    with pytest.raises(RetentionTooShortError, match="of 0 hours is refused: 1 is the least"):
+    with pytest.raises(RetentionTooShortError, match="of 0 hours is refused: the minimum is 1"):
         DeltaEngine(at).vacuum(PLAIN, vacuum(PLAIN, 0))
 
 

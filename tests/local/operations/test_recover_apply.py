@@ -151,7 +151,7 @@ def test_rows_that_contradict_the_restored_version_are_for_a_person(case: Case) 
     stranger = table._append  # type: ignore[attr-defined]
     stranger(files, Entry(kind="genesis", pipeline=PIPELINE, epoch=0, commit="x"), tip)
     forget_last_entry(case)
-    with pytest.raises(PlanRefusedError, match="5 offsets of its rows are not in the entry"):
+    with pytest.raises(PlanRefusedError, match="5 offsets of its rows are not in the ledger entry"):
         plan_recovery(case.spec, case.settings, "rebase")
 
 

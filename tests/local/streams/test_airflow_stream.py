@@ -143,7 +143,7 @@ def test_a_death_without_a_word_after_long_landing_is_an_incident(
     submission, ti = running(operator, control), FakeTi()
     write_submission(control, submission.model_copy(update={"submitted_at": time.time() - 700}))
     seen = event(StreamTrigger("orders", str(control.home), submission.app_id))
-    with pytest.raises(StreamFailedError, match="died without a word"):
+    with pytest.raises(StreamFailedError, match="died without an outcome"):
         operator.resume(context(ti), seen)
     assert ti.pushed["verdict"]["landed"] is True
     assert sent[0][0] == "incident"

@@ -55,7 +55,7 @@ def test_a_log_that_cannot_be_read_is_mended_from_its_earlier_versions(at: Place
         lambda: table_size(SPEC, at),
     ]
     for look in looks:
-        with pytest.raises(TableUnreadableError, match=f"version {LAST_GOOD} is the last one that can be read") as told:
+        with pytest.raises(TableUnreadableError, match=f"the last readable version is {LAST_GOOD}") as told:
             look()
         assert told.value.last_readable == LAST_GOOD
 

@@ -59,7 +59,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_an_error_is_one_sentence_on_stderr(settings: Settings) -> None:
     result = lakebound("ledger", "nope", code=1)
     assert result.stdout == ""
-    assert result.stderr == f"lakebound: there is no pipeline 'nope' in {settings.pipelines}; it declares: orders\n"
+    assert result.stderr == f"lakebound: there is no pipeline 'nope' in {settings.pipelines}; the pipelines there are: orders\n"
 
 
 def test_an_unforeseen_error_is_a_sentence_too(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,9 +187,8 @@ def test_tables_says_where_each_lies_and_what_opens_it(settings: Settings) -> No
     assert "delta:lake.orders" not in shown
     for text in ("pipeline: orders", "Spark SQL:", "SELECT * FROM ice.lake.orders", 'catalog.load_table("lake.orders")'):
         assert text in shown
-    assert (
-        "no pipeline has a table 'x'; the pipelines' tables are: delta:lake.orders," in lakebound("tables", "x", code=1).stderr
-    )
+    unknown = lakebound("tables", "x", code=1).stderr
+    assert "no pipeline has a table 'x'; the pipelines' tables are: delta:lake.orders," in unknown
 
 
 def test_a_table_that_cannot_be_read_hides_no_other(settings: Settings) -> None:

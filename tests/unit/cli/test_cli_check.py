@@ -52,7 +52,7 @@ def test_check_of_a_file_outside_of_the_folder(settings: Settings, tmp_path: Pat
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        (None, "there is no {apps}/transforms/orders.py"),
+        (None, "the file {apps}/transforms/orders.py does not exist"),
         ("def other(df): return df\n", "{apps}/transforms/orders.py defines no function 'clean'"),
         ("def clean(df:\n", "{apps}/transforms/orders.py:1 is not Python: '(' was never closed"),
     ],

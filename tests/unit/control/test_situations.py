@@ -78,7 +78,7 @@ def test_a_topic_is_awaited_for_five_minutes_before_anybody_is_told(waited: floa
 
 def test_a_topic_that_was_deleted_is_told_otherwise() -> None:
     found = situations.topic_missing(["orders"], "127.0.0.1:1", "orders", ["orders"])
-    assert "somebody has deleted it" in str(found) and "create-topic" not in str(found)
+    assert "the topic was deleted" in str(found) and "create-topic" not in str(found)
 
 
 def test_a_start_after_a_long_wait_has_its_time() -> None:

@@ -50,7 +50,7 @@ def test_each_action_becomes_its_wish() -> None:
         (form("bounded_run", offsets={"orders": {0: 1}}, until_time="2026-01-01T00:00:00Z"), "either offsets or until_time"),
         (form("bounded_run", offsets={"other": {0: 1}}), "does not read other"),
         (form("bounded_run", until_time="2026-01-01T00:00:00"), "time zone"),
-        (form("stop", offsets={"orders": {0: 1}}), "belong to bounded_run"),
+        (form("stop", offsets={"orders": {0: 1}}), "only the action bounded_run takes"),
         (form("restart", freshness="soon"), "'soon' is neither"),
     ],
 )

@@ -45,12 +45,14 @@ def test_a_table_that_joins_later_makes_the_stream_start_at_its_mark() -> None:
 
 @pytest.mark.parametrize("mark", [landed({0: ((0, 100),)}), landed({0: ((100, 100),)})])
 def test_retention_that_passed_the_coverage_or_a_mark_is_refused(mark: Offsets) -> None:
-    with pytest.raises(RetentionPassedError, match="landed up to 100, but Kafka's earliest offset is 130: 30 offsets are gone"):
+    with pytest.raises(
+        RetentionPassedError, match="the next offset to land is 100, but Kafka's earliest offset is 130: 30 offsets are lost"
+    ):
         plan_start([mark], facts({0: 130}, {0: 500}))
 
 
 def test_a_recreated_topic_is_refused() -> None:
-    with pytest.raises(TopicRecreatedError, match="id-1, the broker has id-2"):
+    with pytest.raises(TopicRecreatedError, match="id-1, the broker has topic id id-2"):
         plan_start([landed({0: ((0, 100),)})], facts({0: 0}, {0: 500}, "id-2"))
 
 

@@ -83,5 +83,5 @@ def test_a_field_that_was_given_up_is_no_condition() -> None:
     [(LongType(), {"day": "2023-11-15"}), (LongType(), {"c_0": "x"}), (BinaryType(), {"c_0": "AA=="}), (LongType(), {})],
 )
 def test_what_is_none_of_the_tables_partitions_is_refused(kind: IcebergType, partition: dict[str, str | None]) -> None:
-    with pytest.raises(PartitionUnknownError, match="plans anew"):
+    with pytest.raises(PartitionUnknownError, match="the next run makes a new plan"):
         conditions(partition, metadata(kind, "identity"), "t")

@@ -86,7 +86,7 @@ def test_a_step_that_lost_is_tried_again_with_growing_bounds_and_then_left(contr
     engine = FakeEngine(orders=[lost])
     report, waits = run(control, engine, vacuum(ORDERS), vacuum(CLICKS))
     assert outcomes(report) == ["lost", "done"]
-    assert report.steps[0].conflicts == 12 and "nothing was lost, the next run" in report.steps[0].problem
+    assert report.steps[0].conflicts == 12 and "nothing was lost, and the next run" in report.steps[0].problem
     assert len(waits) == 3 and all(seconds <= 2**number for number, seconds in enumerate(waits)) and sum(waits) > 0
     again, _ = run(control, FakeEngine(orders=[lost, lost, DONE]), vacuum(ORDERS))
     assert outcomes(again) == ["done"] and again.steps[0].conflicts == 8
@@ -116,7 +116,7 @@ def test_a_table_that_was_dropped_fails_once_and_the_others_go_on(control: Contr
     engine = FakeEngine(orders=[TableGoneError(ORDERS.id)])
     report, _ = run(control, engine, vacuum(ORDERS), checkpoint(ORDERS), vacuum(CLICKS))
     assert outcomes(report) == ["failed", "skipped", "done"]
-    assert "delta:shop.orders is gone" in report.steps[0].problem and engine.calls == ["orders", "clicks"]
+    assert "delta:shop.orders does not exist any more" in report.steps[0].problem and engine.calls == ["orders", "clicks"]
 
 
 def test_a_run_that_is_asked_to_end_does_so_between_two_steps(control: ControlFolder) -> None:

@@ -155,7 +155,7 @@ def test_a_pipeline_without_tables_is_told_to_start_first(
     monkeypatch.setenv("LAKEBOUND_WAREHOUSE", str(settings.home / "elsewhere"))
     (settings.home / "elsewhere" / "iceberg").mkdir(parents=True)
     said = lakebound("replay", "orders", "--from", "earliest", code=1).stderr
-    assert "delta:lake.orders is not there yet" in said
+    assert "delta:lake.orders does not exist yet" in said
 
 
 class TestMissing:
@@ -188,7 +188,7 @@ class TestMissing:
         missing_of(monkeypatch, delta=lost(110, 130))
         monkeypatch.setattr("lakebound.operations.replay.alone.living_submission", lambda _: Submission(app_id="orders-g0-1"))
         said = lakebound("replay", "orders", "--missing", code=1).stderr
-        assert "20 offsets" in said and "orders-g0-1 runs" in said and "Stop it" in said
+        assert "20 offsets" in said and "orders-g0-1 runs" in said and "Stop the pipeline" in said
         table = open_table(load_pipeline("orders", settings).tables[0], places_of(settings))
         assert count(table.read_ledger().coverage) == 100
 

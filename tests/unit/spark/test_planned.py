@@ -35,5 +35,5 @@ def test_the_ends_of_the_running_batch() -> None:
     ],
 )
 def test_another_batch_or_another_form_is_refused(running: Any, said: str) -> None:
-    with pytest.raises(PlannedOffsetsError, match=rf"batch 7: Spark does not say which offsets it has: {said}"):
+    with pytest.raises(PlannedOffsetsError, match=rf"batch 7: Spark does not report the offsets of the batch: {said}"):
         planned_ends(running, 7)

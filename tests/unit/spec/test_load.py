@@ -91,9 +91,9 @@ def test_a_pipeline_in_two_files_is_refused_in_both(settings: Settings) -> None:
 def test_a_missing_folder_is_told(settings: Settings) -> None:
     nowhere = replace(settings, pipelines=settings.pipelines / "nowhere")
     assert load_pipelines(nowhere).problems == [
-        f"{nowhere.pipelines}: there is no such folder; make it, or set LAKEBOUND_PIPELINES"
+        f"{nowhere.pipelines}: this folder does not exist; create it, or set LAKEBOUND_PIPELINES"
     ]
-    with pytest.raises(InvalidSpecError, match="no such folder"):
+    with pytest.raises(InvalidSpecError, match="this folder does not exist"):
         load_pipeline("orders", nowhere)
 
 
@@ -103,7 +103,7 @@ def test_a_pipeline_is_found_by_name(settings: Settings) -> None:
     assert load_pipeline("orders", settings).pipeline == "orders"
     with pytest.raises(InvalidSpecError, match=r"wrong\.yaml:1: topics: is missing"):
         load_pipeline("wrong", settings)
-    with pytest.raises(UnknownPipelineError, match="it declares: orders"):
+    with pytest.raises(UnknownPipelineError, match="the pipelines there are: orders"):
         load_pipeline("nope", settings)
 
 

@@ -94,7 +94,7 @@ MISTAKES = {
     "freshness that is to come": (
         RIGHT.replace("500ms", "real_time"),
         "orders.yaml:8: freshness: real_time is not available yet; "
-        "the nearest is 0ms, which starts a batch as soon as one ended",
+        "use 0ms, which starts a batch as soon as the previous one has ended",
     ),
     "bad topic": (RIGHT.replace("[orders]", "[or ders]"), "orders.yaml:2: topics: 'or ders' is not a Kafka topic name"),
     "bad pipeline name": (
@@ -107,7 +107,7 @@ MISTAKES = {
     ),
     "transform that is not dotted": (
         RIGHT + "transform: clean\n",
-        "orders.yaml:12: transform: 'clean' is not a dotted function such as transforms.orders.clean",
+        "orders.yaml:12: transform: 'clean' is not the dotted name of a function, such as transforms.orders.clean",
     ),
     "Delta partitioned by a function": (
         RIGHT + "    partition_by: [day(at)]\n",
@@ -115,19 +115,19 @@ MISTAKES = {
     ),
     "table named twice": (
         RIGHT + "  - {format: delta, name: sales.orders}\n",
-        "orders.yaml:1: tables: one is named twice: delta:sales.orders, delta:sales.orders, delta:quarantine.orders",
+        "orders.yaml:1: tables: a table is named twice: delta:sales.orders, delta:sales.orders, delta:quarantine.orders",
     ),
     "key given twice": (
         RIGHT + "freshness: 1s\n",
-        "orders.yaml:12: freshness: is given twice; the first time in line 8",
+        "orders.yaml:12: freshness: is given twice; the first one is in line 8",
     ),
     "key given twice, deep down": (
         RIGHT + "    name: sales.more\n",
-        "orders.yaml:12: tables[0].name: is given twice; the first time in line 11",
+        "orders.yaml:12: tables[0].name: is given twice; the first one is in line 11",
     ),
     "another name than the file": (
         RIGHT.replace("pipeline: orders", "pipeline: sales"),
-        "orders.yaml:1: pipeline: is 'sales', but the file is orders.yaml; a pipeline's file has its name",
+        "orders.yaml:1: pipeline: is 'sales', but the file is orders.yaml; both must have the same name",
     ),
     "variable that is not set": (
         RIGHT.replace("${LAKEBOUND_KAFKA}", "${NOWHERE_SET}:9092"),
@@ -136,7 +136,7 @@ MISTAKES = {
     ),
     "variable that is written wrongly": (
         RIGHT.replace("${LAKEBOUND_KAFKA}", "${LAKEBOUND-KAFKA}"),
-        "orders.yaml:4: connection.bootstrap_servers: a variable is written ${NAME} or ${NAME:-default}",
+        "orders.yaml:4: connection.bootstrap_servers: write a variable as ${NAME} or ${NAME:-default}",
     ),
     "secret in two places": (
         WITH_SASL.replace("{env: KAFKA_PASSWORD}", "{env: A, file: B}"),
@@ -146,7 +146,7 @@ MISTAKES = {
         RIGHT.replace(
             "  schema: order_id STRING NOT NULL", "  json_schema:\n    type: object\n    properties: {on: {type: string}}"
         ),
-        "orders.yaml:5: value: json_schema: the record: has the property True, whose name is no text: write it in quotes",
+        "orders.yaml:5: value: json_schema: the record: has the property True, whose name is not text: write it in quotes",
     ),
     "required list in a list": (
         RIGHT.replace(
@@ -154,16 +154,19 @@ MISTAKES = {
             "  json_schema:\n    type: object\n    required: [[id]]\n    properties: {id: {type: string}}",
         ),
         "orders.yaml:5: value: json_schema: the record: required must be a list of names; "
-        "write them in quotes where YAML reads something else",
+        "write a name in quotes if YAML does not read it as text",
     ),
-    "empty file": ("# nothing\n", "orders.yaml:1: is empty; a pipeline is keys and values, beginning with pipeline: NAME"),
+    "empty file": (
+        "# nothing\n",
+        "orders.yaml:1: is empty; a pipeline file has keys and values, the first of them pipeline: NAME",
+    ),
     "a list at the root": (
         "- pipeline: orders\n",
-        "orders.yaml:1: holds a list; a pipeline is keys and values, beginning with pipeline: NAME",
+        "orders.yaml:1: holds a list; a pipeline file has keys and values, the first of them pipeline: NAME",
     ),
     "text at the root": (
         "pipeline\n",
-        "orders.yaml:1: holds a str; a pipeline is keys and values, beginning with pipeline: NAME",
+        "orders.yaml:1: holds a str; a pipeline file has keys and values, the first of them pipeline: NAME",
     ),
     "key that is not text": (RIGHT + "7: x\n", "orders.yaml:12: [7]: a key must be text"),
     "wrong indentation": (
@@ -247,8 +250,8 @@ def test_a_password_in_the_file_is_refused_and_not_repeated(settings: Settings, 
 def test_a_literal_password_is_told_where_it_belongs(settings: Settings) -> None:
     problems = problems_of(settings, WITH_SASL.replace("{env: KAFKA_PASSWORD}", SECRET))
     assert problems == [
-        "orders.yaml:7: connection.sasl.password: names where the secret is, {env: NAME} or {file: PATH}; "
-        "the password itself does not belong in this file"
+        "orders.yaml:7: connection.sasl.password: must say where the secret is stored: {env: NAME} or {file: PATH}; "
+        "never write the password itself in this file"
     ]
 
 

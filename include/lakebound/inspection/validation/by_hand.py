@@ -23,8 +23,8 @@ class NoSuchRangeError(LakeboundError):
 
     def __init__(self, table: str, first: str | None, last: str | None) -> None:
         super().__init__(
-            f"table {table}: nothing landed between versions {first or 'its first'} and {last or 'its newest'}, or these are "
-            f"no longer kept; `lakebound ledger` lists its versions"
+            f"table {table}: nothing landed from version {first or 'the first'} to version {last or 'the newest'}, or these "
+            f"versions are no longer kept; `lakebound ledger` lists the versions"
         )
 
 

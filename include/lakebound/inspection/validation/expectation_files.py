@@ -31,7 +31,7 @@ class NoExpectationsError(LakeboundError):
     """Nothing is expected of the pipeline."""
 
     def __init__(self, pipeline: str, path: Path) -> None:
-        super().__init__(f"pipeline {pipeline!r}: there is no {path}; write there what is expected of its records")
+        super().__init__(f"pipeline {pipeline!r}: the file {path} does not exist; write the expectations on its tables there")
 
 
 def expectations_path(pipeline: str, settings: Settings) -> Path:

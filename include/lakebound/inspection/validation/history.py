@@ -29,7 +29,9 @@ class ValidationRunsError(LakeboundError):
     """Another validation of the pipeline is under way."""
 
     def __init__(self, pipeline: str) -> None:
-        super().__init__(f"pipeline {pipeline!r} is being validated by another run; nothing was done, that run does it")
+        super().__init__(
+            f"pipeline {pipeline!r} is being validated by another run, which validates the same rows; this run did nothing"
+        )
 
 
 class Claim(BaseModel):

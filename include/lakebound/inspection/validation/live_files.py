@@ -22,8 +22,8 @@ class DeletesInTableError(LakeboundError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f"table {table} has delete files or deletion vectors, so its data files also hold rows that were deleted; "
-            f"it cannot be compared with"
+            f"table {table} cannot be used for a comparison: it has delete files or deletion vectors, so its data files also "
+            f"contain deleted rows"
         )
 
 

@@ -25,7 +25,7 @@ class NoQuarantineError(LakeboundError):
     """There is no quarantine table into which records could be copied."""
 
     def __init__(self, table: str) -> None:
-        super().__init__(f"table {table} is not there: the stream makes it at its first start; nothing was copied")
+        super().__init__(f"table {table} does not exist: the stream creates it at its first start; nothing was copied")
 
 
 def without_copies(kafka: pa.Table) -> pa.Table:

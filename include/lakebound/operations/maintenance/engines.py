@@ -36,21 +36,23 @@ class StepLostError(LakeboundError):
 
     def __init__(self, table: str, reason: str, conflicts: int = 1) -> None:
         self.conflicts = conflicts
-        super().__init__(f"table {table}: {reason}; nothing was lost, the next run tries it again")
+        super().__init__(f"table {table}: {reason}; nothing was lost, and the next run tries the step again")
 
 
 class TableGoneError(LakeboundError):
     """A table is not there (any more)."""
 
     def __init__(self, table: str) -> None:
-        super().__init__(f"table {table} is gone: it was dropped, or its catalog is another one now; nothing was done to it")
+        super().__init__(
+            f"table {table} does not exist any more: it was dropped, or the catalog was changed; maintenance did nothing"
+        )
 
 
 class UnknownLedgerError(LakeboundError):
     """A table has no entry that could be carried on."""
 
     def __init__(self, table: str) -> None:
-        super().__init__(f"table {table} has no ledger entry yet, so there is nothing to carry on; start its pipeline once")
+        super().__init__(f"table {table} has no ledger entry yet; start its pipeline once before maintenance")
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ class LinkedQuarantineError(LakeboundError):
     """The quarantine is a link to somewhere else."""
 
     def __init__(self, table: str, path: Path) -> None:
-        super().__init__(f"table {table}: {path} is a link, so files would leave the table's folder; nothing was moved")
+        super().__init__(
+            f"table {table}: {path} is a symbolic link, so files would leave the table's folder; no orphans were moved"
+        )
 
 
 class UnknownCheckpointError(LakeboundError):
@@ -44,8 +46,8 @@ class UnknownCheckpointError(LakeboundError):
 
     def __init__(self, table: str, name: str) -> None:
         super().__init__(
-            f"table {table}: log checkpoint {name} is of a kind that is not read here, and files may stand in it alone; "
-            f"no orphans are taken. Set its property delta.checkpointPolicy to classic"
+            f"table {table}: log checkpoint {name} is of a kind that Lakebound does not read, and it may name files that the "
+            f"log does not; no orphans are moved. Set the table property delta.checkpointPolicy to classic"
         )
 
 

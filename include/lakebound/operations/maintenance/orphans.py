@@ -37,8 +37,8 @@ class StrangeReferenceError(LakeboundError):
 
     def __init__(self, table: str, location: str, folder: str) -> None:
         super().__init__(
-            f"table {table}: a version names {location}, which is not an address of this machine's folder {folder}; "
-            f"no orphans are taken, as it is not known which files those are"
+            f"table {table}: a version refers to {location}, which is not in this machine's folder {folder}; no orphans are "
+            f"moved, because it is unknown which files the table needs"
         )
 
 
@@ -47,8 +47,8 @@ class NothingRecognisedError(LakeboundError):
 
     def __init__(self, table: str, referenced: int, folder: str) -> None:
         super().__init__(
-            f"table {table}: of {referenced} files that its versions name none is in {folder}, where it should be; "
-            f"no orphans are taken. Was the folder moved, or is it reached by another name?"
+            f"table {table}: none of the {referenced} files that its versions refer to is in {folder}; no orphans are moved. "
+            f"Check whether the folder was moved, or has another path"
         )
 
 

@@ -20,8 +20,8 @@ class ReaderUnreadableError(LakeboundError):
 
     def __init__(self, reader: str, checkpoint: Path, reason: str) -> None:
         super().__init__(
-            f"reader {reader!r}: {reason} (checkpoint {checkpoint}); until that is mended, or the reader is taken out of "
-            f"maintenance.readers, nothing that it may need is removed"
+            f"reader {reader!r}: {reason} (checkpoint {checkpoint}); nothing that it may need is removed until the checkpoint "
+            f"is repaired or the reader is removed from maintenance.readers"
         )
 
 

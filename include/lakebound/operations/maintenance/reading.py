@@ -20,7 +20,7 @@ class UnreadableTableError(LakeboundError):
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(
-            f"the metadata of {table} cannot be read: {reason}; `lakebound doctor PIPELINE` says whether its ledger can"
+            f"the metadata of {table} cannot be read: {reason}; `lakebound doctor PIPELINE` says whether its ledger can be read"
         )
 
 

@@ -30,7 +30,9 @@ class MaintenanceRunsError(LakeboundError):
     """Another maintenance run of the pipeline is under way."""
 
     def __init__(self, pipeline: str) -> None:
-        super().__init__(f"pipeline {pipeline!r} is being maintained by another run; nothing was done, that run does it")
+        super().__init__(
+            f"pipeline {pipeline!r} is being maintained by another run, which does the same work; this run did nothing"
+        )
 
 
 @contextmanager

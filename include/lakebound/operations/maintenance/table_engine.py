@@ -38,7 +38,7 @@ class WrongFormatError(LakeboundError):
     """A step is asked of a table whose format has no such thing."""
 
     def __init__(self, table: str, kind: str) -> None:
-        super().__init__(f"table {table}: there is no step {kind} for its format; plan anew")
+        super().__init__(f"table {table}: its format has no maintenance step {kind}; make a new plan")
 
 
 class IcebergRewriter(Protocol):

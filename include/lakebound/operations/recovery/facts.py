@@ -40,7 +40,7 @@ class TornControlFileError(LakeboundError):
     def __init__(self, pipeline: str, folder: Path, reason: ValueError) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: desired.json or submission.json in {folder} cannot be read "
-            f"({first_line(reason)}); move it aside first, see the runbook control-files"
+            f"({first_line(reason)}); move the file aside first, as the runbook control-files says"
         )
 
 

@@ -44,9 +44,11 @@ class RepairForm(BaseModel):
     @model_validator(mode="after")
     def _rewinds_alone_have_a_time(self) -> RepairForm:
         if (self.action == "rewind") != (self.to is not None):
-            raise InvalidRepairError(self.pipeline, "a rewind needs the time to go back to, and nothing else takes one")
+            raise InvalidRepairError(
+                self.pipeline, "the action rewind needs a time to go back to, and no other action takes one"
+            )
         if self.table is not None and self.action not in REWINDS:
-            raise InvalidRepairError(self.pipeline, f"{self.action} is for the whole pipeline, not for one table")
+            raise InvalidRepairError(self.pipeline, f"the action {self.action} is for the whole pipeline, not for one table")
         return self
 
     def settled(self, spec: PipelineSpec, settings: Settings, now_ms: int) -> RepairForm:

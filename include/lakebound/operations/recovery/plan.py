@@ -25,7 +25,7 @@ class PlanChangedError(LakeboundError):
     def __init__(self, pipeline: str, approved: str, found: str) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: plan {approved} was approved, but the facts have changed and the plan is now {found}; "
-            f"nothing was applied. Look at the new plan, and approve that one"
+            f"nothing was applied. Check the new plan, and approve it"
         )
 
 

@@ -20,9 +20,9 @@ class StreamRunsError(LakeboundError):
 
     def __init__(self, pipeline: str, app_id: str, offsets: int) -> None:
         super().__init__(
-            f"pipeline {pipeline!r}: {offsets} offsets are in the coverage though nothing stands for them; they have to be "
-            f"taken out of it before they can land again, and that needs the pipeline stopped: {app_id} runs. Nothing was "
-            f"written. Stop it, run this again, then start it"
+            f"pipeline {pipeline!r}: {offsets} offsets are in the coverage but have no rows. They must be removed from the "
+            f"coverage before they can land again, and the pipeline must be stopped for this, but {app_id} runs. Nothing was "
+            f"written. Stop the pipeline, run this again, then start the pipeline"
         )
 
 

@@ -32,7 +32,7 @@ class GoneFromKafkaError(LakeboundError):
     def __init__(self, pipeline: str, gone: Offsets) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: Kafka no longer has {count(gone)} of the offsets to be replayed: {describe(gone)}; "
-            f"nothing was written. Give --from earliest to replay what is left"
+            f"nothing was written. Use --from earliest to replay the offsets that Kafka still has"
         )
 
 
@@ -41,7 +41,7 @@ class NothingLandedYetError(LakeboundError):
 
     def __init__(self, pipeline: str, table: str) -> None:
         super().__init__(
-            f"pipeline {pipeline!r}: table {table} is not there yet; start the pipeline first, it makes its tables"
+            f"pipeline {pipeline!r}: table {table} does not exist yet; start the pipeline first, which creates its tables"
         )
 
 

@@ -30,7 +30,7 @@ def topic_gone(s: Standing) -> Finding | None:
     return _finding(
         "topic-gone",
         "needs_person",
-        f"{', '.join(gone)} is not on the broker: it is another broker, or the topic was deleted, or made anew with fewer "
+        f"{', '.join(gone)} is not on the broker: it is another broker, or the topic was deleted, or created again with fewer "
         "partitions; Spark fails with KAFKA_DATA_LOSS.PARTITIONS_DELETED, or skips in silence with failOnDataLoss=false",
         s.evidence(gone=gone),
     )

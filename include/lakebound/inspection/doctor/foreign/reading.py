@@ -34,7 +34,9 @@ class NotACheckpointError(LakeboundError):
     """There is no checkpoint to examine at this place."""
 
     def __init__(self, place: str, reason: str) -> None:
-        super().__init__(f"checkpoint {place}: {reason}; name the folder given as checkpointLocation, or a local copy of it")
+        super().__init__(
+            f"checkpoint {place}: {reason}; give the folder that is the query's checkpointLocation, or a local copy of it"
+        )
 
 
 class BadTableNameError(LakeboundError):
@@ -42,8 +44,7 @@ class BadTableNameError(LakeboundError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"table {name!r}: write delta:FOLDER or iceberg:FOLDER (or iceberg:FILE.metadata.json), on this machine's file "
-            "system"
+            f"table {name!r}: write delta:FOLDER, iceberg:FOLDER or iceberg:FILE.metadata.json, with a path on this machine"
         )
 
 

@@ -118,7 +118,7 @@ def application_starting(facts: PipelineFacts) -> Iterator[Finding]:
     if facts.living is None or _stalled(facts) is not None:
         return
     if progress is None:
-        yield starting("application-starting", f"{facts.living} was started and has not said a word yet")
+        yield starting("application-starting", f"{facts.living} was started and has not reported any progress yet")
     elif progress.state == "waiting":
         waits = situations.waiting(progress)
         rule = "topic-awaited" if issubclass(error_named(progress.waiting_error), MissingTopicError) else "application-waiting"
@@ -143,7 +143,7 @@ def _stalled(facts: PipelineFacts) -> str | None:
         if silence is not None:
             return silence.reason
     elif facts.own_progress is not None and facts.now - facts.own_progress.updated_at > facts.spec.thresholds.stall_seconds:
-        return f"{facts.living} has been silent for {facts.now - facts.own_progress.updated_at:.0f} s"
+        return f"{facts.living} has reported no progress for {facts.now - facts.own_progress.updated_at:.0f} s"
     return _not_committing(facts)
 
 
@@ -157,7 +157,7 @@ def _not_committing(facts: PipelineFacts) -> str | None:
     quiet = min(quiet, seconds_since_commit(facts) or quiet)
     if min(waits, quiet) <= patience:
         return None
-    return f"{lag_records(facts)} offsets wait in Kafka, and {facts.living} has committed nothing for {quiet:.0f} s"
+    return f"{lag_records(facts)} offsets wait in Kafka, but {facts.living} has committed nothing for {quiet:.0f} s"
 
 
 def _freshness(facts: PipelineFacts) -> str:

@@ -22,7 +22,7 @@ def broker_unavailable(facts: PipelineFacts) -> Iterator[Finding]:
     waited = facts.outcome is not None and facts.outcome.error_class == BrokerUnavailableError.__name__
     if facts.living is None and waited:
         sentence = (
-            f"{facts.kafka.sentence}; the last application waited {facts.spec.limits.outage_seconds:.0f} s for it in vain"
+            f"{facts.kafka.sentence}; the last application failed after {facts.spec.limits.outage_seconds:.0f} s of waiting"
         )
         yield needs_person("broker-unavailable", sentence, "broker-unavailable")
         return

@@ -50,7 +50,7 @@ class RetentionTooShortError(LakeboundError):
     """VACUUM was asked to delete what the table promises to keep, or what somebody may just be reading."""
 
     def __init__(self, table: str, asked_hours: int, least_hours: int, *, is_promised: bool) -> None:
-        why = f"its property {DELETED_FILES} promises {least_hours}" if is_promised else f"{least_hours} is the least"
+        why = f"its property {DELETED_FILES} requires {least_hours}" if is_promised else f"the minimum is {least_hours}"
         super().__init__(
             f"table {table}: VACUUM with a retention of {asked_hours} hours is refused: {why}; lower the property, or raise "
             f"maintenance.history.removed_files_seconds"
@@ -62,8 +62,8 @@ class NotRewritableError(LakeboundError):
 
     def __init__(self, table: str, features: Sequence[str]) -> None:
         super().__init__(
-            f"table {table} is not compacted: it uses {', '.join(features)}, which somebody else must have switched on; "
-            f"compact it with Spark's OPTIMIZE while its pipeline is stopped"
+            f"table {table} is not compacted: it uses {', '.join(features)}, which Lakebound does not enable; stop its "
+            f"pipeline, then compact the table with Spark's OPTIMIZE"
         )
 
 
@@ -71,7 +71,7 @@ class LogNotCleanableError(LakeboundError):
     """The log cannot be shortened without losing what must stay."""
 
     def __init__(self, table: str, reason: str) -> None:
-        super().__init__(f"table {table}: its log is not cleaned: {reason}")
+        super().__init__(f"table {table}: its log is not cleaned up: {reason}")
 
 
 class DeltaEngine:

@@ -32,7 +32,7 @@ class CollectionForbiddenError(LakeboundError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f"table {table}: nothing is expired, as its property gc.enabled is false: its files may be another table's, too"
+            f"table {table}: nothing is expired, because its property gc.enabled is false: another table may use its files"
         )
 
 

@@ -38,7 +38,7 @@ class PartitionUnknownError(LakeboundError):
 
     def __init__(self, table: str, partition: Mapping[str, str | None], reason: str) -> None:
         named = "/".join(f"{field}={value}" for field, value in partition.items())
-        super().__init__(f"table {table}: there is no partition {named} ({reason}); the next run plans anew")
+        super().__init__(f"table {table}: there is no partition {named} ({reason}); the next run makes a new plan")
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class ManifestUnreadableError(LakeboundError):
 
     def __init__(self, location: str, reason: str) -> None:
         super().__init__(
-            f"{location} cannot be read ({reason}), so it is not known which files are needed; no file was deleted"
+            f"{location} cannot be read ({reason}), so it is unknown which files the table needs; no file was deleted"
         )
 
 
