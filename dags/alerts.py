@@ -1,8 +1,9 @@
-"""Tells people what is wrong, once, and that it is over: a round of alerts every minute.
+"""Sends alerts: a message when a problem begins, and a message when it is resolved. It runs every minute.
 
-It looks at the pipelines' folders of state and at what doctor, validation, maintenance and the streams found, and sends by the
-channels of `include/alerts.yaml` (without that file: the connection `lakebound_webhook`). A message that a channel does not
-take stays, and is tried again. It asks neither tables nor Kafka. `lakebound alerts` lists what is open.
+It reads the pipelines' state folders and the findings of the doctor, validation, maintenance and the streams. It sends
+messages through the channels of `include/alerts.yaml`; without that file, through the connection `lakebound_webhook`. A
+message that a channel does not accept is kept and sent again. This DAG reads neither tables nor Kafka. `lakebound alerts` lists
+the open alerts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lakebound_airflow.operators.alerts import AlertsOperator
 
 with DAG(
     dag_id="alerts",
-    description="Tells people what is wrong, once, and that it is over",
+    description="Sends a message when a problem begins and when it is resolved",
     doc_md=__doc__,
     schedule=CronTriggerTimetable("* * * * *", timezone="UTC", run_immediately=timedelta(minutes=1)),
     catchup=False,

@@ -1,4 +1,4 @@
-"""Makes Airflow show what is wrong with a pipeline's YAML as an import error; the other pipelines' DAGs load all the same."""
+"""Shows mistakes in a pipeline's YAML as an import error in Airflow. The DAGs of the other pipelines still load."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Has the doctor look at every pipeline, every five minutes: tables, ledger, Kafka, lease, application. It never writes.
+"""Runs the doctor on every pipeline every five minutes: tables, ledger, Kafka, lease and application. It never writes.
 
-A task fails only when a person is needed, with the sentence and the runbook; what the next start repairs by itself is in the
-log and in the XCom `diagnosis`. When a run does not come to its end in time, the webhook is called: then nobody is watching.
+A task fails only when a person must act; the error has the finding and the runbook. Findings that the next start repairs are in
+the log and in the XCom `diagnosis`. If a run does not end in time, the webhook is called, because the pipelines are then not
+being watched.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ pipelines = [spec.pipeline for spec in valid_specs()]
 
 with DAG(
     dag_id="checkpoint_health",
-    description="Says how every pipeline is, and fails where a person is needed",
+    description="Checks every pipeline, and fails where a person must act",
     doc_md=__doc__,
     schedule=CronTriggerTimetable(
         f"*/{HEALTH_INTERVAL // timedelta(minutes=1)} * * * *", timezone="UTC", run_immediately=timedelta(minutes=2)

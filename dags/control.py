@@ -1,14 +1,14 @@
-"""Says what a person wants of a pipeline, and waits until it is so.
+"""Sets the desired state of a pipeline, and waits until the pipeline has reached it.
 
 | action | what happens |
 | --- | --- |
-| start | the application runs; also ends a hold |
-| stop | the batch in flight ends, then the application; nothing starts it again |
-| hold | as stop, and only *start* or *stop* ends it: no restart, no bounded run, no repair |
-| restart | the application ends at a batch boundary and starts with the YAML and the transform as they are now |
-| bounded_run | lands up to the offsets (exclusive) or the time given, then stops |
+| start | the application runs; this also ends a hold |
+| stop | the application ends after the current batch, and is not started again |
+| hold | like stop; only *start* or *stop* ends the hold, and restart, bounded run and repair are refused |
+| restart | the application ends after the current batch and starts again with the current YAML and transform |
+| bounded_run | lands records up to the given offsets (exclusive) or the given time, then stops |
 
-`freshness` overrides the pipeline's own line until the next action; empty means its own line.
+`freshness` replaces the freshness in the pipeline's YAML until the next action. Leave it empty to use the YAML.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakebound_airflow.pipelines import valid_specs
 for spec in valid_specs():
     with DAG(
         dag_id=f"control__{spec.pipeline}",
-        description=f"Starts, stops, restarts, holds {spec.pipeline}",
+        description=f"Starts, stops, restarts or holds {spec.pipeline}",
         doc_md=describe(__doc__, spec),
         schedule=None,
         start_date=START_DATE,
@@ -36,13 +36,13 @@ for spec in valid_specs():
                 type="string",
                 enum=ACTIONS,
                 title="Action",
-                description_md="What is wanted of the pipeline.",
+                description_md="What the pipeline must do.",
             ),
             "freshness": Param(
                 None,
                 type=["null", "string"],
                 title="Freshness",
-                description_md=f"Instead of its own `{spec.freshness}`: an interval such as `500ms`, or `available_now`.",
+                description_md=f"Replaces `{spec.freshness}` of the YAML: an interval such as `500ms`, or `available_now`.",
             ),
             "offsets": Param(
                 None,
@@ -56,11 +56,11 @@ for spec in valid_specs():
                 type=["null", "string"],
                 format="date-time",
                 title="Until time",
-                description_md="Bounded run: records older than this time are landed.",
+                description_md="Bounded run: land the records that are older than this time.",
                 section="Bounded run",
             ),
-            "reason": Param("", type="string", title="Reason", description_md="For whoever looks at it next."),
-            "wait_seconds": Param(600, type="number", exclusiveMinimum=0, title="Wait for how long (s)"),
+            "reason": Param("", type="string", title="Reason", description_md="Shown in `lakebound status`."),
+            "wait_seconds": Param(600, type="number", exclusiveMinimum=0, title="Maximum wait (s)"),
         },
     ):
         ControlOperator(task_id="control", pipeline=spec.pipeline)

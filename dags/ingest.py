@@ -1,12 +1,13 @@
 """Lands a pipeline's topics in its tables.
 
-`stream` has the Spark application in its care: it starts it, or finds it running, and is deferred as long as it runs.
-While the pipeline is stopped or held it stays deferred and nothing runs. Clear or mark the task to stop the application
-gracefully; stop the pipeline with its `control__` DAG. Pausing this DAG keeps the application running and keeps it from
-being started again.
+The task `stream` supervises the Spark application: it starts the application, or attaches to a running one, and is deferred
+while the application runs. While the pipeline is stopped or held, the task stays deferred and no application runs. Clear or
+mark the task to stop the application gracefully. Stop the pipeline with its `control__` DAG. If you pause this DAG, the
+application keeps running, but it is not started again when it ends.
 
-`guard` fails the run only when the application failed without having landed a record. The next start is made after a pause,
-which grows with each such run; after so many of them in a row Airflow pauses the DAG, and the webhook is called.
+The task `guard` fails the run only when the application failed and had landed no record. The next start then follows after a
+pause, which grows with each such run. After `limits.max_failed_starts` such runs in a row, Airflow pauses the DAG and the
+webhook is called.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Keeps a pipeline's tables small: compacts files, rewrites manifests, expires history, looks for orphans.
+"""Maintains a pipeline's tables: compacts files, rewrites manifests, expires history, and finds orphan files.
 
-Runs after so many commits, or after so long, by the `maintenance` block of the pipeline's YAML. `plan` looks at metadata only,
-and skips the rest when nothing is due. `run` is one Spark application on one core at the lowest priority; each of its commits
-carries the ledger's entry on, and it takes nothing away that the ledger, a rewind or a registered reader still needs. It may be
-killed anywhere and run again. The connection `lakebound_maintenance` says on which Spark (without it: on this machine); the
-pool of the same name how many of these run at a time.
+It runs after a number of commits or after a time, as the `maintenance` block of the pipeline's YAML says. The task `plan` reads
+only metadata, and skips the task `run` when nothing is due. `run` is one Spark application on one core with the lowest
+priority. Each of its commits keeps the ledger entry of the table. It removes nothing that the ledger, a rewind or a registered
+reader still needs. It can be killed at any time and run again. The connection `lakebound_maintenance` sets the Spark to use
+(default: this machine). The pool of the same name limits how many of these tasks run at the same time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ for spec in valid_specs():
     due = maintenance_asset(spec.pipeline, spec.tables[0].id, every_commits=policy.every_commits)
     with DAG(
         dag_id=f"maintain__{spec.pipeline}",
-        description=f"Keeps the tables of {spec.pipeline} small",
+        description=f"Compacts, expires and cleans up the tables of {spec.pipeline}",
         doc_md=describe(__doc__, spec),
         schedule=AssetOrTimeSchedule(timetable=DeltaTriggerTimetable(timedelta(seconds=policy.every_seconds)), assets=[due]),
         start_date=START_DATE,

@@ -1,7 +1,7 @@
-"""Proves a pipeline's landing, hourly and by hand: is every readable offset landed, filtered or quarantined exactly once?
+"""Proves that every readable offset was landed, filtered or quarantined exactly once. It runs hourly and on demand.
 
-`deep` checks the rows of the tables, and not their ledgers only; that reads the tables' offset columns. The task fails
-with what is missing or doubled.
+With `deep` it checks the rows of the tables, not only their ledgers; for this it reads the offset columns of the tables. The
+task fails if offsets are missing or duplicated, and names them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ for spec in valid_specs():
     minute = crc32(spec.pipeline.encode()) % 60
     with DAG(
         dag_id=f"prove__{spec.pipeline}",
-        description=f"Proves that {spec.pipeline} landed every record once",
+        description=f"Proves that {spec.pipeline} landed every record exactly once",
         doc_md=describe(__doc__, spec),
         schedule=CronTriggerTimetable(f"{minute} * * * *", timezone="UTC", run_immediately=timedelta(minutes=2)),
         catchup=False,
@@ -29,6 +29,6 @@ for spec in valid_specs():
         is_paused_upon_creation=False,
         default_args=TASK_DEFAULTS,
         tags=tags("prove", spec),
-        params={"deep": Param(False, type="boolean", title="Deep", description_md="Check rows, not ledgers only.")},
+        params={"deep": Param(False, type="boolean", title="Deep", description_md="Check the rows, not only the ledgers.")},
     ):
         ProveOperator(task_id="prove", pipeline=spec.pipeline)

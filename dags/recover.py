@@ -1,17 +1,18 @@
-"""Repairs a pipeline: plan → approval → apply → doctor → proof.
+"""Repairs a pipeline in five steps: plan, approval, apply, doctor, proof.
 
 | action | when |
 | --- | --- |
-| auto | whatever the doctor's decisive finding asks for |
-| resume | a hold, a crash loop, a stalled application; the tables are right |
-| rebase | a table's entries no longer say what it holds: restored by hand, expired by another tool |
+| auto | the action that the doctor recommends |
+| resume | the pipeline is held, in a crash loop or stalled, and the tables are correct |
+| rebase | the ledger entries of a table do not match its rows: it was restored by hand, or another tool expired its history |
 | accept_loss | Kafka has deleted offsets that were not landed |
-| new_incarnation | a topic was deleted and made again |
+| new_incarnation | a topic was deleted and created again |
 | drop_zombie | an application must not write any more |
-| rewind, undo_rewind | the tables go back to a time, or what the last rewind left is brought back |
+| rewind, undo_rewind | the tables go back to a time, or the last rewind is undone |
 
-`plan` writes nothing. `approve` shows the plan; it waits under *Required Actions*, for twelve hours at most. Rejected, timed
-out, or given when the facts have changed since: nothing is applied. What was applied is an incident (`lakebound incidents`).
+The task `plan` writes nothing. The task `approve` shows the plan and waits under *Required Actions* for at most twelve hours.
+Nothing is applied if the plan is rejected, if the approval times out, or if the facts have changed since. An applied plan is
+recorded as an incident (`lakebound incidents`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ APPROVAL_TIMEOUT = timedelta(hours=12)
 
 with DAG(
     dag_id="recover",
-    description="Plans a repair, has it approved, applies it, examines and proves the pipeline",
+    description="Plans a repair, waits for approval, applies it, then examines and proves the pipeline",
     doc_md=__doc__,
     schedule=None,
     catchup=False,
@@ -44,9 +45,11 @@ with DAG(
             minLength=1,
             title="Pipeline",
             examples=[spec.pipeline for spec in valid_specs()],
-            description_md="Its name.",
+            description_md="Name of the pipeline.",
         ),
-        "action": Param("auto", type="string", enum=ACTIONS, title="Action", description_md="See the page of this DAG."),
+        "action": Param(
+            "auto", type="string", enum=ACTIONS, title="Action", description_md="See the documentation of this DAG."
+        ),
         "to": Param(
             None,
             type=["null", "string"],
@@ -58,10 +61,15 @@ with DAG(
             None,
             type=["null", "string"],
             title="Only this table",
-            description_md="Rewind: name or `format:name`; empty: all tables and the quarantine.",
+            description_md="Rewind: name or `format:name`. Empty: all tables and the quarantine.",
             section="Rewind",
         ),
-        "deep": Param(True, type="boolean", title="Deep proof", description_md="Afterwards check rows, not ledgers only."),
+        "deep": Param(
+            True,
+            type="boolean",
+            title="Deep proof",
+            description_md="The proof at the end checks the rows, not only the ledgers.",
+        ),
     },
 ):
     plan = PlanRepairOperator(task_id="plan")

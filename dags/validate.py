@@ -1,12 +1,12 @@
-"""Validates what landed: each range of commits once, soon after, by what `include/expectations/<pipeline>.yaml` expects.
+"""Validates landed rows soon after their commit, each commit once, with `include/expectations/<pipeline>.yaml`.
 
-Runs when the pipeline's first table has new commits, at most every `every_seconds`, and by hand. One Spark application on one
-core at the lowest priority reads exactly the files that the commits added, and Great Expectations judges their rows. What fails
-is a finding, from which alerts are made; the task itself fails only when something could not be validated.
+It runs when the pipeline's first table has new commits, at most every `every_seconds`, and on demand. One Spark application on
+one core with the lowest priority reads exactly the files that the commits added, and Great Expectations checks their rows. A
+failed expectation becomes a finding and an alert. The task itself fails only when something could not be validated.
 
-By hand without parameters it validates what is due. With a table, a suite or versions it validates that range again, says what
-it finds, and neither records it nor acts on it. The connection `lakebound_validation` says on which Spark it runs (without it:
-on this machine).
+Started on demand without parameters, it validates what is due. With a table, a suite or versions it validates that range again
+and prints the result, but does not record it and does not act on it. The connection `lakebound_validation` sets the Spark to
+use (default: this machine).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ for spec in valid_specs():
     due = validation_asset(spec.pipeline, spec.tables[0].id, every_seconds=expected.every_seconds)
     with DAG(
         dag_id=f"validate__{spec.pipeline}",
-        description=f"Validates what landed in the tables of {spec.pipeline}",
+        description=f"Validates the rows that landed in the tables of {spec.pipeline}",
         doc_md=describe(__doc__, spec),
         schedule=[due],
         start_date=START_DATE,
@@ -39,16 +39,20 @@ for spec in valid_specs():
         default_args=TASK_DEFAULTS,
         tags=tags("validate", spec),
         params={
-            "table": Param(None, type=["null", "string"], enum=[None, *tables], title="Table", section="Again, by hand"),
-            "suite": Param(None, type=["null", "string"], enum=[None, *suites], title="Suite", section="Again, by hand"),
+            "table": Param(
+                None, type=["null", "string"], enum=[None, *tables], title="Table", section="Validate a range again"
+            ),
+            "suite": Param(
+                None, type=["null", "string"], enum=[None, *suites], title="Suite", section="Validate a range again"
+            ),
             "first": Param(
                 None,
                 type=["null", "string"],
                 title="From version",
-                description_md="Delta version or Iceberg snapshot id; needs a table where there are several.",
-                section="Again, by hand",
+                description_md="Delta version or Iceberg snapshot id. If the pipeline has several tables, give the table, too.",
+                section="Validate a range again",
             ),
-            "last": Param(None, type=["null", "string"], title="To version", section="Again, by hand"),
+            "last": Param(None, type=["null", "string"], title="To version", section="Validate a range again"),
         },
     ):
         ValidateOperator(

@@ -67,7 +67,7 @@ def test_the_link_to_the_spark_ui_is_there_while_the_task_is_deferred(stack: Sta
     link = stack.client.xcoms("ingest__orders", instance["dag_run_id"], "stream")["_link_SparkUiLink"]
     assert link == submission.spark_ui
     assert link.startswith("http://127.0.0.1:")
-    said = "no look at Kafka from outside"
+    said = "the watcher could not read Kafka"
     log = lambda: stack.client.log("ingest__orders", instance["dag_run_id"], "stream")  # noqa: E731
     wait_until(lambda: said in log(), 30, "what the watch says in the task's log", poll_seconds=1)
 
@@ -176,7 +176,7 @@ def test_a_stream_goes_on_while_its_trigger_moves_to_another_triggerer(stack: St
 
     def let_go() -> bool:
         log = stack.client.log("ingest__moves", instance["dag_run_id"], "stream")
-        return f"trigger of {former.app_id} let go; the task is deferred" in log
+        return f"the trigger of {former.app_id} ended; the task is deferred" in log
 
     wait_until(let_go, 60, "the first triggerer to let go")
     assert not stack.control("moves").stop_marker(former.app_id).exists()

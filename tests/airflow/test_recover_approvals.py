@@ -124,7 +124,7 @@ def test_refused_late_marked_or_overtaken_approvals_apply_nothing(damaged: Damag
     damaged.wait(late, "approve", "failed", dag_id=HASTY)
     damaged.wait(late, "apply", "upstream_failed", dag_id=HASTY)
     damaged.wait(marked, "apply", "failed")
-    assert "holds no approval" in damaged.log(marked, "apply")
+    assert "has no approval" in damaged.log(marked, "apply")
     damaged.wait(overtaken, "apply", "failed")
     assert "the facts have changed" in damaged.log(overtaken, "apply")
     assert damaged.is_untouched()

@@ -147,7 +147,7 @@ def wish_state(awaited: Awaited, state: DesiredState, generation: int, sight: Si
     # An application that reaches its bound writes the wish to be stopped a moment before its outcome.
     written_by_app = submission is not None and sight.desired.by == submission.app_id
     if (sight.desired.state, sight.desired.generation) != (state, generation) and not written_by_app:
-        return WishState("failed", f"another wish was written meanwhile: {sight.desired.state} ({sight.desired.reason})")
+        return WishState("failed", f"another desired state was set since: {sight.desired.state} ({sight.desired.reason})")
     if awaited == "stopped":
         return WishState("waiting", "an application still runs") if sight.alive else WishState("met", "nothing runs")
     if of_wish and outcome is not None and outcome.verdict in ("failed", "refused"):
@@ -155,8 +155,8 @@ def wish_state(awaited: Awaited, state: DesiredState, generation: int, sight: Si
     if awaited == "running" and of_wish and sight.alive and _lands(submission, sight.progress, generation):
         return WishState("met", f"{submission.app_id if submission else ''} runs")
     if not sight.alive:
-        return WishState("waiting", "no application runs; is its ingest DAG paused?")
-    return WishState("waiting", "the application is not there yet")
+        return WishState("waiting", "no application runs; check that its ingest DAG is not paused")
+    return WishState("waiting", "the application does not run with the new settings yet")
 
 
 def _lands(submission: Submission | None, progress: Progress | None, generation: int) -> bool:

@@ -104,17 +104,19 @@ class StandaloneBackend:
 
     def log_tail(self, submission: Submission, lines: int = 20) -> str:
         """Return where the log is: a standalone cluster keeps it on the worker that ran the driver."""
-        return f"the log of driver {submission.remote_id} is on its worker; the page of the Spark master links to it"
+        return f"the log of driver {submission.remote_id} is on its Spark worker; the Spark master's web page has a link to it"
 
     def _create(self, run_spec: RunSpec) -> str:
         pipeline = run_spec.spec.pipeline
         if self._rest_url is None:
-            raise SubmitFailedError(pipeline, "no REST address of a Spark master is known; see docs/how-to/backends.md")
+            raise SubmitFailedError(pipeline, "the REST address of the Spark master is unknown; see docs/how-to/backends.md")
         try:
             answer = _call(f"{self._rest_url}/v1/submissions/create", body=self._request(run_spec))
         except (OSError, ValueError) as exc:
-            hint = "the master needs spark.master.rest.enabled=true"
-            raise SubmitFailedError(pipeline, f"no REST server of a Spark master at {self._rest_url} ({exc}); {hint}") from exc
+            hint = "set spark.master.rest.enabled=true on the master"
+            raise SubmitFailedError(
+                pipeline, f"no REST server of a Spark master answers at {self._rest_url} ({exc}); {hint}"
+            ) from exc
         if not answer.get("success") or not answer.get("submissionId"):
             raise SubmitFailedError(pipeline, f"the Spark master refused: {answer.get('message', 'no reason given')}")
         return str(answer["submissionId"])

@@ -42,7 +42,7 @@ class UnknownBackendError(LakeboundError):
 
     def __init__(self, where: str, found: str) -> None:
         names = ", ".join(BackendName)
-        super().__init__(f"{where}: {found!r} is not a backend that Lakebound has ({names}); see docs/how-to/backends.md")
+        super().__init__(f"{where}: {found!r} is not a supported backend; supported are: {names}. See docs/how-to/backends.md")
 
 
 def target_from_environment(settings: Settings, environ: Mapping[str, str] | None = None) -> Target:

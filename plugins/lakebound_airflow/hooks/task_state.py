@@ -34,5 +34,5 @@ async def state_of_task(task_instance: Any) -> str | None:
     try:
         return await asyncio.wait_for(asyncio.to_thread(state_of_owner, owner), TIMEOUT_SECONDS) or "deleted"
     except Exception as exc:
-        log.warning("Airflow did not say what state the task is in", error=str(exc), error_class=type(exc).__name__)
+        log.warning("Airflow did not return the state of the task", error=str(exc), error_class=type(exc).__name__)
         return None

@@ -60,7 +60,7 @@ def alert(
         tell(load_settings())
     except Exception as exc:
         # The class alone: the text of an error from below may hold an address.
-        log.error("it was not told", verdict=verdict, error_class=type(exc).__name__)
+        log.error("the alert was not sent", verdict=verdict, error_class=type(exc).__name__)
 
 
 def tell(settings: Settings) -> RoundReport:
@@ -74,9 +74,9 @@ def tell(settings: Settings) -> RoundReport:
     for channel, message_id in report.delivered.sent:
         log.info("alert delivered", channel=channel, id=message_id)
     for channel, problem in report.delivered.failed:
-        log.warning("alert not delivered, and tried again later", channel=channel, problem=problem)
+        log.warning("alert not delivered; it is sent again later", channel=channel, problem=problem)
     for channel, message_id, problem in report.delivered.given_up:
-        log.error("alert given up", channel=channel, id=message_id, problem=problem)
+        log.error("alert dropped", channel=channel, id=message_id, problem=problem)
     for line in report.problems:
         log.error(line)
     return report
@@ -89,7 +89,7 @@ async def health_is_late(minutes: float, context: Mapping[str, Any] | None = Non
         await asyncio.to_thread(note_health_late, settings, minutes)
         await asyncio.to_thread(tell, settings)
     except Exception as exc:
-        log.error("it was not told that checkpoint_health is late", error_class=type(exc).__name__)
+        log.error("the alert that checkpoint_health is late was not sent", error_class=type(exc).__name__)
 
 
 def record_incident(control: ControlFolder, body: Mapping[str, Any]) -> None:

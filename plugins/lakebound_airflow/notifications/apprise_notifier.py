@@ -39,12 +39,12 @@ class CheckedAppriseNotifier(AppriseNotifier):
         else:
             self.hook.set_config_from_conn(self.hook.get_connection(self.apprise_conn_id), services)
         if not len(services):
-            raise NotDeliveredError("it names no service that Apprise knows")
+            raise NotDeliveredError("its URL names no service that Apprise supports")
         if len(services) > 1:
-            raise NotDeliveredError(f"it names {len(services)} services: give each service a channel of its own")
+            raise NotDeliveredError(f"its URL names {len(services)} services: give each service its own channel")
         taken = services.notify(body=self.body, title=self.title or "", body_format=self.body_format, tag=self.tag)
         if not taken:
-            raise NotDeliveredError("no service took it")
+            raise NotDeliveredError("the service did not accept the message")
 
 
 def apprise_notifier(spec: AppriseSpec, message: Message, links: Links) -> CheckedAppriseNotifier:

@@ -92,13 +92,13 @@ class BatchOperator(BaseOperator):
             hook.submit(str(settings.apps / run.application))
         except AirflowException as exc:
             if hook.exit_code == ANOTHER_RUN:
-                raise AirflowSkipException(f"another {self.noun} of {self.pipeline} is under way") from None
+                raise AirflowSkipException(f"another {self.noun} of {self.pipeline} is active") from None
             failure = exc
         report = run.read_report(orders.control, orders.app_id)
         if report is not None:
             return report, failure is None
         if failure is not None:
-            run.record_end(f"it ended with exit code {hook.exit_code} and without its report")
+            run.record_end(f"it ended with exit code {hook.exit_code} and without a report")
             raise failure
-        run.record_end("it ended without its report")
-        raise AirflowException(f"{self.noun} {orders.app_id} ended without its report; its log is above")
+        run.record_end("it ended without a report")
+        raise AirflowException(f"{self.noun} {orders.app_id} ended without a report; see its log above")

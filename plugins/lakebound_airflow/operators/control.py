@@ -25,7 +25,7 @@ class WishNotMetError(LakeboundError):
     """The wish was written, and it is not so."""
 
     def __init__(self, pipeline: str, reason: str) -> None:
-        super().__init__(f"pipeline {pipeline!r}: {reason}; the wish stands")
+        super().__init__(f"pipeline {pipeline!r}: {reason}; the desired state remains as requested")
 
 
 class ControlOperator(BaseOperator):
@@ -53,10 +53,10 @@ class ControlOperator(BaseOperator):
         form = WishForm.model_validate(dict(context["params"]))
         wish = form.wish(spec)
         desired = write_wish(spec, wish, by=_user(context))
-        self.log.info("%s is wanted %s (generation %d)", self.pipeline, desired.state, desired.generation)
+        self.log.info("%s: the desired state is %s (generation %d)", self.pipeline, desired.state, desired.generation)
         kind = await_kind(wish, spec)
         if kind is None:
-            self.log.info("nothing to wait for: its schedule starts it")
+            self.log.info("nothing to wait for: the schedule of the pipeline starts it")
             return desired.model_dump(mode="json")
         trigger = WishTrigger(self.pipeline, str(settings.home), kind, desired.state, desired.generation, form.wait_seconds)
         self.defer(trigger=trigger, method_name="finish", kwargs={"wish": desired.model_dump(mode="json")})
@@ -69,7 +69,7 @@ class ControlOperator(BaseOperator):
         """
         if event["event"] != "met":
             raise WishNotMetError(self.pipeline, event["reason"])
-        self.log.info("it is so: %s", event["reason"])
+        self.log.info("the desired state is reached: %s", event["reason"])
         return wish
 
 

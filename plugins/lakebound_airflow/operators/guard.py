@@ -74,7 +74,7 @@ class CrashLoopGuard(BaseOperator):
         if not failed:
             return
         if landed:
-            self.log.warning("the application had landed data before it ended: the next run starts it again")
+            self.log.warning("the application landed data before it ended; the next run starts it again")
             return
         is_over = loop.is_over_limit(self.limit)
         not_before = loop.not_before(self.pause_seconds)

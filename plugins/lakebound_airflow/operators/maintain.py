@@ -29,8 +29,8 @@ class StepsFailedError(LakeboundError):
         failed = [step for step in report.steps if step.outcome == "failed"]
         lines = [f"{step.step.table}: {step.step.kind}: {step.problem}" for step in failed]
         super().__init__(
-            f"maintenance of {report.pipeline}: {len(failed)} of {len(report.steps)} steps failed; no record was lost, and "
-            f"the next run tries them again\n" + "\n".join(lines)
+            f"maintenance of {report.pipeline}: {len(failed)} of {len(report.steps)} steps failed. No record was lost, and "
+            f"the next run tries the steps again:\n" + "\n".join(lines)
         )
 
 
@@ -64,7 +64,7 @@ class PlanMaintenanceOperator(BaseOperator):
         for warning in plan.warnings:
             self.log.warning(warning)
         for line in plan.left:
-            self.log.info("left alone: %s", line)
+            self.log.info("not done: %s", line)
         for step in plan.steps:
             self.log.info("%s: %s: %s", step.table, step.kind, step.reason)
         if not plan.steps:
@@ -116,7 +116,7 @@ class MaintainOperator(BatchOperator):
         try:
             record_run(control, report)
         except OSError as exc:
-            self.log.error("the end of %s could not be recorded: %s", run_id, exc)
+            self.log.error("the end of run %s could not be recorded: %s", run_id, exc)
 
     def _announce(self, context: Context, report: RunReport) -> None:
         """Give the events of the task's outlets what was done."""

@@ -25,8 +25,8 @@ class NotApprovedError(LakeboundError):
 
     def __init__(self, pipeline: str, task_id: str) -> None:
         super().__init__(
-            f"pipeline {pipeline!r}: nothing was applied, because {task_id} holds no approval; a task that was merely marked a "
-            f"success approves nothing. Trigger the DAG anew"
+            f"pipeline {pipeline!r}: nothing was applied, because the task {task_id} has no approval; marking that task as "
+            f"success does not approve the plan. Trigger the DAG again"
         )
 
 

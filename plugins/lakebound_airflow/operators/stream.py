@@ -143,9 +143,7 @@ class StreamOperator(BaseOperator):
         target = choose_target(self.spark_conn_id, self.pipeline, settings)
         app_id = app_id_for(self.pipeline, desired.generation, me.key)
         submission = backend_for(target, settings).submit(make_run_spec(spec, settings, desired, app_id), me)
-        self.log.info(
-            "application %s on %s (%s); its log: %s", submission.app_id, target.backend, target.master, submission.log
-        )
+        self.log.info("application %s on %s (%s); log: %s", submission.app_id, target.backend, target.master, submission.log)
         return submission
 
     def _replace(self, settings: Settings, control: ControlFolder, submission: Submission, reason: str) -> NoReturn:
@@ -175,7 +173,7 @@ class StreamOperator(BaseOperator):
         if decision.end is End.FAILED:
             self._failed(context, settings, control, submission, decision)
         if decision.end is End.SUPERSEDED:
-            self.log.warning("another application writes for %s now: %s", self.pipeline, decision.reason)
+            self.log.warning("another application now writes for %s: %s", self.pipeline, decision.reason)
         if outcome is not None and outcome.verdict == "completed":
             self._rest_after_completion(settings, control, outcome)
         return None if outcome is None else outcome.model_dump(mode="json")

@@ -28,7 +28,7 @@ class NotValidatedError(LakeboundError):
 
     def __init__(self, report: ValidationReport) -> None:
         super().__init__(
-            f"pipeline {report.pipeline!r}: not everything could be validated; the next run takes it up again\n"
+            f"pipeline {report.pipeline!r}: some rows could not be validated; the next run tries again:\n"
             + "\n".join(report.problems)
         )
 
@@ -65,7 +65,7 @@ class ValidateOperator(BatchOperator):
             rows = None if file is None or by_hand is not None else self._rows_due(spec, file, settings)
         except Exception as exc:
             self._record_end(
-                settings, by_hand, f"it could not be planned: {(str(exc).splitlines() or [type(exc).__name__])[0]}"
+                settings, by_hand, f"the validation could not be planned: {(str(exc).splitlines() or [type(exc).__name__])[0]}"
             )
             raise
         if file is None:
@@ -103,7 +103,7 @@ class ValidateOperator(BatchOperator):
         try:
             add_failed_run(control_of(self.pipeline, settings), problem)
         except OSError as exc:
-            self.log.error("that validation did not run could not be recorded: %s", exc)
+            self.log.error("the failure of the validation could not be recorded: %s", exc)
 
     def _announce(self, context: Context, report: ValidationReport, summary: dict[str, Any]) -> None:
         """Give the events of the task's outlets the summary, and keep there up to where each table was validated.
@@ -127,7 +127,7 @@ def _by_hand(spec: PipelineSpec, params: Mapping[str, Any]) -> ByHand | None:
         return None
     tables = tuple(one.id for one in spec.tables) if table is None else (table,)
     if (first or last) and len(tables) > 1:
-        raise AirflowException("say of which table the versions are: each table has versions of its own")
+        raise AirflowException("name the table of the versions: each table has its own versions")
     return ByHand(tables=tables, suite=suite, first=first, last=last)
 
 

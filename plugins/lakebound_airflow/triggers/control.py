@@ -62,7 +62,10 @@ class WishTrigger(SettledTrigger):
             if found.state != "waiting":
                 return {"event": found.state, "reason": found.reason}
             if time.monotonic() >= deadline:
-                return {"event": "late", "reason": f"not so after {self.wait_seconds:g} s: {found.reason}"}
+                return {
+                    "event": "late",
+                    "reason": f"the desired state was not reached within {self.wait_seconds:g} s: {found.reason}",
+                }
             await asyncio.sleep(POLL_SECONDS)
 
 

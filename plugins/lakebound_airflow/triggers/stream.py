@@ -76,11 +76,11 @@ class StreamTrigger(SettledTrigger):
         """
         state = await state_of_task(self.task_instance)
         if not self.owned or state is None or state == DEFERRED:
-            self.log.info("trigger of %s let go; the task is %s, the application goes on", self.app_id, state)
+            self.log.info("the trigger of %s ended; the task is %s, and the application continues", self.app_id, state)
             return
-        self.log.info("task is %s: asking %s to stop", state, self.app_id)
+        self.log.info("the task is %s: asking %s to stop", state, self.app_id)
         control = ControlFolder(Path(self.home), self.pipeline)
-        await asyncio.to_thread(ask_stop, control, self.app_id, reason=f"task was set to {state}", by="airflow")
+        await asyncio.to_thread(ask_stop, control, self.app_id, reason=f"the task was set to {state}", by="airflow")
 
 
 class WantedTrigger(SettledTrigger):
@@ -110,7 +110,7 @@ class WantedTrigger(SettledTrigger):
             desired = await asyncio.to_thread(read_desired, control)
             loop = (await asyncio.to_thread(read_crash_loop, control)).since(desired.since)
             if desired.wants_app and time.time() >= loop.not_before(self.pause_seconds):
-                return {"event": "wanted", "reason": f"the pipeline is wanted running: {desired.reason or 'no reason given'}"}
+                return {"event": "wanted", "reason": f"the desired state is running: {desired.reason or 'no reason given'}"}
             await asyncio.sleep(POLL_SECONDS)
 
 

@@ -93,7 +93,7 @@ class StreamWatch:
                 self._facts = KafkaFacts(found.connection, timeout_seconds=KAFKA_TIMEOUT_SECONDS)
             latest = {topic: facts.latest for topic, facts in self._facts.topics(found.topics).items()}
         except LakeboundError as exc:
-            self._say(f"no look at Kafka from outside: {exc}")
+            self._say(f"the watcher could not read Kafka: {exc}")
             self.kafka = KafkaView()
             return
         self.kafka = look_at_kafka(self.kafka, readable_progress(self.control), latest, time.time())
@@ -124,5 +124,9 @@ def end_of_replaced(control: ControlFolder, app_id: str, deadline: float) -> Eve
         return None
     backend.kill(submission)
     if backend.is_alive(control, submission) and time.monotonic() > deadline + FORCE_SECONDS:
-        return {"event": "stuck", "app_id": app_id, "reason": f"{app_id} does not stop, and cannot be ended from here"}
+        return {
+            "event": "stuck",
+            "app_id": app_id,
+            "reason": f"{app_id} does not stop and cannot be killed from this machine; kill it where it runs",
+        }
     return None

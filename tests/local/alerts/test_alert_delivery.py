@@ -135,7 +135,7 @@ def test_apprise_delivers_and_what_it_does_not_deliver_is_tried_again(
     write_findings(control, "doctor", [GONE])
     hook.status = 500
     ((channel, problem),) = run(settings).delivered.failed
-    assert (channel, "no service took it" in problem) == ("pager", True), problem
+    assert (channel, "the service did not accept the message" in problem) == ("pager", True), problem
     hook.status = 200
     assert run(settings, 16).delivered.left == 0
     (body,) = hook.bodies

@@ -95,7 +95,7 @@ def test_a_connection_with_two_services_is_refused_and_neither_gets_a_message(
     routes = {**ROUTES, "channels": {"pager": {"apprise": {"connection": "pager"}}}, "routes": [{"to": ["pager"]}]}
     (settings.pipelines.parent / "alerts.yaml").write_text(yaml.safe_dump(routes))
     write_findings(control, "doctor", [GONE])
-    problem = "connection pager: it names 2 services: give each service a channel of its own"
+    problem = "connection pager: its URL names 2 services: give each service its own channel"
     assert run(settings).delivered.failed == (("pager", problem),)
     assert hook.bodies == []
 

@@ -130,7 +130,7 @@ def test_an_end_without_a_report_is_a_failure_and_kept(ends: Callable[..., list[
         operator().execute(context())
     assert not isinstance(failure.value, AirflowSkipException)
     (kept,) = read_runs(control_of("orders", load_settings()))
-    assert "without its report" in kept.problem and kept.steps == ()
+    assert "without a report" in kept.problem and kept.steps == ()
 
 
 def test_a_plan_without_steps_skips_the_rest(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

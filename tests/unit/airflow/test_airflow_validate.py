@@ -168,11 +168,11 @@ def test_a_run_that_dies_or_cannot_be_planned_is_said_until_one_reports(
     assert wrong(settings) == [], "another run does it, and a range by hand is nobody's"
     with pytest.raises(AirflowException):
         operator().execute(context())
-    assert wrong(settings) == ["validation did not run: it ended with exit code 137 and without its report"]
+    assert wrong(settings) == ["validation did not run: it ended with exit code 137 and without a report"]
     ends(0, reports=False)
-    with pytest.raises(AirflowException, match="without its report"):
+    with pytest.raises(AirflowException, match="without a report"):
         operator().execute(context())
-    assert wrong(settings) == ["validation did not run: it ended without its report"]
+    assert wrong(settings) == ["validation did not run: it ended without a report"]
 
     def refuse(*_: object) -> list[DueTable]:
         raise OSError("no table\nat all")

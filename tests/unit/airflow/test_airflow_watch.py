@@ -88,7 +88,7 @@ def test_a_kafka_that_does_not_answer_is_no_reason_for_a_verdict(
     watch.look_outside()
     watch.look_outside()
     assert watch.kafka.behind_since is None
-    assert capsys.readouterr().out.count("no look at Kafka from outside") == 1, "said once"
+    assert capsys.readouterr().out.count("the watcher could not read Kafka") == 1, "said once"
 
 
 def test_a_changed_yaml_shows_as_outdated_and_a_broken_one_keeps_the_watch_going(
@@ -139,7 +139,7 @@ def test_the_control_trigger_says_when_it_is_so_and_when_it_is_late(settings: Se
 
     assert event("stopped", 5)["event"] == "met"
     late = event("running", 0.1)
-    assert (late["event"], "paused?" in late["reason"]) == ("late", True)
+    assert (late["event"], "is not paused" in late["reason"]) == ("late", True)
 
 
 def test_what_is_so_at_once_is_said_when_the_scheduler_knows_that_the_task_deferred(
