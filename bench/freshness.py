@@ -21,7 +21,7 @@ from running import cpu_seconds_of, family_of, own_broker, pipeline, producing, 
 
 from lakebound.control.desired import Desired
 from lakebound.control.processes import wait_until
-from lakebound.inspection.visible_freshness import Freshness, FreshnessObserver
+from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.landing.spark_command import APPLICATION, spark_submit_command
 from lakebound.local.broker import Broker
@@ -50,7 +50,7 @@ class Result:
     """One arm of one round; CPU seconds and memory are of the application's JVM and Python in the measured time."""
 
     arm: str
-    tables: dict[str, Freshness]
+    tables: dict[str, VisibleFreshness]
     cpu_seconds: float
     peak_rss_megabytes: int
     generator_cpu_seconds: float

@@ -24,7 +24,7 @@ from running import cpu_seconds_of, own_broker, pipeline, producing, running_app
 
 from lakebound.control.desired import Desired
 from lakebound.control.processes import wait_until
-from lakebound.inspection.visible_freshness import Freshness, FreshnessObserver
+from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.landing.spark_command import spark_submit_command
 from lakebound.local.broker import Broker
@@ -45,7 +45,7 @@ Work = Callable[[PipelineSpec, Settings, str], Run]
 class Window:
     """What was seen in one window; CPU seconds are the stream's own."""
 
-    tables: dict[str, Freshness]
+    tables: dict[str, VisibleFreshness]
     runs: list[Run]
     cpu_seconds: float
 

@@ -51,7 +51,7 @@ class InjectedFaultError(LakeboundError):
 
 
 @dataclass(frozen=True)
-class Rule:
+class FaultRule:
     """What to do at which point, the how many-th time."""
 
     action: str
@@ -60,7 +60,7 @@ class Rule:
     nth: int
 
 
-def parse(text: str) -> tuple[Rule, ...]:
+def parse(text: str) -> tuple[FaultRule, ...]:
     """Return the rules in ``text``.
 
     Raises:
@@ -72,12 +72,12 @@ def parse(text: str) -> tuple[Rule, ...]:
         if match is None or match[2] not in POINTS:
             form = f"ACTION@POINT[/DETAIL][#NTH] with a point of {', '.join(POINTS)}"
             raise ValueError(f"LAKEBOUND_FAULTS: {part!r} is not {form}")
-        rules.append(Rule(match[1], match[2], match[3] or "", int(match[4] or 1)))
+        rules.append(FaultRule(match[1], match[2], match[3] or "", int(match[4] or 1)))
     return tuple(rules)
 
 
 @cache
-def _rules() -> tuple[Rule, ...]:
+def _rules() -> tuple[FaultRule, ...]:
     return parse(os.environ.get("LAKEBOUND_FAULTS", ""))
 
 
@@ -104,7 +104,7 @@ def reach(point: str, detail: str = "") -> None:
         _act(rule)
 
 
-def _act(rule: Rule) -> None:
+def _act(rule: FaultRule) -> None:
     if rule.action == "kill":
         os.killpg(os.getpgid(0), signal.SIGKILL)
     elif rule.action == "stop":

@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakebound.landing.direct_read import Records
-from lakebound.landing.sampling import Sample
+from lakebound.landing.direct_read import RecordColumns
+from lakebound.landing.sampling import TopicSample
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.settings import load_settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -60,10 +60,10 @@ def land(spec: PipelineSpec, records: Sequence[str | bytes | None]) -> Landed:
     session = _session()
     values = [value.encode() if isinstance(value, str) else value for value in records]
     topic, count = spec.topics[0], len(values)
-    sample = Records([topic] * count, [0] * count, list(range(count)), [RECORD_TIME_MS] * count, [None] * count, values)
+    sample = RecordColumns([topic] * count, [0] * count, list(range(count)), [RECORD_TIME_MS] * count, [None] * count, values)
     output = planned_output(session, spec, load_transform(spec))
     landable = make_check(output.schema, (), has_transform=spec.transform is not None)
-    rows, bad = land_in_memory(session, spec, Sample(sample, {topic: "test"}), landable)
+    rows, bad = land_in_memory(session, spec, TopicSample(sample, {topic: "test"}), landable)
     told = zip(bad["reason"].to_pylist(), bad["error"].to_pylist(), strict=True)
     return Landed(rows.to_pylist(), [f"{reason}: {error}" for reason, error in told])
 

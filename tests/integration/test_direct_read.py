@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from tests.conftest import TopicMaker
 
 from lakebound.landing import direct_read
-from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, Records
+from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.local.broker import Broker
 from lakebound.spec.pipeline import ConnectionSpec
@@ -51,16 +51,16 @@ def wanted(topic: str, *ranges: tuple[int, int], partitions: int = 1) -> Offsets
     return {topic: TopicOffsets(topic_id="id", partitions=dict.fromkeys(range(partitions), ranges))}
 
 
-def read(reader: DirectReader, wanted: Offsets, patience_seconds: float = 10.0) -> Records:
+def read(reader: DirectReader, wanted: Offsets, patience_seconds: float = 10.0) -> RecordColumns:
     """Read a range, whose slices are put together."""
-    whole = Records()
+    whole = RecordColumns()
     for records in reader.read(wanted, patience_seconds):
-        for field in fields(Records):
+        for field in fields(RecordColumns):
             getattr(whole, field.name).extend(getattr(records, field.name))
     return whole
 
 
-def places(records: Records) -> list[tuple[int, int]]:
+def places(records: RecordColumns) -> list[tuple[int, int]]:
     return list(zip(records.partitions, records.offsets, strict=True))
 
 

@@ -18,7 +18,7 @@ from tests.support.kafka.producing import JournalingProducer, Load, send_events
 from tests.support.streams.applications import Applications, RunningApplication, applications
 from tests.support.streams.pipelines import assert_exactly_once, make_pipeline
 
-from lakebound.control.desired import Bound, read_desired
+from lakebound.control.desired import RunBound, read_desired
 from lakebound.control.status import pipeline_statuses
 from lakebound.landing.class_archive import class_archive
 from lakebound.local.broker import Broker
@@ -107,7 +107,7 @@ def test_latest_is_the_first_start_only_and_a_bounded_run_ends_at_its_bound(
 
     send_events(producer, name, range(200, 400))  # while nothing runs: `latest` must not skip these
     bound = {p: end - 30 for p, end in journal.ends()[name].items()}
-    second = starter.start(replace(pipeline, until=Bound(offsets={name: bound})))
+    second = starter.start(replace(pipeline, until=RunBound(offsets={name: bound})))
     outcome = second.ended(150)
     assert (outcome.verdict, second.process.returncode) == ("completed", 0), second
     assert read_desired(pipeline.control).state == "stopped", "a bounded run that is over would be started again"

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.support.streams.stand_ins import ORDERS
 
-from lakebound.landing.direct_read import DirectReadRefusedError, Records
+from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.decode import PROBLEM, make_decoder, value_schema
 from lakebound_spark.batch.direct_decode import make_value_decoder
@@ -129,7 +129,7 @@ def test_the_driver_leaves_all_of_them_to_spark(kind: str) -> None:
     for text, told in CASES[kind].items():
         try:
             if decode is not None and told.startswith("a "):
-                decode(Records(["orders"], [0], [0], [0], [None], [b'{"v0":%s}' % text.encode()]))
+                decode(RecordColumns(["orders"], [0], [0], [0], [None], [b'{"v0":%s}' % text.encode()]))
                 taken.append(text)
         except DirectReadRefusedError:
             continue

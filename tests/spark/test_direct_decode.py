@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.streams.stand_ins import ORDERS
 
-from lakebound.landing.direct_read import DirectReadRefusedError, Records
+from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.table import KAFKA_COLUMN, KAFKA_TYPE
 from lakebound_spark.batch.decode import PROBLEM, make_decoder, value_schema
@@ -143,7 +143,7 @@ def by_spark(session: SparkSession, spec: PipelineSpec, values: list[bytes]) -> 
 
 def directly(spec: PipelineSpec, decode: ValueDecoder, value: bytes) -> str | None:
     """What the driver lands of a value, as text; None where it leaves it to Spark."""
-    records = Records(["orders"], [0], [0], [0], [b"key"], [value])
+    records = RecordColumns(["orders"], [0], [0], [0], [b"key"], [value])
     try:
         rows = rows_of_records(records, decode(records), {"orders": "id"})
     except DirectReadRefusedError:
@@ -188,7 +188,7 @@ def test_no_mutation_is_decoded_otherwise_than_by_spark(session: SparkSession, u
 
 def test_columns_have_the_types_that_spark_gives_them(session: SparkSession) -> None:
     spec = spec_of()
-    records = Records(["orders"], [3], [7], [1_767_225_600_123], [None], [b'{"id":"a"}'])
+    records = RecordColumns(["orders"], [3], [7], [1_767_225_600_123], [None], [b'{"id":"a"}'])
     rows = rows_of_records(records, decoder_of(spec)(records), {"orders": "topic-id"})
     none = make_decoder(spec, {"orders": "topic-id"}).decode(session.createDataFrame([], KAFKA_SCHEMA))
     expected = none.select("_parsed.*").toArrow().schema

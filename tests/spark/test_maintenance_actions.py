@@ -22,7 +22,7 @@ from lakebound.control.processes import wait_until
 from lakebound.control.turns import AskForTurn, GiveTurns
 from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.operations.maintenance.engines import Done
+from lakebound.operations.maintenance.engines import StepEffect
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.orphan_files import remove_orphans
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, ExpireSnapshots, RemoveOrphans, Vacuum
@@ -74,7 +74,7 @@ def test_two_hundred_commits_become_one_file_and_the_ledger_stays(at: Places, ac
     small_commits(spec, at, 200)
     before = content(spec, at)
     done = act("compact", spec, compaction(spec))
-    assert isinstance(done, Done), done
+    assert isinstance(done, StepEffect), done
     assert (done.files_before, done.files_after, done.commits, done.conflicts) == (200, 1, 1, 0)
     assert done.bytes_rewritten > 200_000
     assert live_files_of(spec, at) == 1
@@ -105,7 +105,7 @@ def test_a_compaction_keeps_to_its_partition(at: Places, act: Act) -> None:
     assert facts is not None
     chosen = next(partition for partition in facts.partitions if partition.values["at_day"] == "2023-11-16")
     done = act("compact", spec, compaction(spec, partition=chosen.values))
-    assert isinstance(done, Done), done
+    assert isinstance(done, StepEffect), done
     assert (done.files_before, done.files_after) == (24, 1)
     assert live_files_of(spec, at) == 60 - 24 + 1
     assert content(spec, at) == before
@@ -125,7 +125,10 @@ def test_every_transforms_partition_is_found(transform: str, at: Places, act: Ac
     assert facts is not None
     partition = max(facts.partitions, key=lambda found: len(found.files))
     done = act("compact", spec, compaction(spec, partition=partition.values))
-    assert isinstance(done, Done) and (done.files_before, done.files_after) == (len(partition.files), 1), (partition, done)
+    assert isinstance(done, StepEffect) and (done.files_before, done.files_after) == (len(partition.files), 1), (
+        partition,
+        done,
+    )
     assert live_files_of(spec, at) == facts.files - len(partition.files) + 1
 
 
@@ -170,7 +173,7 @@ def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act:
         stop.set()
         streaming.join()
     assert ended.is_set(), "the stream failed"
-    assert all(isinstance(done, Done) for done in results), results
+    assert all(isinstance(done, StepEffect) for done in results), results
     assert sum(done.commits for done in results) == 3 and results[0].files_before >= 60
     table = open_table(spec, at)
     view = table.read_ledger()
@@ -187,7 +190,7 @@ def test_a_compaction_gets_through_beside_a_stream_that_commits_without_a_pause(
         spec = iceberg(name)
         small_commits(spec, at, 200)
         done, held = _compacted_beside_a_hasty_stream(spec, at, act)
-        assert isinstance(done, Done) and done.commits == 1 and done.files_before >= 200, done
+        assert isinstance(done, StepEffect) and done.commits == 1 and done.files_before >= 200, done
         assert done.conflicts <= 50 and max(held) < 2, (done, max(held))
         assert len(held) > 2 * done.conflicts, "the stream went on"
         assert landed_offsets(open_table(spec, at)) == list(range(200 + len(held)))
@@ -223,10 +226,10 @@ def test_of_two_compactions_at_once_one_does_it(at: Places, act: Act) -> None:
     small_commits(spec, at, 20)
     before = content(spec, at)
     results = act("compact", spec, compaction(spec), times=2)
-    done = [result for result in results if isinstance(result, Done) and result.files_before == 20]
+    done = [result for result in results if isinstance(result, StepEffect) and result.files_before == 20]
     others = [result for result in results if result not in done]
     assert len(done) == 1, results
-    assert all(result == Done() or result[0] == "StepLostError" for result in others), results
+    assert all(result == StepEffect() or result[0] == "StepLostError" for result in others), results
     assert content(spec, at) == before and live_files_of(spec, at) == 1
 
 
@@ -235,7 +238,7 @@ def test_manifests_are_rewritten_and_the_entry_carried(at: Places, act: Act) -> 
     small_commits(spec, at, 45)
     before = content(spec, at)
     done = act("rewrite_manifests", spec)
-    assert isinstance(done, Done), done
+    assert isinstance(done, StepEffect), done
     assert (done.files_before, done.files_after, done.commits) == (4, 1, 1), "the small ones are left to the stream"
     assert content(spec, at) == before
     assert newest_entry(spec, at).kind == "carry"

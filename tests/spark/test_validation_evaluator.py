@@ -13,7 +13,7 @@ from tests.support.tables.bad_orders import BadOrders, land, make
 
 from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.inspection.validation.landed_files import line_reader
-from lakebound.inspection.validation.line import Done, due
+from lakebound.inspection.validation.line import ValidatedSoFar, due
 from lakebound.inspection.validation.run import Batch, make_batch
 from lakebound.inspection.validation.submission import validation_orders
 from lakebound.settings import Settings, load_settings
@@ -68,7 +68,7 @@ def batch_of(settings: Settings, file: ExpectationFile) -> Batch:
     (table,), at = SPEC.tables, places_of(settings)
     reader = line_reader(table, at)
     assert reader is not None
-    found = due(reader.line(lambda position: False), Done(), max_rows=10**9)
+    found = due(reader.line(lambda position: False), ValidatedSoFar(), max_rows=10**9)
     assert found is not None
     return make_batch(table, found, reader, file.expectations, claim="0c9bd0b4-38f6-4c1c-a0cc-f4ff5e1ddf54")
 

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from lakebound.control.findings import Fact, Finding, Severity
-from lakebound.inspection.doctor.diagnosis import Diagnosis
-from lakebound.inspection.doctor.diagnosis import Finding as RuleFinding
+from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 
 SOURCE = "doctor"
 

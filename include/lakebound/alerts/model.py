@@ -14,7 +14,7 @@ EVERYTHING = "*"
 _HOUR_SECONDS = 3600.0
 
 
-class Kind(StrEnum):
+class MessageKind(StrEnum):
     """What a message is: the first word of an alert, another about it, or the last."""
 
     OPENED = "opened"
@@ -132,7 +132,7 @@ class Memory(BaseModel):
         return by_severity([alert for alert in self.alerts if alert.is_open])
 
 
-class Told(BaseModel):
+class ToldAlert(BaseModel):
     """What a message says of one alert; ``also`` is what follows from it, a sentence each.
 
     ``told_by`` is the source that routes go by, and is not shown; empty: ``source``.
@@ -159,10 +159,10 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
-    kind: Kind
+    kind: MessageKind
     pipeline: str
     at: float
-    alerts: tuple[Told, ...] = Field(min_length=1)
+    alerts: tuple[ToldAlert, ...] = Field(min_length=1)
 
 
 _ORDER = list(Severity)

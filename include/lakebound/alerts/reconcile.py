@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lakebound.alerts.concerns import IMMEDIATE, concern_of, follows, is_symptom, passes, tells_again
-from lakebound.alerts.model import Alert, Kind, Memory, Message, Policy, Told, by_severity, rank
+from lakebound.alerts.model import Alert, Memory, Message, MessageKind, Policy, ToldAlert, by_severity, rank
 from lakebound.control.findings import Finding, Findings
 
-Key = tuple[str, str]
-Named = Mapping[Key, Sequence[tuple[str, Finding]]]
+ConcernKey = tuple[str, str]
+Named = Mapping[ConcernKey, Sequence[tuple[str, Finding]]]
 """Pipeline and concern to the sources that name it."""
 
 _MAX_FLAPS = 5
@@ -39,7 +39,7 @@ def reconcile(
     alerts = {
         key: _updated(known.get(key), key, named.get(key, ()), looks, policy, now) for key in dict.fromkeys((*known, *named))
     }
-    said: dict[tuple[str, Kind], list[Alert]] = defaultdict(list)
+    said: dict[tuple[str, MessageKind], list[Alert]] = defaultdict(list)
     kept: list[Alert] = []
     for alert in by_severity(list(alerts.values())):
         if alert.pipeline in retired:
@@ -51,14 +51,14 @@ def reconcile(
             said[after.pipeline, kind].append(after)
         if _is_worth_keeping(after, policy, now):
             kept.append(after)
-    order = list(Kind)
+    order = list(MessageKind)
     groups = sorted(said.items(), key=lambda group: (group[0][0], order.index(group[0][1])))
     messages = tuple(_message(pipeline, kind, group, kept, now) for (pipeline, kind), group in groups)
     return Memory(alerts=tuple(kept)), messages
 
 
-def _named(looks: Mapping[Key, Findings]) -> Named:
-    named: defaultdict[Key, list[tuple[str, Finding]]] = defaultdict(list)
+def _named(looks: Mapping[ConcernKey, Findings]) -> Named:
+    named: defaultdict[ConcernKey, list[tuple[str, Finding]]] = defaultdict(list)
     for (pipeline, source), found in looks.items():
         for finding in found.findings:
             named[pipeline, concern_of(source, finding)].append((source, finding))
@@ -67,9 +67,9 @@ def _named(looks: Mapping[Key, Findings]) -> Named:
 
 def _updated(
     known: Alert | None,
-    key: Key,
+    key: ConcernKey,
     found: Sequence[tuple[str, Finding]],
-    looks: Mapping[Key, Findings],
+    looks: Mapping[ConcernKey, Findings],
     policy: Policy,
     now: float,
 ) -> Alert:
@@ -103,7 +103,7 @@ def _first_to_tell(named: tuple[str, Finding]) -> tuple[int, bool, float, str]:
     return -rank(finding.severity), source not in IMMEDIATE, finding.since, finding.cause
 
 
-def _unnamed(known: Alert, looks: Mapping[Key, Findings], policy: Policy, now: float) -> Alert:
+def _unnamed(known: Alert, looks: Mapping[ConcernKey, Findings], policy: Policy, now: float) -> Alert:
     waiting = _not_looked_again(known, (), looks, policy, now)
     if waiting or not known.is_live:
         return known.model_copy(update={"named_by": waiting})
@@ -111,7 +111,7 @@ def _unnamed(known: Alert, looks: Mapping[Key, Findings], policy: Policy, now: f
 
 
 def _not_looked_again(
-    known: Alert, naming: Collection[str], looks: Mapping[Key, Findings], policy: Policy, now: float
+    known: Alert, naming: Collection[str], looks: Mapping[ConcernKey, Findings], policy: Policy, now: float
 ) -> tuple[str, ...]:
     """Return the sources that named it and have not looked since, or not of late: they may still mean it."""
     fresh = {
@@ -122,27 +122,29 @@ def _not_looked_again(
     return tuple(source for source in known.named_by if source not in fresh and source not in naming)
 
 
-def _judged(alert: Alert, others: Iterable[Alert], policy: Policy, now: float, *, may_open: bool) -> tuple[Alert, Kind | None]:
+def _judged(
+    alert: Alert, others: Iterable[Alert], policy: Policy, now: float, *, may_open: bool
+) -> tuple[Alert, MessageKind | None]:
     """Return the alert after this round, and what is said of it."""
     if not alert.is_live:
         return alert, None
     if alert.opened_at is None:
-        return (_opened(alert, now), Kind.OPENED) if may_open else (alert, None)
+        return (_opened(alert, now), MessageKind.OPENED) if may_open else (alert, None)
     if _is_over(alert, policy, now):
         return _ended(alert, now)
     if alert.gone_since is not None:
         return alert, None
     if rank(alert.severity) > rank(alert.told_severity):
-        return alert.model_copy(update={"told_severity": alert.severity, "told_at": now}), Kind.WORSENED
+        return alert.model_copy(update={"told_severity": alert.severity, "told_at": now}), MessageKind.WORSENED
     if _is_to_be_said_again(alert, others, policy, now):
-        return alert.model_copy(update={"told_at": now, "reminders": alert.reminders + 1}), Kind.REMINDER
+        return alert.model_copy(update={"told_at": now, "reminders": alert.reminders + 1}), MessageKind.REMINDER
     return alert, None
 
 
-def _ended(alert: Alert, now: float) -> tuple[Alert, Kind | None]:
+def _ended(alert: Alert, now: float) -> tuple[Alert, MessageKind | None]:
     if not alert.is_open:
         return alert.model_copy(update={"gone_since": alert.gone_since or now}), None
-    return alert.model_copy(update={"resolved_at": now, "told_at": now, "named_by": ()}), Kind.RESOLVED
+    return alert.model_copy(update={"resolved_at": now, "told_at": now, "named_by": ()}), MessageKind.RESOLVED
 
 
 def _opened(alert: Alert, now: float) -> Alert:
@@ -191,16 +193,16 @@ def _is_worth_keeping(alert: Alert, policy: Policy, now: float) -> bool:
     return alert.opened_at is not None or alert.gone_since is None
 
 
-def _message(pipeline: str, kind: Kind, group: Sequence[Alert], kept: Iterable[Alert], now: float) -> Message:
+def _message(pipeline: str, kind: MessageKind, group: Sequence[Alert], kept: Iterable[Alert], now: float) -> Message:
     followers = [alert for alert in kept if alert.pipeline == pipeline and alert.is_live and alert.opened_at is None]
-    told = tuple(_told(alert, followers if kind is not Kind.RESOLVED else ()) for alert in group)
+    told = tuple(_told(alert, followers if kind is not MessageKind.RESOLVED else ()) for alert in group)
     digest = hashlib.sha256("\n".join(f"{a.id} {a.told_severity} {a.reminders}" for a in group).encode()).hexdigest()
     return Message(id=f"{pipeline}-{kind.value}-{digest[:16]}", kind=kind, pipeline=pipeline, at=now, alerts=told)
 
 
-def _told(alert: Alert, followers: Iterable[Alert]) -> Told:
+def _told(alert: Alert, followers: Iterable[Alert]) -> ToldAlert:
     source, _, cause = alert.lead.partition(":")
-    return Told(
+    return ToldAlert(
         id=alert.id,
         source=source,
         cause=cause,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
-from lakebound.alerts.model import EVERYTHING, Kind, Memory, Message, Told
+from lakebound.alerts.model import EVERYTHING, Memory, Message, MessageKind, ToldAlert
 from lakebound.alerts.outbox import Delivered, Send, deliver
 from lakebound.alerts.reconcile import reconcile
 from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec, by_channel
@@ -111,7 +111,7 @@ def _newest_look(settings: Settings) -> float:
 
 def message_of_test(pipeline: str, now: float) -> Message:
     """Return a message that says that it is a test."""
-    told = Told(
+    told = ToldAlert(
         id=f"{pipeline}/test/{round(now * 1000)}",
         source=ALERTS,
         cause="test",
@@ -120,7 +120,7 @@ def message_of_test(pipeline: str, now: float) -> Message:
         since=now,
         done="nothing had to be done",
     )
-    return Message(id=f"{pipeline}-test-{round(now * 1000)}", kind=Kind.TEST, pipeline=pipeline, at=now, alerts=(told,))
+    return Message(id=f"{pipeline}-test-{round(now * 1000)}", kind=MessageKind.TEST, pipeline=pipeline, at=now, alerts=(told,))
 
 
 def _routes(settings: Settings) -> tuple[AlertsSpec, list[str]]:

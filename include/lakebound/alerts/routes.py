@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from pydantic import Field, field_validator, model_validator
 
-from lakebound.alerts.model import Kind, Message, Policy, Told, rank
+from lakebound.alerts.model import Message, MessageKind, Policy, ToldAlert, rank
 from lakebound.control.findings import Severity
 from lakebound.spec.pipeline import Frozen
 
@@ -82,7 +82,7 @@ class RouteSpec(Frozen):
     sources: tuple[str, ...] = Field(default=("*",), min_length=1, description="doctor, stream, objectives, validation, …")
     to: tuple[str, ...] = Field(min_length=1, description="Channels.")
 
-    def fits(self, pipeline: str, alert: Told) -> bool:
+    def fits(self, pipeline: str, alert: ToldAlert) -> bool:
         """Whether it is for this alert."""
         return (
             rank(alert.severity) >= rank(self.severity)
@@ -124,16 +124,16 @@ DEFAULT_ALERTS = AlertsSpec(
 """Without a file: one webhook, if there is a connection of that name."""
 
 
-def channels_of(pipeline: str, alert: Told, routes: Iterable[RouteSpec]) -> tuple[str, ...]:
+def channels_of(pipeline: str, alert: ToldAlert, routes: Iterable[RouteSpec]) -> tuple[str, ...]:
     """Return the channels by which an alert is told, each once."""
     return tuple(dict.fromkeys(channel for route in routes if route.fits(pipeline, alert) for channel in route.to))
 
 
 def by_channel(message: Message, alerts: AlertsSpec) -> dict[str, Message]:
     """Return what each channel is told of a message: the alerts that are routed to it. A test goes to every channel."""
-    told: dict[str, list[Told]] = {}
+    told: dict[str, list[ToldAlert]] = {}
     for alert in message.alerts:
-        everywhere = message.kind is Kind.TEST
+        everywhere = message.kind is MessageKind.TEST
         for channel in tuple(alerts.channels) if everywhere else channels_of(message.pipeline, alert, alerts.routes):
             told.setdefault(channel, []).append(alert)
     return {channel: message.model_copy(update={"alerts": tuple(found)}) for channel, found in told.items()}

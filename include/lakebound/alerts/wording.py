@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from lakebound.alerts.model import EVERYTHING, Kind, Message, Told
+from lakebound.alerts.model import EVERYTHING, Message, MessageKind, ToldAlert
 
 ID_HEADER = "X-Lakebound-Message"
 """Header of a webhook's request and of an e-mail that holds the message's id: the same when a message comes a second time."""
 
 _HEADS = {
-    Kind.OPENED: "",
-    Kind.WORSENED: "worse: ",
-    Kind.REMINDER: "still: ",
-    Kind.RESOLVED: "resolved: ",
-    Kind.TEST: "test: ",
+    MessageKind.OPENED: "",
+    MessageKind.WORSENED: "worse: ",
+    MessageKind.REMINDER: "still: ",
+    MessageKind.RESOLVED: "resolved: ",
+    MessageKind.TEST: "test: ",
 }
 _VERDICTS = {"doctor": "unwell", "application": "unwell", "incidents": "incident", "watch": "health_late"}
 _DAGS = {
@@ -81,9 +81,9 @@ def body_of(message: Message, links: Links) -> dict[str, Any]:
     }
 
 
-def verdict_of(kind: Kind, told: Told) -> str:
+def verdict_of(kind: MessageKind, told: ToldAlert) -> str:
     """Return one word for programs: what an application did, or who found it."""
-    if kind in (Kind.RESOLVED, Kind.TEST):
+    if kind in (MessageKind.RESOLVED, MessageKind.TEST):
         return kind.value
     return told.cause if told.source == "stream" else _VERDICTS.get(told.source, told.source)
 
@@ -115,12 +115,12 @@ def html_of(message: Message, links: Links) -> str:
     return "<hr>".join(tables)
 
 
-def _one(message: Message, told: Told, links: Links) -> dict[str, Any]:
+def _one(message: Message, told: ToldAlert, links: Links) -> dict[str, Any]:
     facts = told.model_dump(mode="json")
     return {**facts, "runbook_link": links.runbook(told.runbook), "page": links.page(message.pipeline, told.source)}
 
 
-def _lines(message: Message, told: Told, links: Links) -> list[tuple[str, str]]:
+def _lines(message: Message, told: ToldAlert, links: Links) -> list[tuple[str, str]]:
     facts = ", ".join(f"{name}={value}" for name, value in told.evidence.items() if value is not None)
     found = [
         (message.kind.value, told.what),

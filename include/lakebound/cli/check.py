@@ -11,7 +11,7 @@ import typer
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
-    from lakebound.cli.plan_check import Plan
+    from lakebound.cli.plan_check import SparkPlan
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
 
@@ -157,7 +157,7 @@ def _expectation_problems(spec: PipelineSpec, settings: Settings, *, static: boo
     return check_expectations(spec, settings, known)
 
 
-def _planned_problems(spec: PipelineSpec, plan: Plan, settings: Settings) -> list[str]:
+def _planned_problems(spec: PipelineSpec, plan: SparkPlan, settings: Settings) -> list[str]:
     """Return what is wrong with the pipeline's expectations, by the columns and conditions as Spark plans them."""
     from lakebound.inspection.validation.expectation_files import check_expectations, condition_problem
 

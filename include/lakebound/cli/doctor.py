@@ -9,7 +9,7 @@ import typer
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
-    from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding
+    from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
     from lakebound.inspection.doctor.foreign.mending import Mending
 
 MAX_RANGES_SHOWN = 12
@@ -86,7 +86,7 @@ def _print(diagnosis: Diagnosis) -> None:
             )
 
 
-def _print_finding(finding: Finding) -> None:
+def _print_finding(finding: RuleFinding) -> None:
     typer.echo(f"\n  [{finding.verdict.replace('_', ' ')}] {finding.rule}: {finding.sentence}")
     if finding.replays_records:
         typer.echo(f"    reads again: {finding.replays_records:,} offsets")

@@ -10,7 +10,7 @@ from lakebound.cli.output import Json, number, print_json, print_rows
 from lakebound.operations.maintenance.wording import size_words
 
 if TYPE_CHECKING:
-    from lakebound.operations.maintenance.steps import MaintenancePlan, Step
+    from lakebound.operations.maintenance.steps import MaintenancePlan, MaintenanceStep
     from lakebound.spec.pipeline import PipelineSpec
 
 OneTable = Annotated[str | None, typer.Option("--table", help="Only this table: name or format:name.")]
@@ -70,7 +70,7 @@ def _print_plan(plan: MaintenancePlan) -> None:
         typer.echo(f"warning: {line}")
 
 
-def _named(step: Step) -> str:
+def _named(step: MaintenanceStep) -> str:
     """Return the step's name, with what it is about."""
     words = step.kind.replace("_", " ")
     if step.kind == "compact":
@@ -82,5 +82,5 @@ def _named(step: Step) -> str:
     return words
 
 
-def _cost(step: Step) -> str:
+def _cost(step: MaintenanceStep) -> str:
     return size_words(step.cost_bytes) if step.cost_bytes else "-"

@@ -36,7 +36,7 @@ class CheckFailedError(LakeboundError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SparkPlan:
     """What Spark says of one pipeline.
 
     Attributes:
@@ -56,7 +56,7 @@ class Plan:
     changes: dict[str, list[str]] = field(default_factory=dict)
 
 
-def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[Plan]:
+def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[SparkPlan]:
     """Yield what Spark says of each pipeline, as soon as it says it; its session takes some seconds to start.
 
     Raises:
@@ -116,14 +116,14 @@ def _orders(spec: PipelineSpec, settings: Settings, texts: Sequence[str]) -> str
     return json.dumps({"run_spec": run_spec.model_dump(mode="json", by_alias=True), "conditions": list(texts)})
 
 
-def _answer(process: subprocess.Popen[str], pipeline: str, asked: list[Keys], noise: IO[str]) -> Plan:
+def _answer(process: subprocess.Popen[str], pipeline: str, asked: list[Keys], noise: IO[str]) -> SparkPlan:
     """Return the next answer; lines that are none are passed over."""
     assert process.stdout is not None
     for line in process.stdout:
         body = answer_of(line, pipeline)
         if body is not None:
             wrong = [(keys, what) for keys, what in zip(asked, body.pop("conditions"), strict=False) if what]
-            return Plan(**body, conditions=wrong)
+            return SparkPlan(**body, conditions=wrong)
     raise CheckFailedError(pipeline, f"exit code {process.wait()}: {last_words(noise)}")
 
 

@@ -12,7 +12,7 @@ from lakebound.cli.guest import follow_guest, start_guest
 from lakebound.cli.output import Json, moment, number, print_json, print_rows, say
 
 if TYPE_CHECKING:
-    from lakebound.operations.release.listing import Listing, ReasonCount, Sample
+    from lakebound.operations.release.listing import QuarantinedRecord, QuarantineListing, ReasonCount
     from lakebound.operations.release.orders import ReleaseResult
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
@@ -61,7 +61,7 @@ def quarantine(
         _print(found)
 
 
-def _print(found: Listing) -> None:
+def _print(found: QuarantineListing) -> None:
     if not found.exists or not found.reasons:
         typer.echo(f"{found.table}: " + ("empty" if found.exists else "no table yet"))
         return
@@ -94,7 +94,7 @@ def _times(one: ReasonCount) -> tuple[str, ...]:
     return tuple("-" if at is None else moment(at) for at in (one.first_ms, one.last_ms))
 
 
-def _cells(reason: str, sample: Sample) -> tuple[str, ...]:
+def _cells(reason: str, sample: QuarantinedRecord) -> tuple[str, ...]:
     at = moment(sample.timestamp_ms) if sample.timestamp_ms is not None else "-"
     where = f"{sample.topic}/{sample.partition} {sample.offset}"
     state = COPY if sample.is_copy else "open"

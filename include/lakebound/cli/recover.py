@@ -11,7 +11,7 @@ from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
     from lakebound.operations.recovery.apply import Applied
-    from lakebound.operations.recovery.plan import Action, Plan
+    from lakebound.operations.recovery.plan import RepairAction, RepairPlan
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
 
@@ -58,7 +58,7 @@ def recover(
     raise typer.Exit(_print_applied(applied, spec, settings, json))
 
 
-def _action(name: str, spec: PipelineSpec, settings: Settings) -> Action:
+def _action(name: str, spec: PipelineSpec, settings: Settings) -> RepairAction:
     from lakebound.operations.recovery.actions import PLANNERS
     from lakebound.operations.recovery.suggestion import suggested_action
 
@@ -72,7 +72,7 @@ def _action(name: str, spec: PipelineSpec, settings: Settings) -> Action:
     return known
 
 
-def _print_plan(plan: Plan, json: bool) -> None:
+def _print_plan(plan: RepairPlan, json: bool) -> None:
     if json:
         print_json({**plan.model_dump(mode="json"), "hash": plan.hash})
         return

@@ -15,7 +15,7 @@ from lakebound.cli.output import Json, print_json, say
 if TYPE_CHECKING:
     from lakebound.control.incidents import Incident
     from lakebound.inspection.proof import Proof
-    from lakebound.operations.recovery.plan import Plan
+    from lakebound.operations.recovery.plan import RepairPlan
     from lakebound.operations.recovery.rewind.facts import RewindRequest
 
 To = Annotated[
@@ -74,7 +74,7 @@ def _request(to: str | None, table: str | None, *, undo: bool) -> RewindRequest:
     return RewindRequest(None if to is None else parse_past(to, round(time.time() * 1000)), table)
 
 
-def _print_plan(plan: Plan, request: RewindRequest, *, json: bool) -> None:
+def _print_plan(plan: RepairPlan, request: RewindRequest, *, json: bool) -> None:
     if json:
         print_json({**plan.model_dump(mode="json"), "hash": plan.hash, "apply": _command(plan, request)})
         return
@@ -82,7 +82,7 @@ def _print_plan(plan: Plan, request: RewindRequest, *, json: bool) -> None:
     typer.echo(f"\nTo apply it: {_command(plan, request)}")
 
 
-def _command(plan: Plan, request: RewindRequest) -> str:
+def _command(plan: RepairPlan, request: RewindRequest) -> str:
     """Return the command that applies the plan, with the time in full: what was ``10m ago`` has moved on by then."""
     words = ["lakebound", "rewind", plan.pipeline]
     if request.to_ms is None:

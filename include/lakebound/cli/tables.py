@@ -30,7 +30,7 @@ class NoSuchTableError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r} has no table {table!r}; its tables are: {', '.join(known)}")
 
 
-class UnknownTableError(LakeboundError):
+class UndeclaredTableError(LakeboundError):
     """No pipeline has such a table."""
 
     def __init__(self, table: str, known: list[str]) -> None:
@@ -74,7 +74,7 @@ def tables(
     every = [(spec, found) for spec in loaded.specs.values() for found in chosen_tables(spec, None)]
     wanted = [(spec, found) for spec, found in every if name is None or _is_called(found, name)]
     if name is not None and not wanted:
-        raise UnknownTableError(name, [found.id for _, found in every])
+        raise UndeclaredTableError(name, [found.id for _, found in every])
     rows = [_table_row(spec, found, settings) for spec, found in wanted]
     if json:
         print_json({"tables": rows, "problems": loaded.problems})

@@ -14,7 +14,7 @@ from lakebound.ledger.marks import NextOffsets
 DesiredState = Literal["running", "stopped", "held"]
 
 
-class Bound(BaseModel):
+class RunBound(BaseModel):
     """Where a bounded run ends: at offsets (exclusive, per topic and partition) or at a record time; never both."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,7 +31,7 @@ class Desired(BaseModel):
     state: DesiredState = "running"
     generation: int = Field(default=0, ge=0)
     freshness: str | None = Field(default=None, description="Overrides the pipeline's own line.")
-    until: Bound | None = None
+    until: RunBound | None = None
     reason: str = ""
     by: str = ""
     since: float = Field(default=0.0, description="Epoch seconds.")
@@ -54,7 +54,7 @@ def change_desired(
     *,
     restart: bool = False,
     freshness: str | None = None,
-    until: Bound | None = None,
+    until: RunBound | None = None,
     reason: str = "",
     by: str = "",
     release_hold: bool = True,

@@ -11,7 +11,7 @@ from lakebound.errors import error_named
 from lakebound.ledger.marks import NextOffsets
 
 AppState = Literal["starting", "running", "waiting", "ended"]
-Verdict = Literal["stopped", "completed", "failed", "refused", "superseded"]
+EndVerdict = Literal["stopped", "completed", "failed", "refused", "superseded"]
 """stopped: on request · completed: nothing more to read · failed · refused: a person must decide · superseded: a zombie."""
 
 
@@ -71,7 +71,7 @@ class Outcome(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     app_id: str
-    verdict: Verdict
+    verdict: EndVerdict
     reason: str
     error_class: str | None = None
     page: str | None = Field(default=None, description="The runbook of the error; None in files of older applications.")

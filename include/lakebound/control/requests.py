@@ -8,14 +8,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from lakebound.control.desired import Bound, Desired, DesiredState
+from lakebound.control.desired import Desired, DesiredState, RunBound
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.submission import Submission
 from lakebound.errors import LakeboundError
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import PipelineSpec, parse_freshness
 
-Action = Literal["start", "stop", "restart", "hold", "bounded_run"]
+RequestedAction = Literal["start", "stop", "restart", "hold", "bounded_run"]
 Awaited = Literal["running", "stopped", "completed"]
 
 
@@ -33,7 +33,7 @@ class Wish:
     state: DesiredState
     restart: bool = False
     freshness: str | None = None
-    until: Bound | None = None
+    until: RunBound | None = None
     reason: str = ""
     may_end_hold: bool = False
 
@@ -43,7 +43,7 @@ class WishForm(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    action: Action
+    action: RequestedAction
     freshness: str | None = None
     offsets: NextOffsets | None = None
     until_time: datetime | None = None
@@ -74,7 +74,7 @@ class WishForm(BaseModel):
         restart = self.action != "start"
         return Wish("running", restart, self.freshness, bound, self.reason, may_end_hold=self.action == "start")
 
-    def _bound(self, spec: PipelineSpec) -> Bound | None:
+    def _bound(self, spec: PipelineSpec) -> RunBound | None:
         given = [self.offsets is not None, self.until_time is not None]
         if self.action != "bounded_run":
             if any(given):
@@ -87,11 +87,11 @@ class WishForm(BaseModel):
         if self.until_time is not None:
             if self.until_time.tzinfo is None:
                 raise InvalidWishError(spec.pipeline, "until_time needs a time zone, such as 2026-01-31T14:05:00Z")
-            return Bound(timestamp_ms=int(self.until_time.timestamp() * 1000))
+            return RunBound(timestamp_ms=int(self.until_time.timestamp() * 1000))
         unknown = sorted(set(self.offsets or ()) - set(spec.topics))
         if unknown:
             raise InvalidWishError(spec.pipeline, f"offsets: the pipeline does not read {', '.join(unknown)}")
-        return Bound(offsets=self.offsets)
+        return RunBound(offsets=self.offsets)
 
 
 def await_kind(wish: Wish, spec: PipelineSpec) -> Awaited | None:

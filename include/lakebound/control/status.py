@@ -62,7 +62,7 @@ class PipelineStatus(BaseModel):
 
 
 @dataclass(frozen=True)
-class PipelineFacts:
+class StatusFacts:
     """What the state folder and the YAML say.
 
     Attributes:
@@ -108,12 +108,12 @@ def pipeline_statuses(
     return [status_of(replace(facts, is_paused=is_paused), time.time()) for facts, is_paused in found]
 
 
-def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> PipelineFacts:
+def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> StatusFacts:
     """Read what there is; a file that cannot be read becomes a note and hides nothing else."""
     control = ControlFolder(settings.home, pipeline)
     unreadable: list[str] = []
     last = _try(lambda: read_submission(control), control.submission, unreadable)
-    return PipelineFacts(
+    return StatusFacts(
         pipeline=pipeline,
         spec=spec,
         source_hash=source_hash(spec, settings.apps) if spec else None,
@@ -128,7 +128,7 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
     )
 
 
-def status_of(facts: PipelineFacts, now: float) -> PipelineStatus:
+def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
     """Return the pipeline's status at ``now`` (epoch seconds). Pure."""
     desired, progress = facts.desired or Desired(), facts.progress
     app = facts.living or facts.last
@@ -157,7 +157,7 @@ def status_of(facts: PipelineFacts, now: float) -> PipelineStatus:
     )
 
 
-def situation_of(facts: PipelineFacts, now: float) -> Situation | None:
+def situation_of(facts: StatusFacts, now: float) -> Situation | None:
     """Return what keeps the pipeline from landing; None where nothing does, or nobody wants it to. Pure."""
     progress, desired = facts.progress, facts.desired or Desired()
     if facts.living is not None:
@@ -171,7 +171,7 @@ def situation_of(facts: PipelineFacts, now: float) -> Situation | None:
     return _why_nothing_lives(facts, facts.crash_loop.since(desired.since), now)
 
 
-def _why_nothing_lives(facts: PipelineFacts, loop: CrashLoop, now: float) -> Situation | None:
+def _why_nothing_lives(facts: StatusFacts, loop: CrashLoop, now: float) -> Situation | None:
     limits = facts.spec.limits if facts.spec else LimitsSpec()
     if loop.is_over_limit(limits.max_failed_starts):
         return situations.crash_looping(facts.pipeline, loop)
@@ -187,7 +187,7 @@ def _why_nothing_lives(facts: PipelineFacts, loop: CrashLoop, now: float) -> Sit
     return None
 
 
-def _app_state(facts: PipelineFacts, own: Progress | None, now: float) -> str:
+def _app_state(facts: StatusFacts, own: Progress | None, now: float) -> str:
     if facts.living is not None:
         if own is None:
             return "starting"
@@ -211,7 +211,7 @@ def _freshness_seconds(progress: Progress | None) -> float | None:
     return max(0.0, progress.last_commit_at - progress.newest_record_ms / 1000)
 
 
-def _notes(facts: PipelineFacts, situation: Situation | None, outdated: bool) -> list[str]:
+def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool) -> list[str]:
     notes = [*facts.unreadable]
     if facts.spec is None:
         notes.append("no right YAML file declares it (lakebound check)")

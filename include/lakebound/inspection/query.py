@@ -40,7 +40,7 @@ class NotAQueryError(QueryError):
         super().__init__(f"this command only reads: a query begins with SELECT or WITH, but this one begins with {word}")
 
 
-class UnknownTableError(QueryError):
+class UnknownQueryTableError(QueryError):
     """The query names a table that no pipeline has."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
@@ -198,4 +198,4 @@ def _explained(
     for pipeline, table in declared:
         if name in resolve([table], chosen):
             return NoTableYetError(table, pipeline)
-    return UnknownTableError(name, {f"{table.format}.{table.name}" for _, table in declared})
+    return UnknownQueryTableError(name, {f"{table.format}.{table.name}" for _, table in declared})

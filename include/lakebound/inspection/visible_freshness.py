@@ -33,7 +33,7 @@ _LOCATION = "select metadata_location from iceberg_tables where table_namespace 
 
 
 @dataclass(frozen=True)
-class Freshness:
+class VisibleFreshness:
     """Of all rows that became visible while the observer looked; milliseconds."""
 
     mean_ms: float
@@ -80,13 +80,13 @@ class FreshnessObserver:
         for thread in self._threads:
             thread.join()
 
-    def measure(self, *, produced_after_ms: float = 0.0) -> dict[str, Freshness]:
+    def measure(self, *, produced_after_ms: float = 0.0) -> dict[str, VisibleFreshness]:
         """Return the freshness per table id; a table of which no commit with rows was seen is left out.
 
         Args:
             produced_after_ms: Records produced before (epoch milliseconds) are a warm-up and do not count.
         """
-        found: dict[str, Freshness] = {}
+        found: dict[str, VisibleFreshness] = {}
         for spec in self._tables:
             commits = self._delta_commits(spec) if spec.format == "delta" else self._iceberg_commits(spec)
             freshness = _freshness(list(commits), produced_after_ms)
@@ -182,7 +182,7 @@ def changes_seen(known: str | None, looks: Iterable[tuple[float, str | None]]) -
             yield at_ms
 
 
-def _freshness(commits: list[_Commit], produced_after_ms: float) -> Freshness | None:
+def _freshness(commits: list[_Commit], produced_after_ms: float) -> VisibleFreshness | None:
     parts: list[np.ndarray] = []
     files = counted = 0
     for commit in commits:
@@ -199,7 +199,7 @@ def _freshness(commits: list[_Commit], produced_after_ms: float) -> Freshness | 
         return None
     values = np.concatenate(parts)
     p50, p95, p99 = (float(value) for value in np.percentile(values, (50, 95, 99)))
-    return Freshness(
+    return VisibleFreshness(
         mean_ms=float(values.mean()),
         p50_ms=p50,
         p95_ms=p95,

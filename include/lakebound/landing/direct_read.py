@@ -19,6 +19,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException,
 from lakebound.landing.kafka import client_config
 from lakebound.landing.kafka_clients import make_consumer
 from lakebound.ledger.entry import Offsets, intervals_of
+from lakebound.ledger.topics import PartitionId
 from lakebound.spec.pipeline import ConnectionSpec
 
 PATIENCE_SECONDS = 2.0
@@ -33,7 +34,6 @@ _END = KafkaError._PARTITION_EOF
 _MOST_AHEAD_BYTES = 32 * 1024 * 1024
 """Of one partition, of what was not asked for yet, while another partition is waited for."""
 
-Place = tuple[str, int]
 # Messages are Any below: the client's own type says that each of their parts may be None, which is so of errors only.
 
 
@@ -42,7 +42,7 @@ class DirectReadRefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Records:
+class RecordColumns:
     """Records of one batch, as columns of the same length; timestamps are Kafka's, in epoch milliseconds."""
 
     topics: list[str] = field(default_factory=list)
@@ -81,7 +81,7 @@ class _Partition:
         self.values.extend(map(Message.value, messages))
         self.position = self.offsets[-1] + 1
 
-    def move_to(self, records: Records, place: Place, end: int) -> None:
+    def move_to(self, records: RecordColumns, place: PartitionId, end: int) -> None:
         """Move what is below ``end`` to the records."""
         count = bisect_left(self.offsets, end)
         if TIMESTAMP_NOT_AVAILABLE in {kind for kind, _ in self.stamps[:count]}:
@@ -125,9 +125,9 @@ class DirectReader:
             "log_level": 0,
         }
         self._consumer: Any = None
-        self._partitions: dict[Place, _Partition] = {}
+        self._partitions: dict[PartitionId, _Partition] = {}
 
-    def read(self, wanted: Offsets, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[Records]:
+    def read(self, wanted: Offsets, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[RecordColumns]:
         """Yield all records of the offsets, a partition's in their order; a large range in slices.
 
         Raises:
@@ -153,7 +153,7 @@ class DirectReader:
         if consumer is not None:
             consumer.close()
 
-    def _go_to(self, starts: Mapping[Place, int]) -> None:
+    def _go_to(self, starts: Mapping[PartitionId, int]) -> None:
         """Have every range's partition stand at its start; one that stands elsewhere is assigned anew."""
         if self._consumer is None:
             self._consumer = make_consumer(self._config)
@@ -170,7 +170,7 @@ class DirectReader:
             for known in self._partitions.values():
                 known.is_cut_off = False
 
-    def _take(self, ends: Mapping[Place, int], patience_seconds: float) -> bool:
+    def _take(self, ends: Mapping[PartitionId, int], patience_seconds: float) -> bool:
         """Take messages from the consumer until there is a slice; return whether all up to the ends are there."""
         taken_bytes, deadline = 0, time.monotonic() + patience_seconds
         while lacking := self._lacking(ends):
@@ -188,11 +188,11 @@ class DirectReader:
                 raise DirectReadRefusedError("the records did not come in time")
         return True
 
-    def _lacking(self, ends: Mapping[Place, int]) -> int:
+    def _lacking(self, ends: Mapping[PartitionId, int]) -> int:
         """Return how many offsets below the ends did not come yet."""
         return sum(max(0, end - known.position) for known, end in self._of(ends))
 
-    def _of(self, ends: Mapping[Place, int]) -> list[tuple[_Partition, int]]:
+    def _of(self, ends: Mapping[PartitionId, int]) -> list[tuple[_Partition, int]]:
         return [(self._partitions[place], end) for place, end in ends.items()]
 
     def _keep(self, messages: list[Any]) -> int:
@@ -216,9 +216,9 @@ class DirectReader:
                 partition.position = max(partition.position, message.offset())
         return kept_bytes
 
-    def _give_out(self, ends: Mapping[Place, int]) -> Records:
+    def _give_out(self, ends: Mapping[PartitionId, int]) -> RecordColumns:
         """Return what is held of the ranges, and cut off what is far beyond their ends."""
-        records = Records()
+        records = RecordColumns()
         for place, end in ends.items():
             partition = self._partitions[place]
             partition.move_to(records, place, end)
@@ -227,7 +227,7 @@ class DirectReader:
         return records
 
 
-def _ranges(wanted: Offsets) -> dict[Place, tuple[int, int]]:
+def _ranges(wanted: Offsets) -> dict[PartitionId, tuple[int, int]]:
     ranges = {}
     for topic, partition, intervals in intervals_of(wanted):
         if len(intervals) > 1:
@@ -236,5 +236,5 @@ def _ranges(wanted: Offsets) -> dict[Place, tuple[int, int]]:
     return ranges
 
 
-def _place_of(message: Any) -> Place:
+def _place_of(message: Any) -> PartitionId:
     return message.topic(), message.partition()

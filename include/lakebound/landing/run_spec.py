@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from lakebound.control.desired import Bound, Desired
+from lakebound.control.desired import Desired, RunBound
 from lakebound.control.folder import ControlFolder
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -22,7 +22,7 @@ class RunSpec(BaseModel):
     app_id: str
     generation: int = 0
     freshness: str
-    until: Bound | None = None
+    until: RunBound | None = None
     source_hash: str = ""
     trace: bool = False
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from lakebound.errors import BrokerUnavailableError, LakeboundError
-from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, Records
+from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Offsets, TopicOffsets
+from lakebound.ledger.topics import PartitionId
 from lakebound.spec.pipeline import ConnectionSpec
 
 MOST_BYTES = 64 * 1024 * 1024
 """A sample of very large records ends here."""
 _PATIENCE_SECONDS = 15.0
 
-Place = tuple[str, int]
 Range = tuple[int, int]
 
 
@@ -29,7 +29,7 @@ class EmptyTopicError(LakeboundError):
 
 
 @dataclass(frozen=True)
-class Sample:
+class TopicSample:
     """Records of topics.
 
     Attributes:
@@ -38,12 +38,12 @@ class Sample:
         ranges: Per topic and partition, which offsets were read, the second one exclusive.
     """
 
-    records: Records
+    records: RecordColumns
     topic_ids: Mapping[str, str]
-    ranges: Mapping[Place, Range] = field(default_factory=dict)
+    ranges: Mapping[PartitionId, Range] = field(default_factory=dict)
 
 
-def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int, *, newest: bool, reader: str) -> Sample:
+def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int, *, newest: bool, reader: str) -> TopicSample:
     """Return up to so many records of the topics.
 
     Args:
@@ -63,10 +63,10 @@ def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int,
     ranges = choose_ranges(known, count, newest=newest)
     if not ranges:
         raise EmptyTopicError(topics, connection.bootstrap_servers)
-    source, records = DirectReader(connection, reader), Records()
+    source, records = DirectReader(connection, reader), RecordColumns()
     try:
         for one in source.read(_offsets(ranges, {name: known.topic_id for name, known in facts.items()}), _PATIENCE_SECONDS):
-            for column in fields(Records):
+            for column in fields(RecordColumns):
                 getattr(records, column.name).extend(getattr(one, column.name))
             if sum(len(value or b"") for value in records.values) > MOST_BYTES:
                 break
@@ -74,10 +74,10 @@ def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int,
         raise BrokerUnavailableError(connection.bootstrap_servers, str(exc)) from exc
     finally:
         source.close()
-    return Sample(records, {name: one.topic_id for name, one in facts.items()}, ranges)
+    return TopicSample(records, {name: one.topic_id for name, one in facts.items()}, ranges)
 
 
-def choose_ranges(known: Mapping[Place, Range], count: int, *, newest: bool) -> dict[Place, Range]:
+def choose_ranges(known: Mapping[PartitionId, Range], count: int, *, newest: bool) -> dict[PartitionId, Range]:
     """Return which offsets make up a sample: as many of each partition, and more of the others where one has too few. Pure.
 
     Args:
@@ -85,7 +85,7 @@ def choose_ranges(known: Mapping[Place, Range], count: int, *, newest: bool) -> 
         count: Of all together.
         newest: At the end of each partition; else at its beginning.
     """
-    ranges: dict[Place, Range] = {}
+    ranges: dict[PartitionId, Range] = {}
     by_size = sorted((end - start, place) for place, (start, end) in known.items() if end > start)
     for number, (size, place) in enumerate(by_size):
         share = min(size, -(-count // (len(by_size) - number)))
@@ -96,7 +96,7 @@ def choose_ranges(known: Mapping[Place, Range], count: int, *, newest: bool) -> 
     return dict(sorted(ranges.items()))
 
 
-def _offsets(ranges: Mapping[Place, Range], topic_ids: Mapping[str, str]) -> Offsets:
+def _offsets(ranges: Mapping[PartitionId, Range], topic_ids: Mapping[str, str]) -> Offsets:
     topics = sorted({topic for topic, _ in ranges})
     return {
         topic: TopicOffsets(

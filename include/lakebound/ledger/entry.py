@@ -22,8 +22,8 @@ FORMAT_VERSION = 1
 ENTRY_KEY = "lakebound"
 """Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
 
-Kind = Literal["genesis", "open", "land", "replay", "release", "recall", "skip", "reset", "carry"]
-DECIDE_ANEW: tuple[Kind, ...] = ("release", "recall")
+EntryKind = Literal["genesis", "open", "land", "replay", "release", "recall", "skip", "reset", "carry"]
+DECIDE_ANEW: tuple[EntryKind, ...] = ("release", "recall")
 """Kinds whose commits add to no coverage, and name offsets of it in ``releases``."""
 
 Offset = Annotated[int, Field(ge=0)]
@@ -55,6 +55,9 @@ class TopicOffsets(_Frozen):
 Offsets = dict[str, TopicOffsets]
 """Topic name to offsets: the shape of coverage and of range."""
 
+FormerCoverage = Mapping[str, tuple[TopicOffsets, ...]]
+"""Per topic the coverage of its earlier incarnations."""
+
 
 class Entry(_Frozen):
     """One commit's record.
@@ -71,7 +74,7 @@ class Entry(_Frozen):
     """
 
     version: Literal[1] = 1
-    kind: Kind
+    kind: EntryKind
     pipeline: str
     epoch: int = Field(ge=0)
     commit: str

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PartitionId = tuple[str, int]
+"""Topic and partition."""
+
+TopicIdPartition = tuple[str, str, int]
+"""Topic, topic id and partition: another one after the topic was recreated."""
+
 
 @dataclass(frozen=True)
 class TopicFacts:

@@ -14,7 +14,7 @@ from lakebound.errors import AirflowAnswerError
 
 FINAL_STATES = frozenset({"success", "failed"})
 
-Json = dict[str, Any]
+JsonBody = dict[str, Any]
 
 _DATABASE_ATTEMPTS = 6
 
@@ -55,13 +55,13 @@ class AirflowClient:
         """Ask the API that tasks use for a sign of life; its server prepares itself at the first question."""
         self._send("GET", "/execution/health", login=False, timeout=timeout_seconds)
 
-    def dags(self) -> dict[str, Json]:
+    def dags(self) -> dict[str, JsonBody]:
         """Return the DAGs that are there, by id."""
         return {dag["dag_id"]: dag for dag in self._get("/dags", limit=100)["dags"]}
 
-    def import_errors(self) -> list[Json]:
+    def import_errors(self) -> list[JsonBody]:
         """Return the DAG files that could not be read, with their stack traces."""
-        errors: list[Json] = self._get("/importErrors")["import_errors"]
+        errors: list[JsonBody] = self._get("/importErrors")["import_errors"]
         return errors
 
     def unpause(self, dag_id: str) -> None:
@@ -72,17 +72,17 @@ class AirflowClient:
         """Keep the DAG's schedule from starting further runs."""
         self._set_paused(dag_id, True)
 
-    def trigger(self, dag_id: str, conf: Json | None = None) -> str:
+    def trigger(self, dag_id: str, conf: JsonBody | None = None) -> str:
         """Start a run; return its id."""
         body = {"logical_date": None, "conf": conf or {}}
         return str(self._send("POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body).json()["dag_run_id"])
 
-    def runs(self, dag_id: str) -> list[Json]:
+    def runs(self, dag_id: str) -> list[JsonBody]:
         """Return the latest runs of a DAG, the newest first."""
-        runs: list[Json] = self._get(f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
+        runs: list[JsonBody] = self._get(f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
         return runs
 
-    def run(self, dag_id: str, run_id: str) -> Json:
+    def run(self, dag_id: str, run_id: str) -> JsonBody:
         """Return one run."""
         return self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}")
 
@@ -99,10 +99,10 @@ class AirflowClient:
 
         return wait_until(final_state, deadline_seconds, f"the end of {dag_id} {run_id}", poll_seconds=0.5) or ""
 
-    def task_instances(self, dag_id: str, run_id: str) -> list[Json]:
+    def task_instances(self, dag_id: str, run_id: str) -> list[JsonBody]:
         """Return the task instances of a run, with ``state`` and ``try_number``."""
         path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances"
-        instances: list[Json] = self._get(path, limit=100)["task_instances"]
+        instances: list[JsonBody] = self._get(path, limit=100)["task_instances"]
         return instances
 
     def clear(self, dag_id: str, run_id: str, task_ids: list[str]) -> None:
@@ -126,7 +126,7 @@ class AirflowClient:
         path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
         self._send("PATCH", path, json={"chosen_options": [option], "params_input": {}})
 
-    def question(self, dag_id: str, run_id: str, task_id: str) -> Json:
+    def question(self, dag_id: str, run_id: str, task_id: str) -> JsonBody:
         """Return what a task asks a person: ``subject``, ``body``, ``options``, and the answer once it is given."""
         return self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails")
 
@@ -145,8 +145,8 @@ class AirflowClient:
     def _set_paused(self, dag_id: str, paused: bool) -> None:
         self._send("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": paused}, params={"update_mask": "is_paused"})
 
-    def _get(self, path: str, **params: Any) -> Json:
-        answer: Json = self._send("GET", f"/api/v2{path}", params=params).json()
+    def _get(self, path: str, **params: Any) -> JsonBody:
+        answer: JsonBody = self._send("GET", f"/api/v2{path}", params=params).json()
         return answer
 
     def _send(self, method: str, path: str, login: bool = True, **request: Any) -> httpx.Response:
@@ -182,7 +182,7 @@ class AirflowClient:
         return headers
 
 
-def _log_line(event: Json) -> str:
+def _log_line(event: JsonBody) -> str:
     details = {key: value for key, value in event.items() if key not in ("event", "timestamp", "level")}
     parts = [event.get("timestamp"), event.get("level"), event.get("event"), details or None]
     return " ".join(str(part) for part in parts if part)

@@ -22,7 +22,7 @@ from lakebound.control.progress import readable_progress
 from lakebound.errors import LakeboundError
 from lakebound.inspection.proof import Proof
 from lakebound.inspection.proof.collect import prove
-from lakebound.inspection.visible_freshness import Freshness, FreshnessObserver
+from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness
 from lakebound.landing.kafka import KafkaFacts, client_config
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.ledger.entry import high_water_marks
@@ -222,7 +222,9 @@ def _acknowledged(journal: Path) -> Iterator[Key]:
             yield row["topic"], int(row["partition"]), int(row["offset"])
 
 
-def _problems(acknowledged: int, proofs: list[Proof], judgement: Judgement, freshness: Mapping[str, Freshness]) -> list[str]:
+def _problems(
+    acknowledged: int, proofs: list[Proof], judgement: Judgement, freshness: Mapping[str, VisibleFreshness]
+) -> list[str]:
     problems = []
     if judgement.missing or judgement.duplicated:
         problems.append(
@@ -236,7 +238,7 @@ def _problems(acknowledged: int, proofs: list[Proof], judgement: Judgement, fres
     return problems
 
 
-def _details(proofs: list[Proof], judgement: Judgement, freshness: Mapping[str, Freshness]) -> Iterator[str]:
+def _details(proofs: list[Proof], judgement: Judgement, freshness: Mapping[str, VisibleFreshness]) -> Iterator[str]:
     for proof in proofs:
         yield f"proof: {proof.pipeline}: missing {proof.missing}, duplicated {proof.duplicated}"
     yield f"quarantine: {judgement.quarantined} records that could not be decoded, with reason and bytes"
@@ -247,7 +249,7 @@ def _details(proofs: list[Proof], judgement: Judgement, freshness: Mapping[str, 
         )
 
 
-def last_line(judgement: Judgement, freshness: Mapping[str, Freshness]) -> str:
+def last_line(judgement: Judgement, freshness: Mapping[str, VisibleFreshness]) -> str:
     """Return the report in one line; the freshness is that of the table which is worst at it."""
     p50 = max(seen.p50_ms for seen in freshness.values())
     p99 = max(seen.p99_ms for seen in freshness.values())

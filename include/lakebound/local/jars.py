@@ -31,7 +31,7 @@ _TROUBLE = re.compile(r"UNRESOLVED|not found|FAILED|Server access error|exceptio
 
 
 @dataclass(frozen=True)
-class Difference:
+class JarDifference:
     """How a folder of jars differs from the recorded sums; names are relative (``spark/NAME.jar``)."""
 
     missing: tuple[str, ...] = ()
@@ -55,9 +55,9 @@ class Difference:
         ]
 
 
-def compare(recorded: Mapping[str, str], found: Mapping[str, str]) -> Difference:
+def compare(recorded: Mapping[str, str], found: Mapping[str, str]) -> JarDifference:
     """Return how the sums ``found`` differ from those ``recorded``; both map a name to a sum."""
-    return Difference(
+    return JarDifference(
         missing=tuple(sorted(recorded.keys() - found.keys())),
         wrong=tuple(sorted(name for name in recorded.keys() & found.keys() if recorded[name] != found[name])),
         extra=tuple(sorted(found.keys() - recorded.keys())),

@@ -23,6 +23,8 @@ AVAILABLE_NOW = "available_now"
 KAFKA_COLUMN = "_kafka"
 """Struct column of every row: where in Kafka it came from."""
 
+TableRole = Literal["target", "quarantine"]
+"""What a table is to its pipeline."""
 SchemaEvolution = Literal["refuse", "add_columns", "quarantine", "ignore"]
 
 

@@ -60,7 +60,7 @@ class Widening:
 
 
 @dataclass(frozen=True)
-class Difference:
+class SchemaDifference:
     """What forbids landing, of one column, with what to do."""
 
     path: Path
@@ -86,7 +86,7 @@ class SchemaPlan:
     widenings: tuple[Widening, ...] = ()
     left_out: tuple[Addition, ...] = ()
     unfilled: tuple[str, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[SchemaDifference, ...] = ()
 
     @property
     def is_change(self) -> bool:
@@ -155,7 +155,7 @@ class _Comparison:
     additions: list[Addition] = field(default_factory=list)
     widenings: list[Widening] = field(default_factory=list)
     left_out: list[Addition] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[SchemaDifference] = field(default_factory=list)
 
     def plan(self, found: pa.Schema, wanted: pa.Schema) -> SchemaPlan:
         self._fields((), list(found), list(wanted))
@@ -226,7 +226,7 @@ class _Comparison:
             self.widenings.append(Widening(path, found, wanted))
 
     def _differ(self, path: Path, text: str) -> None:
-        self.differences.append(Difference(path, text))
+        self.differences.append(SchemaDifference(path, text))
 
 
 def _says(found: pa.DataType, wanted: pa.DataType) -> str:

@@ -26,9 +26,9 @@ from lakebound.alerts.stream_findings import add_event, event
 from lakebound.control.folder import ControlFolder
 from lakebound.settings import Settings, load_settings
 
-Verdict = Literal["stalled", "failed", "incident", "refused", "crash_loop"]
+StreamVerdict = Literal["stalled", "failed", "incident", "refused", "crash_loop"]
 
-RUNBOOKS: Mapping[Verdict, str] = {
+RUNBOOKS: Mapping[StreamVerdict, str] = {
     "stalled": "stall",
     "failed": "application-dead",
     "incident": "application-dead",
@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 def alert(
     context: Mapping[str, Any],
     control: ControlFolder,
-    verdict: Verdict,
+    verdict: StreamVerdict,
     reason: str,
     app_id: str | None = None,
     *,

@@ -8,14 +8,14 @@ from typing import Any, get_args
 from airflow.sdk import BaseOperator
 
 from lakebound.control.desired import Desired, change_desired
-from lakebound.control.requests import Action, Wish, WishForm, await_kind
+from lakebound.control.requests import RequestedAction, Wish, WishForm, await_kind
 from lakebound.errors import LakeboundError
 from lakebound.settings import load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_airflow.pipelines import control_of, spec_of
 from lakebound_airflow.triggers.control import WishTrigger
 
-ACTIONS: list[str] = list(get_args(Action))
+ACTIONS: list[str] = list(get_args(RequestedAction))
 """What the DAG's form offers."""
 
 Context = Mapping[str, Any]

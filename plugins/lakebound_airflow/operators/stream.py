@@ -28,7 +28,7 @@ from lakebound_airflow.backends.choice import backend_for, backend_of
 from lakebound_airflow.hooks.connection import SPARK_CONN_ID, choose_target
 from lakebound_airflow.hooks.task_state import state_of_owner
 from lakebound_airflow.links import SparkUiLink
-from lakebound_airflow.notifications.alerts import Verdict, alert
+from lakebound_airflow.notifications.alerts import StreamVerdict, alert
 from lakebound_airflow.pipelines import control_of, spec_of
 from lakebound_airflow.triggers.stream import ReplaceTrigger, StreamTrigger, WantedTrigger
 from lakebound_airflow.triggers.stream_watch import submission_of
@@ -183,7 +183,7 @@ class StreamOperator(BaseOperator):
     ) -> NoReturn:
         outcome = read_outcome(control, submission.app_id)
         ended_at = outcome.ended_at if outcome else time.time()
-        verdict: Verdict = "incident" if is_incident(ended_at - submission.submitted_at, decision.landed) else "failed"
+        verdict: StreamVerdict = "incident" if is_incident(ended_at - submission.submitted_at, decision.landed) else "failed"
         waited_in_vain = outcome is not None and outcome.error_class == BrokerUnavailableError.__name__
         page = "broker-unavailable" if waited_in_vain else None
         alert(context, control, verdict, decision.reason, submission.app_id, runbook=page)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, Records
+from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.decode import value_schema
@@ -104,7 +104,7 @@ class _Seen:
     value_bytes: int = 0
     timestamps_ms: tuple[int, int] | None = None
 
-    def add(self, records: Records) -> None:
+    def add(self, records: RecordColumns) -> None:
         if not len(records):
             return
         self.read += len(records)

@@ -31,13 +31,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lakebound.landing.direct_read import DirectReadRefusedError, Records
+from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.spec.pipeline import JsonValueSpec, PipelineSpec
 from lakebound.tables.table import KAFKA_COLUMN, KAFKA_TYPE
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
 
 Columns = dict[str, pa.Array]
-ValueDecoder = Callable[[Records], Columns]
+ValueDecoder = Callable[[RecordColumns], Columns]
 """Makes the value's columns; raises DirectReadRefusedError where Spark is to decode them."""
 
 _SIMPLE: dict[type[DataType], Any] = {
@@ -76,7 +76,7 @@ def make_value_decoder(spec: PipelineSpec, schema: StructType | None) -> ValueDe
     return _json_decoder(schema, unknown_refused=unknown_refused)
 
 
-def rows_of_records(records: Records, columns: Columns, topic_ids: Mapping[str, str]) -> pa.Table:
+def rows_of_records(records: RecordColumns, columns: Columns, topic_ids: Mapping[str, str]) -> pa.Table:
     """Return the value's columns and ``_kafka``, as a pipeline without a transform lands them."""
     stamps = np.array(records.timestamps_ms, dtype=np.int64)
     milliseconds = pa.array(stamps, pa.timestamp("ms"), mask=(stamps < FIRST_MS) | (stamps > LAST_MS))
@@ -92,7 +92,7 @@ def rows_of_records(records: Records, columns: Columns, topic_ids: Mapping[str, 
     return pa.table({**columns, KAFKA_COLUMN: located})
 
 
-def _bytes_columns(records: Records) -> Columns:
+def _bytes_columns(records: RecordColumns) -> Columns:
     _whole(records)
     return {"key": pa.array(records.keys, pa.binary()), "value": pa.array(records.values, pa.binary())}
 
@@ -101,7 +101,7 @@ def _json_decoder(schema: StructType, *, unknown_refused: bool) -> ValueDecoder:
     decode = msgspec.json.Decoder(_struct(schema, unknown_refused=unknown_refused)).decode
     fields = [(field.name, attrgetter(f"f{index}"), field.dataType) for index, field in enumerate(schema.fields)]
 
-    def columns(records: Records) -> Columns:
+    def columns(records: RecordColumns) -> Columns:
         values = _whole(records)
         _check_text(values)
         try:
@@ -113,7 +113,7 @@ def _json_decoder(schema: StructType, *, unknown_refused: bool) -> ValueDecoder:
     return columns
 
 
-def _whole(records: Records) -> list[bytes]:
+def _whole(records: RecordColumns) -> list[bytes]:
     values = [value for value in records.values if value is not None]
     if len(values) < len(records):
         raise DirectReadRefusedError("a record has no value")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from lakebound.landing.direct_read import DirectReader, Records
+from lakebound.landing.direct_read import DirectReader, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
@@ -79,7 +79,7 @@ def _without_holes(offsets: Offsets) -> Offsets:
     }
 
 
-def kafka_columns(records: Records) -> pa.Table:
+def kafka_columns(records: RecordColumns) -> pa.Table:
     """Return the records as Spark's Kafka source would, a time that is none as null."""
     stamps = np.array(records.timestamps_ms, dtype=np.int64)
     times = pa.array(stamps, pa.timestamp("ms"), mask=(stamps < FIRST_MS) | (stamps > LAST_MS)).cast(pa.timestamp("us", "UTC"))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.sampling import Sample
+from lakebound.landing.sampling import TopicSample
 from lakebound.landing.table_settling import Settled, compare_tables
 from lakebound.spec.partition_warnings import partition_warnings
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
@@ -82,7 +82,7 @@ class Trial:
         return asdict(self)
 
 
-def try_records(session: SparkSession, run: RunSpec, sample: Sample, rows: int) -> Trial:
+def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: int) -> Trial:
     """Return what would become of the records.
 
     Args:
@@ -116,7 +116,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: Sample, rows: int) 
 
 
 def land_in_memory(
-    session: SparkSession, spec: PipelineSpec, sample: Sample, landable: LandableCheck, unhoused: Collection[str] = ()
+    session: SparkSession, spec: PipelineSpec, sample: TopicSample, landable: LandableCheck, unhoused: Collection[str] = ()
 ) -> tuple[pa.Table, pa.Table]:
     """Return the rows of the tables, and those of the quarantine.
 

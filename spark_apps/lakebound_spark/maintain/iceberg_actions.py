@@ -19,7 +19,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import ENTRY_KEY, encode
-from lakebound.operations.maintenance.engines import Done, StepLostError, TableGoneError, carried_entry
+from lakebound.operations.maintenance.engines import StepEffect, StepLostError, TableGoneError, carried_entry
 from lakebound.operations.maintenance.iceberg.partition import Condition, conditions
 from lakebound.operations.maintenance.steps import Compact, RewriteManifests, RewritePositionDeletes
 from lakebound.spec.pipeline import TableSpec
@@ -64,7 +64,7 @@ class IcebergActions:
         _write_no_checksum_files(jvm, self._session._jsc.hadoopConfiguration())
         start_callbacks(self._session.sparkContext._gateway)
 
-    def compact(self, table: TableSpec, step: Compact) -> Done:
+    def compact(self, table: TableSpec, step: Compact) -> StepEffect:
         """Rewrite the files below ``below_bytes`` of a partition; a large rewrite is several commits."""
         options = {
             "min-file-size-bytes": step.below_bytes,
@@ -81,7 +81,7 @@ class IcebergActions:
         if step.with_deletes:
             options["delete-file-threshold"] = 1
 
-        def rewrite(actions: Any, loaded: Any) -> Done:
+        def rewrite(actions: Any, loaded: Any) -> StepEffect:
             action = actions.rewriteDataFiles(loaded)
             if step.partition:
                 action = action.filter(self._filter(table, step))
@@ -90,7 +90,7 @@ class IcebergActions:
             result = self._execute(action, table, options)
             if result.failedDataFilesCount():
                 raise RewriteFailedError(table.id, f"{result.failedDataFilesCount()} of them failed")
-            return Done(
+            return StepEffect(
                 files_before=result.rewrittenDataFilesCount(),
                 files_after=result.addedDataFilesCount(),
                 bytes_rewritten=result.rewrittenBytesCount(),
@@ -98,27 +98,27 @@ class IcebergActions:
 
         return self._run(table, rewrite)
 
-    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> Done:
+    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> StepEffect:
         """Rewrite manifests as few; those that the stream's appends merge anyway are left to them."""
 
-        def rewrite(actions: Any, loaded: Any) -> Done:
+        def rewrite(actions: Any, loaded: Any) -> StepEffect:
             for least in _SETTLED_FILES:
                 result = self._execute(actions.rewriteManifests(loaded).rewriteIf(_Settled(least)), table, {})
                 rewritten = len(list(result.rewrittenManifests()))
                 if rewritten:
-                    return Done(files_before=rewritten, files_after=len(list(result.addedManifests())))
-            return Done()
+                    return StepEffect(files_before=rewritten, files_after=len(list(result.addedManifests())))
+            return StepEffect()
 
         return self._run(table, rewrite)
 
-    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> Done:
+    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> StepEffect:
         """Rewrite position delete files as few, without those that delete nothing any more."""
 
-        def rewrite(actions: Any, loaded: Any) -> Done:
+        def rewrite(actions: Any, loaded: Any) -> StepEffect:
             action = actions.rewritePositionDeletes(loaded)
             options = {"min-input-files": 2, "max-concurrent-file-group-rewrites": 1, "partial-progress.enabled": "true"}
             result = self._execute(action, table, options)
-            return Done(
+            return StepEffect(
                 files_before=result.rewrittenDeleteFilesCount(),
                 files_after=result.addedDeleteFilesCount(),
                 bytes_rewritten=result.rewrittenBytesCount(),
@@ -126,7 +126,7 @@ class IcebergActions:
 
         return self._run(table, rewrite)
 
-    def _run(self, table: TableSpec, rewrite: Callable[[Any, Any], Done]) -> Done:
+    def _run(self, table: TableSpec, rewrite: Callable[[Any, Any], StepEffect]) -> StepEffect:
         """Run an action on the table, and count its commits.
 
         Raises:
@@ -144,11 +144,11 @@ class IcebergActions:
                 done = rewrite(self._iceberg.spark.actions.SparkActions.get(), loaded)
             except (Py4JJavaError, CapturedException) as exc:
                 return self._after_error(table, exc, reporter, operations.conflicts)
-        return Done(**{**vars(done), "commits": operations.commits, "conflicts": operations.conflicts})
+        return StepEffect(**{**vars(done), "commits": operations.commits, "conflicts": operations.conflicts})
 
     def _after_error(
         self, table: TableSpec, exc: Py4JJavaError | CapturedException, reporter: _Reporter, conflicts: int
-    ) -> Done:
+    ) -> StepEffect:
         causes = _causes(exc.java_exception if isinstance(exc, Py4JJavaError) else exc._origin)
         names, message = {name for name, _ in causes}, causes[0][1]
         if names & set(_GONE):
@@ -237,9 +237,9 @@ class _Reporter:
         self._removed += _value(metrics.removedDataFiles())
         self._bytes += _value(metrics.removedFilesSizeInBytes())
 
-    def done(self, conflicts: int, note: str) -> Done:
+    def done(self, conflicts: int, note: str) -> StepEffect:
         """Return what its commits did together, though others failed."""
-        return Done(
+        return StepEffect(
             files_before=self._removed,
             files_after=self._added,
             bytes_rewritten=self._bytes,

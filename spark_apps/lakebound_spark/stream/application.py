@@ -13,7 +13,7 @@ from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.incidents import record_incident, record_refusal
 from lakebound.control.last_end import LastEnd, read_last_end
 from lakebound.control.lease import Lease, release
-from lakebound.control.progress import Outcome, Verdict, write_outcome
+from lakebound.control.progress import EndVerdict, Outcome, write_outcome
 from lakebound.control.situations import Situation, crash_looping, topic_missing
 from lakebound.control.start_incident import start_incident
 from lakebound.errors import (
@@ -294,7 +294,7 @@ class Application:
             change_desired(control, "stopped", reason="the bounded run reached its end", by=self._run.app_id)
 
 
-def _verdict(error: BaseException) -> tuple[Verdict, str]:
+def _verdict(error: BaseException) -> tuple[EndVerdict, str]:
     if isinstance(error, LeaseLostError):
         return "superseded", str(error)
     if isinstance(error, LakeboundError) and error.is_refusal:

@@ -6,14 +6,14 @@ import signal
 import threading
 from dataclasses import dataclass
 
-from lakebound.control.progress import Verdict
+from lakebound.control.progress import EndVerdict
 
 
 @dataclass(frozen=True)
 class StopRequest:
     """Why the application is to end."""
 
-    verdict: Verdict
+    verdict: EndVerdict
     reason: str
 
 
@@ -24,7 +24,7 @@ class StopSignal:
         self._event = threading.Event()
         self.request: StopRequest | None = None
 
-    def set(self, verdict: Verdict, reason: str) -> None:
+    def set(self, verdict: EndVerdict, reason: str) -> None:
         """Ask the application to end after the batch in flight."""
         if self.request is None:
             self.request = StopRequest(verdict, reason)

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from lakebound.inspection.validation.expectations import UniqueOverWindow, ValuesInTable
 from lakebound.inspection.validation.landed_files import LandedFile, LineReader
-from lakebound.inspection.validation.line import Step
+from lakebound.inspection.validation.line import LineCommit
 from lakebound.inspection.validation.live_files import live_files
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
@@ -111,7 +111,7 @@ def unique_window(
     places: Places,
     rows: DataFrame,
     reader: LineReader,
-    newest: Step,
+    newest: LineCommit,
 ) -> DataFrame:
     """Return the rows among which the values of ``rows`` must be unique, these included."""
     if expected.window_seconds is not None:
@@ -141,7 +141,7 @@ def with_presence(session: SparkSession, rows: DataFrame, expected: ValuesInTabl
     return found.withColumn(name, presence).drop("_is_there", *(f"_their_{column}" for column in own))
 
 
-def _last_landings(reader: LineReader, newest: Step, commits: int) -> list[Step]:
+def _last_landings(reader: LineReader, newest: LineCommit, commits: int) -> list[LineCommit]:
     """Return the last commits that landed rows, up to the range's newest; the line is read hardly further than that."""
     wanted = commits
     while True:

@@ -16,7 +16,7 @@ import time
 from lakebound.control.desired import read_desired
 from lakebound.control.folder import read_json
 from lakebound.control.lease import acquire, release, renew
-from lakebound.control.progress import Outcome, Progress, TableProgress, Verdict, write_outcome, write_progress
+from lakebound.control.progress import EndVerdict, Outcome, Progress, TableProgress, write_outcome, write_progress
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.trace import BatchSpans, Span, append_spans
 
@@ -40,7 +40,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: asked.set())
     print(f"fake application {run.app_id} starts", flush=True)
 
-    def end(verdict: Verdict, reason: str, commits: int = 0) -> int:
+    def end(verdict: EndVerdict, reason: str, commits: int = 0) -> int:
         print(f"{verdict}: {reason}", flush=True)
         outcome = Outcome(
             app_id=run.app_id, verdict=verdict, reason=reason, commits=commits, started_at=started, ended_at=time.time()

@@ -11,7 +11,7 @@ from tests.support.tables.local_tables import FIRST_DAY_US, lander, make_table
 from tests.support.tables.maintained import rewrite_iceberg
 
 from lakebound.control.processes import wait_until
-from lakebound.inspection.visible_freshness import Freshness, FreshnessObserver, changes_seen
+from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness, changes_seen
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
 
@@ -26,10 +26,10 @@ PARTITIONED = [
 ]
 
 
-def seen(observer: FreshnessObserver, spec: TableSpec, condition: Callable[[Freshness], bool]) -> Freshness:
+def seen(observer: FreshnessObserver, spec: TableSpec, condition: Callable[[VisibleFreshness], bool]) -> VisibleFreshness:
     """Wait until the observer has seen so much of the table, and return what."""
 
-    def found() -> Freshness | None:
+    def found() -> VisibleFreshness | None:
         freshness = observer.measure().get(spec.id)
         return freshness if freshness and condition(freshness) else None
 

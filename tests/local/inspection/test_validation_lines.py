@@ -10,7 +10,7 @@ from tests.support.tables.maintained import compaction, rewrite_iceberg
 from tests.support.tables.maintenance import compact_delta
 
 from lakebound.inspection.validation.landed_files import LineReader, line_reader
-from lakebound.inspection.validation.line import Done, Due, due
+from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
 from lakebound.inspection.validation.live_files import live_files
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
@@ -32,9 +32,9 @@ def reader_of(app: Lander, at: Places) -> LineReader:
     return reader
 
 
-def look(app: Lander, at: Places, done: Done | None = None) -> tuple[Due | None, LineReader]:
+def look(app: Lander, at: Places, done: ValidatedSoFar | None = None) -> tuple[Due | None, LineReader]:
     reader = reader_of(app, at)
-    known = done or Done()
+    known = done or ValidatedSoFar()
     return due(reader.line(known.has), known, max_rows=10**9), reader
 
 
@@ -44,8 +44,8 @@ def offsets_in(reader: LineReader, found: Due) -> list[int]:
     return sorted(row["offset"] for part in read for row in part)
 
 
-def after(found: Due) -> Done:
-    return Done(found.positions, {found.positions[-1][1] - 1: found.newest.offsets or 0})
+def after(found: Due) -> ValidatedSoFar:
+    return ValidatedSoFar(found.positions, {found.positions[-1][1] - 1: found.newest.offsets or 0})
 
 
 def compact(app: Lander, at: Places) -> None:
@@ -116,7 +116,7 @@ def test_expired_history_is_a_gap_with_its_offsets(app: Lander, at: Places) -> N
     assert found is not None and found.gap is not None and not found.gap.is_before_first
     assert found.gap.offsets + len(offsets_in(reader, found)) == 45
     assert 50 in offsets_in(reader, found)
-    assert look(app, at, Done((*done.positions, *found.positions), {}))[0] is None
+    assert look(app, at, ValidatedSoFar((*done.positions, *found.positions), {}))[0] is None
 
 
 def test_an_entry_that_cannot_be_read_is_passed_where_a_later_one_mended_the_ledger(app: Lander, at: Places) -> None:
@@ -144,4 +144,4 @@ def test_live_files_are_those_of_the_table_and_old_ones_are_left_out(app: Lander
 
 def test_there_is_no_reader_of_a_table_that_was_never_made(spec: TableSpec, at: Places) -> None:
     reader = line_reader(spec, at)
-    assert reader is None or due(reader.line(lambda position: False), Done(), max_rows=1) is None
+    assert reader is None or due(reader.line(lambda position: False), ValidatedSoFar(), max_rows=1) is None

@@ -13,7 +13,7 @@ from tests.support.streams.command_line import ORDERS, answer, lakebound, settin
 from tests.support.tables.maintained import content, live_files_of, small_commits
 
 from lakebound.control.folder import ControlFolder
-from lakebound.operations.maintenance.engines import Done
+from lakebound.operations.maintenance.engines import StepEffect
 from lakebound.operations.maintenance.past_reading import read_runs, record_run
 from lakebound.operations.maintenance.planning import plan_now
 from lakebound.operations.maintenance.run import run_steps
@@ -119,8 +119,8 @@ def test_two_readers_of_one_name_are_a_mistake(settings: Settings) -> None:
 class NoSpark:
     """In place of what rewrites Iceberg's files."""
 
-    def compact(self, *arguments: object) -> Done:
-        return Done()
+    def compact(self, *arguments: object) -> StepEffect:
+        return StepEffect()
 
 
 def test_a_plan_that_was_carried_out_is_not_made_again(settings: Settings) -> None:

@@ -16,7 +16,7 @@ from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.delta import rewrite as delta_rewrite
 from lakebound.operations.maintenance.delta.engine import DeltaEngine, NotRewritableError
 from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, replace, rewrite
-from lakebound.operations.maintenance.engines import Done, StepLostError, carried_entry
+from lakebound.operations.maintenance.engines import StepEffect, StepLostError, carried_entry
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.draft import SCRATCH, forget_scratch
@@ -85,7 +85,7 @@ def test_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places) -> Non
 
     streaming = threading.Thread(target=stream)
     streaming.start()
-    results: list[Done] = []
+    results: list[StepEffect] = []
     while not ended.is_set():
         results.append(DeltaEngine(at).compact(PLAIN, compaction(PLAIN)))
     streaming.join()

@@ -16,7 +16,7 @@ from tests.support.tables.maintained import content, rewrite_iceberg, small_comm
 from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import CommitRefusedError, VersionGoneError
-from lakebound.operations.maintenance.engines import Done, TableGoneError
+from lakebound.operations.maintenance.engines import StepEffect, TableGoneError
 from lakebound.operations.maintenance.iceberg.expiry import CollectionForbiddenError, expirable, expire
 from lakebound.operations.maintenance.iceberg.reach import needed
 from lakebound.operations.maintenance.steps import ExpireSnapshots
@@ -31,7 +31,7 @@ from lakebound.tables.table import open_table
 SPEC = TableSpec(format="iceberg", name="shop.orders")
 
 
-def expire_ids(at: Places, ids: list[int]) -> Done:
+def expire_ids(at: Places, ids: list[int]) -> StepEffect:
     turn = AskForTurn(ControlFolder(at.home, "shop"), SPEC.id)
     return expire(SPEC, ExpireSnapshots(table=SPEC.id, reason="a test", snapshot_ids=tuple(ids)), at, turn)
 

@@ -13,7 +13,7 @@ from tests.support.tables.local_tables import genesis, lander, offsets
 from tests.support.tables.maintained import compaction, content, rewrite_iceberg, small_commits
 
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.operations.maintenance.engines import Done, TableGoneError
+from lakebound.operations.maintenance.engines import StepEffect, TableGoneError
 from lakebound.operations.maintenance.iceberg.reach import ManifestUnreadableError
 from lakebound.operations.maintenance.orphan_files import (
     LinkedQuarantineError,
@@ -36,7 +36,7 @@ NOW_MS = int(time.time() * 1000)
 
 def look(
     spec: TableSpec, at: Places, *, mode: str = "quarantine", run_id: str = "run-1", days: float = 3, deleted_before_ms: int = 0
-) -> Done:
+) -> StepEffect:
     step = RemoveOrphans.model_validate(
         {
             "table": spec.id,

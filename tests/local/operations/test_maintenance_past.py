@@ -17,7 +17,15 @@ from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.delta.versions import read_versions
 from lakebound.operations.maintenance.history import TablePast
 from lakebound.operations.maintenance.past_reading import past_run, read_past, read_runs, record_run
-from lakebound.operations.maintenance.steps import Compact, ExpireSnapshots, RemoveOrphans, RunReport, Step, StepReport, Vacuum
+from lakebound.operations.maintenance.steps import (
+    Compact,
+    ExpireSnapshots,
+    MaintenanceStep,
+    RemoveOrphans,
+    RunReport,
+    StepReport,
+    Vacuum,
+)
 from lakebound.spec.maintenance import ReaderSpec
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
@@ -229,7 +237,7 @@ def test_a_checkpoint_that_cannot_be_read_is_said_and_never_ignored(damage: str,
 # The record of runs
 
 
-def report(number: int, *steps: tuple[Step, str]) -> RunReport:
+def report(number: int, *steps: tuple[MaintenanceStep, str]) -> RunReport:
     done = tuple(StepReport.model_validate({"step": step, "outcome": outcome}) for step, outcome in steps)
     return RunReport(pipeline="orders", run_id=f"run-{number}", started_at_ms=number, ended_at_ms=number + 1, steps=done)
 

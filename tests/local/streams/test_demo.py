@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.tables.local_tables import TOPIC, Lander, lander, make_table
 
-from lakebound.inspection.visible_freshness import Freshness
+from lakebound.inspection.visible_freshness import VisibleFreshness
 from lakebound.local.demo import Judgement, judge, last_line
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
@@ -98,8 +98,8 @@ def test_a_second_row_of_a_record_is_doubled(apps: tuple[Lander, Lander, Lander]
 def test_the_last_line_names_the_worse_table() -> None:
     judged = Judgement(120_000, {"delta": 59_940, "iceberg": 119_880}, quarantined=120, missing=0, duplicated=0)
     seen = {
-        "delta:sales.orders": Freshness(1, 310.4, 500, 702.6, 900, 59_940, 100, 100),
-        "iceberg:sales.orders": Freshness(1, 420.2, 500, 650.0, 900, 59_940, 100, 100),
+        "delta:sales.orders": VisibleFreshness(1, 310.4, 500, 702.6, 900, 59_940, 100, 100),
+        "iceberg:sales.orders": VisibleFreshness(1, 420.2, 500, 650.0, 900, 59_940, 100, 100),
     }
     line = last_line(judged, seen)
     assert line == (

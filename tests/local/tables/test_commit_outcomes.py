@@ -64,7 +64,7 @@ def test_a_stale_application_is_told_that_its_batch_has_landed(app: Lander, spec
 
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])
 def test_a_commit_that_answers_with_an_error_lands_once(app: Lander, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    rule = faults.Rule("fail", point, app.table.spec.format, 1)
+    rule = faults.FaultRule("fail", point, app.table.spec.format, 1)
     monkeypatch.setattr(faults, "_rules", lambda: (rule,))
     monkeypatch.setattr(faults, "_seen", type(faults._seen)())
     committed = app.land(10, 20)

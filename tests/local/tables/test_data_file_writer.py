@@ -11,8 +11,9 @@ import pytest
 from tests.support.tables.local_tables import layout_of
 
 from lakebound.spec.pipeline import TableSpec
+from lakebound.tables import datafiles
 from lakebound.tables.datafiles import DataFileWriter
-from lakebound.tables.table import DataFile, datafiles
+from lakebound.tables.table import DataFile
 
 pytestmark = pytest.mark.local
 

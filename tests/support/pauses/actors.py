@@ -16,7 +16,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import acquire
 from lakebound.errors import BatchOverlapError, LedgerWentBackError
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode, new_commit_id
-from lakebound.operations.maintenance.engines import Done, StepLostError, carried_entry
+from lakebound.operations.maintenance.engines import StepEffect, StepLostError, carried_entry
 from lakebound.operations.maintenance.run import run_steps
 from lakebound.operations.maintenance.steps import (
     CheckpointLog,
@@ -24,8 +24,8 @@ from lakebound.operations.maintenance.steps import (
     Compact,
     ExpireSnapshots,
     MaintenancePlan,
+    MaintenanceStep,
     RemoveOrphans,
-    Step,
 )
 from lakebound.operations.maintenance.table_engine import TableEngine
 from lakebound.operations.recovery.rewind.apply import apply_rewind
@@ -153,7 +153,7 @@ class _Rewriter:
     def __init__(self, at: Places) -> None:
         self._at = at
 
-    def compact(self, table: TableSpec, step: Compact) -> Done:
+    def compact(self, table: TableSpec, step: Compact) -> StepEffect:
         """Rewrite all data files as one."""
         entry, foreign = carried_entry(table, self._at), foreign_iceberg(table, self._at)
         foreign.metadata.properties["commit.retry.num-retries"] = "0"
@@ -174,7 +174,7 @@ class _Rewriter:
             raise StepLostError(table.id, str(exc)) from exc
         finally:
             foreign.catalog.engine.dispose()  # type: ignore[attr-defined]
-        return Done(files_before=len(old), files_after=1, commits=1)
+        return StepEffect(files_before=len(old), files_after=1, commits=1)
 
 
 def _maintenance(name: str, *kinds: str) -> Callable[[PausedWorld], Callable[[], None]]:
@@ -196,7 +196,7 @@ def _maintenance(name: str, *kinds: str) -> Callable[[PausedWorld], Callable[[],
     return make
 
 
-def _step(kind: str, world: PausedWorld) -> Step:
+def _step(kind: str, world: PausedWorld) -> MaintenanceStep:
     body: dict[str, Any] = {"table": world.spec.id, "reason": "a test"}
     if kind == "checkpoint_log":
         return CheckpointLog(**body)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from lakebound.control.desired import Bound, Desired
+from lakebound.control.desired import Desired, RunBound
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import read_lease
 from lakebound.inspection.proof.collect import prove
@@ -43,7 +43,7 @@ class Pipeline:
 
     spec: PipelineSpec
     settings: Settings
-    until: Bound | None = None
+    until: RunBound | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     trace: bool = False
 

@@ -18,7 +18,7 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery import apply as applying
 from lakebound.operations.recovery import facts as collecting
 from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
-from lakebound.operations.recovery.plan import Action
+from lakebound.operations.recovery.plan import RepairAction
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.tables.places import Places, places_of
@@ -65,11 +65,11 @@ class Case:
         """Its folder of state."""
         return ControlFolder(self.settings.home, PIPELINE)
 
-    def plan(self, action: Action) -> str:
+    def plan(self, action: RepairAction) -> str:
         """Return the hash of the plan."""
         return plan_recovery(self.spec, self.settings, action).hash
 
-    def apply(self, action: Action, approved: str) -> applying.Applied:
+    def apply(self, action: RepairAction, approved: str) -> applying.Applied:
         """Apply a plan."""
         return apply_recovery(self.spec, self.settings, action, approved, by="ada")
 

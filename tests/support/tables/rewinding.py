@@ -20,7 +20,7 @@ from lakebound.inspection.proof.collect import prove
 from lakebound.inspection.proof.facts import Readable
 from lakebound.ledger.entry import Entry, Offsets, missing, new_commit_id
 from lakebound.ledger.topics import TopicFacts
-from lakebound.operations.recovery.plan import Plan
+from lakebound.operations.recovery.plan import RepairPlan
 from lakebound.operations.recovery.rewind.apply import apply_rewind
 from lakebound.operations.recovery.rewind.facts import RewindRequest, make_plan
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
@@ -105,7 +105,7 @@ class World:
                     absent = set(range(start, stop)) - own if table == self.spec.quarantine_table else own
                     self._commit(table, start, stop, absent, quarantined=len(own))
 
-    def plan(self, to_ms: int | None, table: str | None = None) -> Plan:
+    def plan(self, to_ms: int | None, table: str | None = None) -> RepairPlan:
         """Plan a rewind; without a time, the undoing of the last one."""
         return make_plan(self.spec, self.at, RewindRequest(to_ms, table), kafka=self.kafka).plan  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
 
-from lakebound.landing.direct_read import DirectReadRefusedError, Records
+from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.operations.release.reading import read_places
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
@@ -47,11 +47,11 @@ class Sent:
         return self.first + len(self.values)
 
     @property
-    def records(self) -> Records:
+    def records(self) -> RecordColumns:
         """As the driver's own consumer gives them."""
         count = len(self.values)
         numbers = list(range(self.first, self.end))
-        return Records([TOPIC] * count, [0] * count, numbers, [*self.stamps_ms], [b"k"] * count, [*self.values])
+        return RecordColumns([TOPIC] * count, [0] * count, numbers, [*self.stamps_ms], [b"k"] * count, [*self.values])
 
     def frame(self, session: SparkSession) -> DataFrame:
         """As Spark's Kafka source gives them."""
@@ -87,7 +87,7 @@ class Reader:
 
     sent: Sent | None = None
 
-    def read(self, wanted: Offsets) -> Iterator[Records]:
+    def read(self, wanted: Offsets) -> Iterator[RecordColumns]:
         assert self.sent is not None and wanted == offsets(self.sent.first, self.sent.end)
         yield self.sent.records
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lakebound.inspection.doctor.diagnosis import Diagnosis
 from lakebound.inspection.doctor.foreign.checkpoint_facts import parse_checkpoint
-from lakebound.inspection.doctor.foreign.diagnosis import RULES, Rule, diagnose
+from lakebound.inspection.doctor.foreign.diagnosis import RULES, ForeignRule, diagnose
 from lakebound.inspection.doctor.foreign.facts import ForeignFacts, TopicSeen
 from lakebound.inspection.doctor.foreign.mending import Mending, mend
 from lakebound.inspection.doctor.foreign.table_facts import Removal, StreamCommit, TableHistory
@@ -115,7 +115,7 @@ class Foreign:
         """Return it as an object store keeps it."""
         return replace(self, files={path: text for path, text in self.files.items() if not path.endswith(".crc")})
 
-    def diagnose(self, rules: tuple[Rule, ...] = RULES) -> Diagnosis:
+    def diagnose(self, rules: tuple[ForeignRule, ...] = RULES) -> Diagnosis:
         """Return the doctor's answer."""
         return diagnose("checkpoint", self.facts, rules)
 

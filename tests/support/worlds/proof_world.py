@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from lakebound.inspection.proof import Proof, TableFacts, TableProof, judge
+from lakebound.inspection.proof import Proof, TableAsFound, TableProof, judge
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.topics import TopicFacts
@@ -97,15 +97,15 @@ class World:
         earliest = self.start if self.earliest is None else self.earliest
         return {TOPIC: TopicFacts(TOPIC_ID, {self.partition: earliest}, {self.partition: self.end + 5})}
 
-    def target(self, **changes: Any) -> TableFacts:
+    def target(self, **changes: Any) -> TableAsFound:
         return replace(self._facts(TARGET, self.entries, self.rows), **changes)
 
-    def _facts(self, table: str, entries: list[CommittedEntry], rows: list[Row]) -> TableFacts:
+    def _facts(self, table: str, entries: list[CommittedEntry], rows: list[Row]) -> TableAsFound:
         coverage = entries[-1].entry.coverage
         newest_first = tuple(reversed(entries))
-        return TableFacts(table, "target", "entry", coverage, newest_first, kafka_rows(rows), later_coverage=coverage)
+        return TableAsFound(table, "target", "entry", coverage, newest_first, kafka_rows(rows), later_coverage=coverage)
 
-    def prove(self, *targets: TableFacts, deep: bool = True, **options: Any) -> Proof:
+    def prove(self, *targets: TableAsFound, deep: bool = True, **options: Any) -> Proof:
         """Return the proof of the targets (default: the one of this world) and the quarantine."""
         quarantine = replace(self._facts(QUARANTINE, self.quarantine, self.bad), role="quarantine")
         kept = [offset for offset in self.readable if offset >= (self.earliest or 0)]

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakebound.ledger.entry import ENTRY_KEY, Entry, Kind, encode
+from lakebound.ledger.entry import ENTRY_KEY, Entry, EntryKind, encode
 from lakebound.operations.maintenance.history import TablePast, Version
 from lakebound.operations.maintenance.iceberg.expiry import without
 from lakebound.operations.maintenance.iceberg.versions import snapshots_of
@@ -24,7 +24,7 @@ class Commit:
     number: int
     at_ms: int
     parent: int | None
-    kind: Kind | None
+    kind: EntryKind | None
     plan: str | None = None
     files: frozenset[str] = frozenset()
 
@@ -57,7 +57,7 @@ class History:
     readers: dict[str, int] = field(default_factory=dict)
     removed_at_ms: dict[str, int] = field(default_factory=dict)
 
-    def commit(self, kind: Kind | None, parent: int | None = None, plan: str | None = None) -> Commit:
+    def commit(self, kind: EntryKind | None, parent: int | None = None, plan: str | None = None) -> Commit:
         """Add a version on top of the current one, or of another one."""
         number = len(self.commits) + 1
         base = self.commits.get(self.current if parent is None else parent)
@@ -94,7 +94,7 @@ class History:
         return found
 
     @staticmethod
-    def _files(kind: Kind | None, number: int, base: frozenset[str]) -> frozenset[str]:
+    def _files(kind: EntryKind | None, number: int, base: frozenset[str]) -> frozenset[str]:
         if kind in ("land", "replay"):
             return base | {f"file-{number}"}
         return frozenset({f"compacted-{number}"}) if kind == "carry" and base else base
@@ -108,7 +108,7 @@ class IcebergHistory(History):
     log: list[TableVersion] = field(default_factory=list)
     rollbacks: int = 0
 
-    def commit(self, kind: Kind | None, parent: int | None = None, plan: str | None = None) -> Commit:
+    def commit(self, kind: EntryKind | None, parent: int | None = None, plan: str | None = None) -> Commit:
         """Add a snapshot."""
         made = super().commit(kind, parent, plan)
         entry = made.entry()

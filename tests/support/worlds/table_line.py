@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lakebound.inspection.validation.line import Line, Step
-from lakebound.ledger.entry import Kind
+from lakebound.inspection.validation.line import Line, LineCommit
+from lakebound.ledger.entry import EntryKind
 
 TABLE = "delta:shop.orders"
 
@@ -15,7 +15,7 @@ TABLE = "delta:shop.orders"
 class MemoryTable:
     """Commits by position; the current one's ancestors are its standing line."""
 
-    commits: dict[int, Step] = field(default_factory=dict)
+    commits: dict[int, LineCommit] = field(default_factory=dict)
     kept_from: int = 0
     current: int = -1
 
@@ -49,17 +49,17 @@ class MemoryTable:
                 break
         return Line(TABLE, tuple(steps))
 
-    def ancestors(self, position: int) -> Iterator[Step]:
+    def ancestors(self, position: int) -> Iterator[LineCommit]:
         """Yield a commit and all that it stands on, expired or not."""
         at: int | None = position
         while at is not None:
             yield self.commits[at]
             at = self.commits[at].parent
 
-    def _commit(self, kind: Kind, rows: int = 0, parent: int | None = None) -> None:
+    def _commit(self, kind: EntryKind, rows: int = 0, parent: int | None = None) -> None:
         position = len(self.commits)
         before = parent if parent is not None else self.current if self.current >= 0 else None
         landed = self.commits[before].offsets or 0 if before is not None else 0
         own = rows if kind == "land" else 0
-        step = Step(position, str(position), 1_000 * position, before, kind, rows, landed + own, own)
+        step = LineCommit(position, str(position), 1_000 * position, before, kind, rows, landed + own, own)
         self.commits[position], self.current = step, position

@@ -12,13 +12,13 @@ from lakebound.alerts.wording import body_of
 from lakebound.control.findings import read_source
 from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import Submission, write_submission
-from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding
+from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.settings import Settings
 from lakebound_airflow.notifications import alerts, channels
 from lakebound_airflow.operators.health import DIAGNOSIS_KEY, HealthOperator, PipelineUnwellError
 
-LOST = Finding(rule="retention-passed", verdict="needs_approval", sentence="7 offsets are gone", runbook="retention-passed")
-DEAD = Finding(rule="application-dead", verdict="repairable", sentence="no application lives", runbook="application-dead")
+LOST = RuleFinding(rule="retention-passed", verdict="needs_approval", sentence="7 offsets are gone", runbook="retention-passed")
+DEAD = RuleFinding(rule="application-dead", verdict="repairable", sentence="no application lives", runbook="application-dead")
 
 
 class FakeTi:
@@ -33,7 +33,7 @@ def context() -> dict[str, Any]:
     return {"ti": FakeTi()}
 
 
-def saying(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
+def saying(monkeypatch: pytest.MonkeyPatch, *findings: RuleFinding) -> None:
     diagnosis = Diagnosis(subject="orders", findings=findings, numbers={"lag_records": 7})
     monkeypatch.setattr(lakebound.inspection.doctor.examine, "examine_pipeline", lambda spec, settings: diagnosis)
 

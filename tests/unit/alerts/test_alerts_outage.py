@@ -8,7 +8,7 @@ import pytest
 
 from lakebound.alerts.doctor_findings import doctor_findings
 from lakebound.alerts.incident_findings import incident_findings
-from lakebound.alerts.model import Kind, Memory, Message, Policy
+from lakebound.alerts.model import Memory, Message, MessageKind, Policy
 from lakebound.alerts.objectives import ObjectiveFacts, objective_findings
 from lakebound.alerts.reconcile import reconcile
 from lakebound.alerts.stream_findings import StreamFacts, event, still_wrong, waiting, with_event
@@ -16,8 +16,7 @@ from lakebound.control.desired import Desired
 from lakebound.control.findings import Finding, Findings, found_before
 from lakebound.control.incidents import Incident
 from lakebound.control.progress import Progress
-from lakebound.inspection.doctor.diagnosis import Diagnosis
-from lakebound.inspection.doctor.diagnosis import Finding as RuleFinding
+from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.spec.objectives import ObjectivesSpec
 
 GONE, BACK, CAUGHT_UP = 600.0, 2400.0, 2700.0
@@ -115,7 +114,7 @@ def test_a_broker_that_is_away_for_half_an_hour_is_two_messages(phase: int, leav
     for now in range(0, 3 * 3600, 60):
         outage.minute(float(now))
     assert outage.failures >= 2, "the application gave up, and was started again"
-    assert [message.kind for message in outage.said] == [Kind.OPENED, Kind.RESOLVED], outage.said
+    assert [message.kind for message in outage.said] == [MessageKind.OPENED, MessageKind.RESOLVED], outage.said
     opened, resolved = outage.said
     assert GONE <= opened.at <= GONE + 180
     assert BACK <= resolved.at <= CAUGHT_UP + 600
@@ -130,4 +129,4 @@ def test_a_lag_without_an_outage_is_told() -> None:
             "objectives", float(now), (Finding(cause="lag", severity="warning", what="late", since=0.0, runbook="lag"),)
         )
         outage.round(float(now))
-    assert [message.kind for message in outage.said] == [Kind.OPENED]
+    assert [message.kind for message in outage.said] == [MessageKind.OPENED]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebound.alerts.model import Kind, Message, Told
+from lakebound.alerts.model import Message, MessageKind, ToldAlert
 from lakebound.alerts.outbox import KEPT_SECONDS, NoConnectionError, NotDeliveredError, deliver, retry_seconds
 from lakebound.alerts.routes import DEFAULT_ALERTS, DEFAULT_CHANNEL, AlertsSpec, ChannelSpec, RouteSpec, WebhookSpec
 from lakebound.alerts.store import MAX_OUTBOX, AlertState, AlertStore
@@ -22,8 +22,8 @@ ALERTS = AlertsSpec(
 
 
 def message(number: int) -> Message:
-    told = Told(id=f"alert-{number}", source="doctor", cause="c", severity=Severity.WARNING, what="w", since=0.0)
-    return Message(id=f"m{number}", kind=Kind.OPENED, pipeline="orders", at=0.0, alerts=(told,))
+    told = ToldAlert(id=f"alert-{number}", source="doctor", cause="c", severity=Severity.WARNING, what="w", since=0.0)
+    return Message(id=f"m{number}", kind=MessageKind.OPENED, pipeline="orders", at=0.0, alerts=(told,))
 
 
 def queue(store: AlertStore, *deliveries: tuple[str, int]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebound.alerts.concerns import is_symptom
-from lakebound.alerts.model import Kind, Memory, Message, Policy, Reminders
+from lakebound.alerts.model import Memory, Message, MessageKind, Policy, Reminders
 from lakebound.alerts.reconcile import reconcile
 from lakebound.control.findings import Finding, Findings, Severity
 
@@ -117,7 +117,7 @@ def test_what_follows_from_an_open_alert_is_not_told_but_named_in_it_and_told_wh
     lag = finding("lag", runbook="lag", what="far behind")
     for minute in range(30):
         rounds.at(minute * MINUTE, look(minute * MINUTE, outage, lag))
-    assert [(one.kind, one.alerts[0].also) for one in rounds.said] == [(Kind.OPENED, ("far behind",))]
+    assert [(one.kind, one.alerts[0].also) for one in rounds.said] == [(MessageKind.OPENED, ("far behind",))]
     said = {minute: said for minute in range(30, 60) if (said := rounds.at(minute * MINUTE, look(minute * MINUTE, lag)))}
     assert said == {32: ["resolved orders broker-unavailable"], 47: ["opened orders lag"]}, "after its grace"
 
@@ -172,9 +172,9 @@ def test_every_message_of_an_alert_is_routed_by_who_told_it_first_and_shows_who_
     for now in (120, 240):
         rounds.at(now, look(now, source="stream"), look(now))
     assert [(one.kind, one.alerts[0].source, one.alerts[0].told_by) for one in rounds.said] == [
-        (Kind.OPENED, "stream", "stream"),
-        (Kind.WORSENED, "doctor", "stream"),
-        (Kind.RESOLVED, "doctor", "stream"),
+        (MessageKind.OPENED, "stream", "stream"),
+        (MessageKind.WORSENED, "doctor", "stream"),
+        (MessageKind.RESOLVED, "doctor", "stream"),
     ]
 
 
@@ -247,21 +247,23 @@ def test_nothing_is_said_twice_nothing_is_lost_and_everything_ends(steps: list[S
     ids = [message.id for message in world.rounds.said]
     assert len(ids) == len(set(ids))
     said = [(message.kind, told.id) for message in world.rounds.said for told in message.alerts]
-    opened = Counter(alert for kind, alert in said if kind is Kind.OPENED)
+    opened = Counter(alert for kind, alert in said if kind is MessageKind.OPENED)
     assert set(opened.values()) <= {1}
-    assert max(Counter(alert for kind, alert in said if kind is Kind.RESOLVED).values(), default=1) == 1
-    state: dict[str, Kind] = {}
+    assert max(Counter(alert for kind, alert in said if kind is MessageKind.RESOLVED).values(), default=1) == 1
+    state: dict[str, MessageKind] = {}
     for kind, alert in said:
-        assert (kind is Kind.OPENED) == (alert not in state), "the first word, and only the first"
-        assert state.get(alert) is not Kind.RESOLVED, "nothing after the last word"
+        assert (kind is MessageKind.OPENED) == (alert not in state), "the first word, and only the first"
+        assert state.get(alert) is not MessageKind.RESOLVED, "nothing after the last word"
         state[alert] = kind
-    live = [key.rpartition("/")[0] for key, kind in state.items() if kind is not Kind.RESOLVED]
+    live = [key.rpartition("/")[0] for key, kind in state.items() if kind is not MessageKind.RESOLVED]
     assert len(live) == len(set(live)), "one open alert for one concern"
     # Everything is well again, and everybody looks: all that was opened ends, once.
     for _ in range(150):
         world.step(60.0, dict.fromkeys(PIPELINES, frozenset()))
-    ends = Counter(told.id for one in world.rounds.said if one.kind is Kind.RESOLVED for told in one.alerts)
-    assert ends == opened | Counter(told.id for one in world.rounds.said if one.kind is Kind.OPENED for told in one.alerts)
+    ends = Counter(told.id for one in world.rounds.said if one.kind is MessageKind.RESOLVED for told in one.alerts)
+    assert ends == opened | Counter(
+        told.id for one in world.rounds.said if one.kind is MessageKind.OPENED for told in one.alerts
+    )
     assert world.rounds.memory.alerts == ()
 
 
@@ -289,7 +291,7 @@ def test_reminders_keep_their_distance(steps: list[Step]) -> None:
     told: dict[str, float] = {}
     for message in world.rounds.said:
         for one in message.alerts:
-            if message.kind is Kind.REMINDER:
+            if message.kind is MessageKind.REMINDER:
                 assert message.at - told[one.id] >= 600
             told[one.id] = message.at
 

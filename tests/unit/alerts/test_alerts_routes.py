@@ -8,7 +8,7 @@ import pytest
 from tests.support.streams.command_line import answer, lakebound, settings
 
 from lakebound.alerts.load import InvalidAlertsError, load_alerts
-from lakebound.alerts.model import Kind, Message, Told
+from lakebound.alerts.model import Message, MessageKind, ToldAlert
 from lakebound.alerts.routes import DEFAULT_ALERTS, by_channel
 from lakebound.alerts.wording import Links, body_of, html_of, text_of, title_of
 from lakebound.control.findings import Severity
@@ -36,15 +36,17 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def told(severity: Severity, source: str = "doctor", what: str = "it is broken") -> Told:
-    return Told(id=f"{severity}-{source}", source=source, cause="c", severity=severity, what=what, since=0.0, runbook="lag")
+def told(severity: Severity, source: str = "doctor", what: str = "it is broken") -> ToldAlert:
+    return ToldAlert(
+        id=f"{severity}-{source}", source=source, cause="c", severity=severity, what=what, since=0.0, runbook="lag"
+    )
 
 
 def test_every_route_that_fits_counts_and_each_channel_gets_what_is_routed_to_it(tmp_path: Path) -> None:
     alerts = load_alerts(write(tmp_path, RIGHT))
     assert (alerts.policy.open_after_seconds, alerts.policy.remind_after_seconds.warning) == (30, None)
     found = [told(Severity.CRITICAL), told(Severity.WARNING), told(Severity.INFO), told(Severity.INFO, "validation")]
-    message = Message(id="m", kind=Kind.OPENED, pipeline="orders_eu", at=0.0, alerts=tuple(found))
+    message = Message(id="m", kind=MessageKind.OPENED, pipeline="orders_eu", at=0.0, alerts=tuple(found))
     ways = {name: [one.id for one in own.alerts] for name, own in by_channel(message, alerts).items()}
     assert ways == {
         "pager": ["critical-doctor"],
@@ -53,14 +55,14 @@ def test_every_route_that_fits_counts_and_each_channel_gets_what_is_routed_to_it
     }
     other = message.model_copy(update={"pipeline": "readings"})
     assert [one.id for one in by_channel(other, alerts)["mail"].alerts] == ["info-validation"]
-    test = message.model_copy(update={"kind": Kind.TEST})
+    test = message.model_copy(update={"kind": MessageKind.TEST})
     assert set(by_channel(test, alerts)) == {"ops", "mail", "pager"}
 
 
 def test_the_source_that_told_an_alert_first_decides_its_way_and_is_not_shown(tmp_path: Path) -> None:
     alerts = load_alerts(write(tmp_path, RIGHT))
     alert = told(Severity.INFO).model_copy(update={"told_by": "validation"})
-    message = Message(id="m", kind=Kind.RESOLVED, pipeline="readings", at=0.0, alerts=(alert,))
+    message = Message(id="m", kind=MessageKind.RESOLVED, pipeline="readings", at=0.0, alerts=(alert,))
     assert set(by_channel(message, alerts)) == {"mail", "ops"}
     (shown,) = body_of(message, Links())["alerts"]
     assert (shown["source"], "told_by" in shown) == ("doctor", False)
@@ -71,7 +73,9 @@ def test_without_a_file_one_webhook_is_told_what_is_worth_it(tmp_path: Path) -> 
     assert alerts == DEFAULT_ALERTS
     (channel,) = alerts.channels.values()
     assert (channel.webhook is not None and channel.webhook.connection, channel.is_optional) == ("lakebound_webhook", True)
-    message = Message(id="m", kind=Kind.OPENED, pipeline="p", at=0.0, alerts=(told(Severity.WARNING), told(Severity.INFO)))
+    message = Message(
+        id="m", kind=MessageKind.OPENED, pipeline="p", at=0.0, alerts=(told(Severity.WARNING), told(Severity.INFO))
+    )
     assert [len(own.alerts) for own in by_channel(message, alerts).values()] == [1]
 
 
@@ -125,7 +129,7 @@ def test_check_says_that_it_is_right(settings: Settings) -> None:
 
 
 def test_a_message_says_all_that_a_person_needs_and_escapes_what_comes_from_outside() -> None:
-    lead = Told(
+    lead = ToldAlert(
         id="orders/stall/1",
         source="stream",
         cause="stalled",
@@ -137,7 +141,7 @@ def test_a_message_says_all_that_a_person_needs_and_escapes_what_comes_from_outs
         done="the next run starts another",
         also=("far behind",),
     )
-    message = Message(id="m-1", kind=Kind.REMINDER, pipeline="orders", at=1.0, alerts=(lead, told(Severity.WARNING)))
+    message = Message(id="m-1", kind=MessageKind.REMINDER, pipeline="orders", at=1.0, alerts=(lead, told(Severity.WARNING)))
     links = Links(airflow="http://127.0.0.1:8080/", runbooks="https://wiki/{runbook}")
     body = body_of(message, links)
     expected = {
@@ -158,7 +162,7 @@ def test_a_message_says_all_that_a_person_needs_and_escapes_what_comes_from_outs
     }
     assert {key: body[key] for key in expected} == expected
     assert [one["page"] for one in body["alerts"]] == [body["page"], "http://127.0.0.1:8080/dags/checkpoint_health"]
-    assert body_of(message.model_copy(update={"kind": Kind.RESOLVED}), links)["verdict"] == "resolved"
+    assert body_of(message.model_copy(update={"kind": MessageKind.RESOLVED}), links)["verdict"] == "resolved"
     assert title_of(message) == "[lakebound] critical: orders: still: <b>app-1</b> has been silent for 61 s (and 1 more)"
     text, page = text_of(message, Links()), html_of(message, links)
     for part in (

@@ -14,8 +14,7 @@ from lakebound.control.findings import Finding, Severity
 from lakebound.control.incidents import Incident
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.summaries import ProofSummary, ValidationSummary
-from lakebound.inspection.doctor.diagnosis import Diagnosis, Verdict
-from lakebound.inspection.doctor.diagnosis import Finding as RuleFinding
+from lakebound.inspection.doctor.diagnosis import Diagnosis, DoctorVerdict, RuleFinding
 from lakebound.landing.landed_freshness import LandedFreshness
 from lakebound.operations.maintenance.steps import CheckpointLog, RunReport, StepReport
 from lakebound.spec.objectives import ObjectivesSpec
@@ -24,7 +23,7 @@ NOW = 10_000.0
 PROGRESS = Progress(pipeline="orders", app_id="app-2", state="running", started_at=NOW - 60, updated_at=NOW)
 
 
-def rule(name: str, verdict: Verdict, **evidence: object) -> RuleFinding:
+def rule(name: str, verdict: DoctorVerdict, **evidence: object) -> RuleFinding:
     return RuleFinding(rule=name, verdict=verdict, sentence=f"{name}!", runbook="lag", evidence=dict(evidence))
 
 

@@ -11,7 +11,7 @@ import yaml
 from tests.support.streams.command_line import ORDERS, answer, lakebound, settings
 
 from lakebound.cli import plan_check
-from lakebound.cli.plan_check import CheckFailedError, Plan, check_plans, start_spark
+from lakebound.cli.plan_check import CheckFailedError, SparkPlan, check_plans, start_spark
 from lakebound.landing import topic_check
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -67,7 +67,7 @@ def test_check_static_looks_for_the_transform(settings: Settings, source: str | 
 
 
 def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans = {"orders": Plan("orders", tables={"delta:lake.orders": "id: int64\n  child 0: x"})}
+    plans = {"orders": SparkPlan("orders", tables={"delta:lake.orders": "id: int64\n  child 0: x"})}
     monkeypatch.setattr(plan_check, "check_plans", lambda specs, _: (plans[spec.pipeline] for spec in specs))
     topics: dict[str, tuple[list[str], list[str]]] = {"said": ([], ["topic orders is not on the broker"])}
     monkeypatch.setattr(topic_check, "look_at_topics", lambda spec, _: topics["said"])
@@ -76,7 +76,7 @@ def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.Monke
     topics["said"] = (["topic 'orders' was recreated"], [])
     assert answer("check", code=1)["problems"] == ["pipeline 'orders': topic 'orders' was recreated"]
     topics["said"] = ([], [])
-    plans["orders"] = Plan("orders", problems=["pipeline 'orders': transform: it aggregates"])
+    plans["orders"] = SparkPlan("orders", problems=["pipeline 'orders': transform: it aggregates"])
     assert answer("check", code=1)["problems"] == ["pipeline 'orders': transform: it aggregates"]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebound.control.desired import Bound, change_desired, read_desired, request_stop
+from lakebound.control.desired import RunBound, change_desired, read_desired, request_stop
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.errors import HeldError
 
@@ -29,7 +29,7 @@ def test_a_restart_another_freshness_or_a_bound_does(control: ControlFolder) -> 
     assert change_desired(control, "running", restart=True).generation == 1
     assert change_desired(control, "running", freshness="5s").generation == 2
     assert change_desired(control, "running", freshness="5s").generation == 2
-    assert change_desired(control, "running", until=Bound(timestamp_ms=1)).generation == 3
+    assert change_desired(control, "running", until=RunBound(timestamp_ms=1)).generation == 3
 
 
 def test_a_hold_is_not_ended_by_a_restart(control: ControlFolder) -> None:

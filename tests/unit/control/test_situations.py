@@ -14,7 +14,7 @@ from lakebound.control import situations
 from lakebound.control.crash_loop import CrashLoop
 from lakebound.control.desired import Desired
 from lakebound.control.progress import Outcome, Progress
-from lakebound.control.status import PipelineFacts, status_of
+from lakebound.control.status import StatusFacts, status_of
 from lakebound.control.submission import Submission
 from lakebound.control.supervision import stall
 from lakebound.errors import CrashLoopError
@@ -42,7 +42,7 @@ def waits(since: float) -> Progress:
 
 
 def status(**changes: object) -> tuple[str | None, tuple[str, ...]]:
-    found = status_of(replace(PipelineFacts("orders", SPEC), **changes), NOW)  # type: ignore[arg-type]
+    found = status_of(replace(StatusFacts("orders", SPEC), **changes), NOW)  # type: ignore[arg-type]
     return found.situation, found.notes
 
 

@@ -15,7 +15,7 @@ from tests.support.streams.stand_ins import ORDERS
 from lakebound.control.desired import Desired, change_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Outcome, Progress, write_outcome, write_progress
-from lakebound.control.status import PipelineFacts, pipeline_statuses, status_of
+from lakebound.control.status import StatusFacts, pipeline_statuses, status_of
 from lakebound.control.submission import Submission, write_submission
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -38,7 +38,7 @@ PROGRESS = Progress(
     last_commit_at=NOW - 2.0,
     spark_ui="http://127.0.0.1:4040",
 )
-RUNNING = PipelineFacts("orders", SPEC, "new", Desired(), living=APP, last=APP, progress=PROGRESS)
+RUNNING = StatusFacts("orders", SPEC, "new", Desired(), living=APP, last=APP, progress=PROGRESS)
 
 
 def outcome(verdict: str, reason: str) -> Outcome:
@@ -102,7 +102,7 @@ def test_an_application_that_died_without_a_word() -> None:
 
 
 def test_nothing_ever_ran() -> None:
-    status = status_of(PipelineFacts("orders", SPEC, "new"), NOW)
+    status = status_of(StatusFacts("orders", SPEC, "new"), NOW)
     assert (status.app, status.desired, status.lag_records, status.freshness_seconds) == (
         "never started",
         "running",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lakebound.control.desired import Desired
-from lakebound.control.progress import Outcome, Progress, TableProgress, Verdict
+from lakebound.control.progress import EndVerdict, Outcome, Progress, TableProgress
 from lakebound.control.submission import Custody, Owner, Submission
 from lakebound.control.supervision import (
     End,
@@ -141,7 +141,7 @@ def test_the_outside_look_counts_from_the_first_time_that_records_waited() -> No
     assert look_at_kafka(first, None, latest, NOW + 10) == KafkaView()
 
 
-def outcome(verdict: Verdict, commits: int = 0) -> Outcome:
+def outcome(verdict: EndVerdict, commits: int = 0) -> Outcome:
     return Outcome(app_id="app-1", verdict=verdict, reason="why", commits=commits, started_at=NOW - 10, ended_at=NOW)
 
 
@@ -155,7 +155,7 @@ def outcome(verdict: Verdict, commits: int = 0) -> Outcome:
         ("superseded", End.SUPERSEDED),
     ],
 )
-def test_an_outcome_decides_the_end(verdict: Verdict, end: End) -> None:
+def test_an_outcome_decides_the_end(verdict: EndVerdict, end: End) -> None:
     assert decide_end(submission(), outcome(verdict), None, Desired()).end is end
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakebound.control.desired import Bound, Desired
+from lakebound.control.desired import Desired, RunBound
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.requests import InvalidWishError, Sight, WishForm, await_kind, wish_state
 from lakebound.control.submission import Submission
@@ -38,9 +38,11 @@ def test_each_action_becomes_its_wish() -> None:
     assert form("stop").wish(spec()).state == "stopped"
     assert form("hold").wish(spec()).state == "held"
     bounded = form("bounded_run", offsets={"orders": {"0": 12}}).wish(spec())
-    assert bounded.until == Bound(offsets={"orders": {0: 12}})
+    assert bounded.until == RunBound(offsets={"orders": {0: 12}})
     at = datetime(2026, 1, 31, 14, 5, tzinfo=UTC)
-    assert form("bounded_run", until_time=at.isoformat()).wish(spec()).until == Bound(timestamp_ms=int(at.timestamp() * 1000))
+    assert form("bounded_run", until_time=at.isoformat()).wish(spec()).until == RunBound(
+        timestamp_ms=int(at.timestamp() * 1000)
+    )
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from lakebound.inspection.doctor.diagnosis import Diagnosis
 from lakebound.inspection.doctor.pipeline import ledger_facts
 from lakebound.inspection.doctor.pipeline.collect import read_state
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
-from lakebound.inspection.doctor.pipeline.rules import RULES, Rule, diagnose
+from lakebound.inspection.doctor.pipeline.rules import RULES, PipelineRule, diagnose
 from lakebound.tables import stale_ledger as behind
 from lakebound_spark.stream import opening
 
@@ -148,6 +148,6 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> list[Seen]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_without_any_one_rule_a_case_fails(rule: Rule, seen: list[Seen]) -> None:
+def test_without_any_one_rule_a_case_fails(rule: PipelineRule, seen: list[Seen]) -> None:
     rules = [other for other in RULES if other is not rule]
     assert any(wrong(case.world, case.fault, diagnose(case.facts, rules), case.did) for case in seen)

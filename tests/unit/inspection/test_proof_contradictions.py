@@ -28,7 +28,7 @@ from tests.support.worlds.proof_world import (
     proof_of,
 )
 
-from lakebound.inspection.proof import TableFacts, judge
+from lakebound.inspection.proof import TableAsFound, judge
 from lakebound.inspection.proof.history import difference
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.topics import TopicFacts
@@ -122,8 +122,8 @@ def test_rows_without_a_ledger_are_judged_as_far_as_they_go_and_not_proved() -> 
 
 def test_a_table_that_cannot_be_read_or_is_not_there() -> None:
     world = World(batches=SIMPLE)
-    broken = TableFacts("iceberg:broken", error="the ledger entry cannot be read")
-    proof = world.prove(broken, TableFacts(TARGET, exists=False))
+    broken = TableAsFound("iceberg:broken", error="the ledger entry cannot be read")
+    proof = world.prove(broken, TableAsFound(TARGET, exists=False))
     assert proof_of(proof, "iceberg:broken").problems == ("the ledger entry cannot be read",)
     assert proof_of(proof).ok and "not there" in proof_of(proof).notes[0]
     assert proof_of(proof).lag == world.end + 5
@@ -169,7 +169,7 @@ def test_a_million_rows_in_two_thousand_commits_take_seconds() -> None:
     columns = [*names, np.zeros(count, np.int32), numbers[::-1], pa.nulls(count, SCHEMA.field("timestamp").type)]
     rows = pa.table([*columns, np.zeros(count, np.int32)], schema=SCHEMA)
     coverage = entries[-1].entry.coverage
-    facts = TableFacts(TARGET, "target", "entry", coverage, tuple(reversed(entries)), rows, later_coverage=coverage)
+    facts = TableAsFound(TARGET, "target", "entry", coverage, tuple(reversed(entries)), rows, later_coverage=coverage)
     topics = {TOPIC: TopicFacts(TOPIC_ID, {0: 0}, {0: count})}
     started = time.monotonic()
     proof = judge(PIPELINE, [facts], topics, readable={(TOPIC, 0): numbers})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.worlds.proof_world import OTHER, PIPELINE, TARGET, World, at, born, offsets, proof_of
 
-from lakebound.inspection.proof import TableFacts, TableProof
+from lakebound.inspection.proof import TableAsFound, TableProof
 from lakebound.ledger.entry import Entry
 from lakebound.tables.table import CommittedEntry
 
@@ -29,11 +29,11 @@ def release(world: World, *records: int, rows: int = 1, filtered: tuple[int, ...
     world.rows += [(0, offset, ordinal) for offset in records for ordinal in range(rows)] if landed else []
 
 
-def target(world: World, **changes: Any) -> TableFacts:
+def target(world: World, **changes: Any) -> TableAsFound:
     return replace(world.target(), released=world.entries[-1].entry.released, **changes)
 
 
-def proved(world: World, facts: TableFacts | None = None, **options: Any) -> TableProof:
+def proved(world: World, facts: TableAsFound | None = None, **options: Any) -> TableProof:
     return proof_of(world.prove(facts or target(world), **options))
 
 

@@ -7,7 +7,7 @@ import pytest
 from lakebound.control.findings import Severity
 from lakebound.inspection.validation.expectations import ExpectationFile, UsualVolume
 from lakebound.inspection.validation.open_findings import open_findings
-from lakebound.inspection.validation.verdict import ExpectationResult, LostRange, ValidatedRange
+from lakebound.inspection.validation.verdict import ExpectationResult, UnvalidatedRange, ValidatedRange
 from lakebound.inspection.validation.volume import usual_rows
 
 FILE = ExpectationFile.model_validate(
@@ -68,13 +68,13 @@ def test_an_expectation_that_is_no_longer_asked_of_a_table_has_no_finding_there(
     history = [checked(1, bad=3), checked(1, bad=3, table="iceberg:orders"), checked(1, bad=3, table="delta:gone")]
     assert [one.cause for one in open_findings(history, restricted, TABLES, now=2)] == ["delta:orders totals"]
     assert [one.cause for one in open_findings(history, FILE, TABLES, now=2)] == [f"{table} totals" for table in TABLES]
-    lost = [checked(1, table=table, lost=LostRange(rows=1)) for table in ("iceberg:orders", "delta:gone")]
+    lost = [checked(1, table=table, lost=UnvalidatedRange(rows=1)) for table in ("iceberg:orders", "delta:gone")]
     assert open_findings(lost, restricted, TABLES, now=2) == []
 
 
 @pytest.mark.parametrize(("first", "severity"), [(True, Severity.INFO), (False, Severity.WARNING)])
 def test_what_could_not_be_read_is_said_for_some_time(first: bool, severity: Severity) -> None:
-    lost = LostRange(positions=((0, 9),), offsets=120, rows=3, is_before_first=first)
+    lost = UnvalidatedRange(positions=((0, 9),), offsets=120, rows=3, is_before_first=first)
     history = [checked(1), checked(2, lost=lost), checked(3)]
     (found,) = open_findings(history, FILE, TABLES, now=4)
     assert found.severity is severity and "120 offsets and 3 rows" in found.what and found.since == 2
@@ -85,8 +85,8 @@ def test_what_could_not_be_read_is_said_for_some_time(first: bool, severity: Sev
 
 
 def test_what_a_table_lost_twice_is_one_finding() -> None:
-    before = checked(1, lost=LostRange(offsets=500, is_before_first=True))
-    history = [before, checked(2, lost=LostRange(rows=3)), checked(3, lost=LostRange(offsets=4, rows=1))]
+    before = checked(1, lost=UnvalidatedRange(offsets=500, is_before_first=True))
+    history = [before, checked(2, lost=UnvalidatedRange(rows=3)), checked(3, lost=UnvalidatedRange(offsets=4, rows=1))]
     (found,) = open_findings(history, FILE, TABLES, now=4)
     assert found.severity is Severity.WARNING and "4 offsets and 4 rows landed since" in found.what
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.worlds.table_line import MemoryTable
 
-from lakebound.inspection.validation.line import Done, Due, due
+from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
 from lakebound.ledger.intervals import merge
 
 EVERYTHING = 10**9
@@ -19,7 +19,7 @@ class Validator:
 
     def __init__(self, table: MemoryTable) -> None:
         self.table = table
-        self.done = Done()
+        self.done = ValidatedSoFar()
         self.seen: Counter[int] = Counter()
         self.lost = 0
 
@@ -31,7 +31,7 @@ class Validator:
             self.seen.update(step.position for step in found.landings)
             self.lost += found.gap.offsets if found.gap else 0
             offsets = {**self.done.offsets, found.positions[-1][1] - 1: found.newest.offsets or 0}
-            self.done = Done(merge((*self.done.positions, *found.positions)), offsets)
+            self.done = ValidatedSoFar(merge((*self.done.positions, *found.positions)), offsets)
             assert found.landings or found.gap
 
 
@@ -116,8 +116,8 @@ def test_a_claim_that_was_begun_is_taken_again_as_it_was_and_not_when_it_was_rew
     table.land(2)
     table.land(4)
     line = table.line(lambda position: False)
-    again = due(line, Done(), max_rows=EVERYTHING, within=((0, 3),))
+    again = due(line, ValidatedSoFar(), max_rows=EVERYTHING, within=((0, 3),))
     assert again is not None and [step.rows for step in again.landings] == [1, 2] and again.positions == ((0, 3),)
     table.rewind(1)
-    again = due(table.line(lambda position: False), Done(), max_rows=EVERYTHING, within=((2, 4),))
+    again = due(table.line(lambda position: False), ValidatedSoFar(), max_rows=EVERYTHING, within=((2, 4),))
     assert again is None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakebound.landing.sampling import Place, Range, choose_ranges
+from lakebound.landing.sampling import Range, choose_ranges
+from lakebound.ledger.topics import PartitionId
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,6 @@ from lakebound.landing.sampling import Place, Range, choose_ranges
     ],
 )
 def test_each_partition_gives_its_share(
-    known: dict[Place, Range], count: int, newest: bool, expected: dict[Place, Range]
+    known: dict[PartitionId, Range], count: int, newest: bool, expected: dict[PartitionId, Range]
 ) -> None:
     assert choose_ranges(known, count, newest=newest) == expected

@@ -11,7 +11,7 @@ import pytest
 
 from lakebound.errors import ChecksumError
 from lakebound.local import jars as jars_module
-from lakebound.local.jars import Difference, compare, ensure, format_sums, found_sums, ivy_command, parse_sums
+from lakebound.local.jars import JarDifference, compare, ensure, format_sums, found_sums, ivy_command, parse_sums
 
 RIGHT = {"spark/a-1.jar": b"bytes of a", "broker/b-2.jar": b"bytes of b"}
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -47,7 +47,7 @@ def never(folder: Path) -> None:
 def test_compare_names_missing_wrong_and_extra() -> None:
     difference = compare({"m": "1", "w": "2", "r": "3"}, {"w": "x", "r": "3", "e": "4"})
 
-    assert difference == Difference(missing=("m",), wrong=("w",), extra=("e",))
+    assert difference == JarDifference(missing=("m",), wrong=("w",), extra=("e",))
     assert difference.refused == ("w", "e")
 
 

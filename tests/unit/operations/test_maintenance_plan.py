@@ -6,7 +6,7 @@ import pytest
 from tests.support.worlds.simulated_engines import facts as facts_of
 from tests.support.worlds.simulated_engines import files
 
-from lakebound.ledger.entry import Kind
+from lakebound.ledger.entry import EntryKind
 from lakebound.operations.maintenance.history import PastRun, TablePast, Version
 from lakebound.operations.maintenance.plan import TableSituation, plan
 from lakebound.operations.maintenance.property_warnings import property_warnings
@@ -35,7 +35,7 @@ def situation(
 
 
 def past(
-    table: str, commits: int, *, every_seconds: float = 60, kind: Kind = "land", problems: tuple[str, ...] = ()
+    table: str, commits: int, *, every_seconds: float = 60, kind: EntryKind = "land", problems: tuple[str, ...] = ()
 ) -> TablePast:
     """Return commits up to now; Delta with a log checkpoint each 50."""
     start_ms = NOW_MS - round((commits - 1) * every_seconds * 1000)

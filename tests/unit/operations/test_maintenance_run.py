@@ -14,7 +14,7 @@ import pytest
 from lakebound.control.desired import change_desired
 from lakebound.control.folder import ControlFolder, write_json
 from lakebound.errors import LakeboundError
-from lakebound.operations.maintenance.engines import Done, StepLostError, TableGoneError
+from lakebound.operations.maintenance.engines import StepEffect, StepLostError, TableGoneError
 from lakebound.operations.maintenance.run import MaintenanceRunsError, only_run, run_steps
 from lakebound.operations.maintenance.steps import CheckpointLog, MaintenancePlan, RunReport, Vacuum
 from lakebound.operations.maintenance.table_engine import staged_before_ms
@@ -25,7 +25,7 @@ from lakebound.tables.places import Places
 ORDERS = TableSpec(format="delta", name="shop.orders")
 CLICKS = TableSpec(format="delta", name="shop.clicks")
 TABLES = {table.id: table for table in (ORDERS, CLICKS)}
-DONE = Done(files_before=9, files_after=1, commits=1, conflicts=2, note="said")
+DONE = StepEffect(files_before=9, files_after=1, commits=1, conflicts=2, note="said")
 
 
 def vacuum(table: TableSpec) -> Vacuum:
@@ -39,17 +39,17 @@ def checkpoint(table: TableSpec) -> CheckpointLog:
 class FakeEngine:
     """Answers each call with the next of the table's answers; the last one is repeated."""
 
-    def __init__(self, **answers: list[Done | Exception | Callable[[], Done]]) -> None:
+    def __init__(self, **answers: list[StepEffect | Exception | Callable[[], StepEffect]]) -> None:
         self.answers = answers
         self.calls: list[str] = []
 
-    def _answer(self, table: TableSpec, step: object) -> Done:
+    def _answer(self, table: TableSpec, step: object) -> StepEffect:
         self.calls.append(table.short_name)
         answers = self.answers.get(table.short_name, [DONE])
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, Exception):
             raise answer
-        return answer if isinstance(answer, Done) else answer()
+        return answer if isinstance(answer, StepEffect) else answer()
 
     vacuum = checkpoint_log = _answer
 
@@ -73,7 +73,7 @@ def outcomes(report: RunReport) -> list[str]:
 
 
 def test_every_step_is_reported_with_what_it_did(control: ControlFolder) -> None:
-    report, _ = run(control, FakeEngine(clicks=[Done()]), vacuum(ORDERS), vacuum(CLICKS))
+    report, _ = run(control, FakeEngine(clicks=[StepEffect()]), vacuum(ORDERS), vacuum(CLICKS))
     assert outcomes(report) == ["done", "nothing"]
     first = report.steps[0]
     assert (first.files_before, first.files_after, first.commits, first.conflicts, first.note) == (9, 1, 1, 2, "said")
@@ -102,7 +102,7 @@ def test_a_step_that_fails_stops_no_other(control: ControlFolder) -> None:
 def test_a_failure_is_logged_where_it_happened_without_the_values_of_variables(
     control: ControlFolder, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail() -> Done:
+    def fail() -> StepEffect:
         address = "sqlite://user:" + "s3cret".upper()
         raise RuntimeError(f"cannot open, {len(address)} characters")
 
@@ -122,7 +122,7 @@ def test_a_table_that_was_dropped_fails_once_and_the_others_go_on(control: Contr
 def test_a_run_that_is_asked_to_end_does_so_between_two_steps(control: ControlFolder) -> None:
     asked = threading.Event()
 
-    def ask() -> Done:
+    def ask() -> StepEffect:
         asked.set()
         return DONE
 
@@ -148,7 +148,7 @@ def test_no_step_runs_beside_a_repair_and_no_repair_beside_a_step(control: Contr
         assert outcomes(report) == ["lost"] and engine.calls == [] and len(waits) == 3
         assert report.steps[0].conflicts == 0 and "a repair or a rewind" in report.steps[0].problem
 
-    def is_locked() -> Done:
+    def is_locked() -> StepEffect:
         with open(path, "a") as repair, pytest.raises(BlockingIOError):
             fcntl.flock(repair, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return DONE

@@ -10,14 +10,14 @@ from tests.support.streams.command_line import answer, lakebound, settings  # no
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import record_incident
-from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding
+from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.inspection.proof import Proof, TableProof
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery import facts as collecting
 from lakebound.settings import Settings
 
-STOPPED = Finding(rule="not-wanted", verdict="healthy", sentence="the pipeline is held")
+STOPPED = RuleFinding(rule="not-wanted", verdict="healthy", sentence="the pipeline is held")
 
 
 class EmptyKafka:

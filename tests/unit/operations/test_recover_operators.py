@@ -15,7 +15,7 @@ from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import read_incidents
 from lakebound.errors import LakeboundError
-from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding
+from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery import facts as collecting
 from lakebound.operations.recovery.form import InvalidRepairError, RepairForm
@@ -135,7 +135,7 @@ class TestForm:
     def test_auto_takes_the_action_that_the_doctor_asks_for(
         self, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        held = Finding(rule="not-wanted", verdict="healthy", sentence="The pipeline is held.")
+        held = RuleFinding(rule="not-wanted", verdict="healthy", sentence="The pipeline is held.")
         diagnosis = Diagnosis(subject="orders", findings=(held,))
         monkeypatch.setattr("lakebound.inspection.doctor.examine.examine_pipeline", lambda *_: diagnosis)
         assert planned(action="auto")["form"]["action"] == "resume"

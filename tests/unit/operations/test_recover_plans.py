@@ -9,14 +9,14 @@ import pytest
 from lakebound.control.desired import Desired
 from lakebound.control.lease import Lease
 from lakebound.control.submission import Submission
-from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding
+from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.actions import PLANNERS, make_plan
-from lakebound.operations.recovery.facts import Control, HeldTable, Kafka, RecoveryFacts
+from lakebound.operations.recovery.facts import BrokerFacts, Control, HeldTable, RecoveryFacts
 from lakebound.operations.recovery.landing_rate import START_SECONDS
-from lakebound.operations.recovery.plan import Action, Plan, PlanChangedError, PlanRefusedError, check_hash
+from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError, RepairAction, RepairPlan, check_hash
 from lakebound.operations.recovery.rebuild import Rebuilt
 from lakebound.operations.recovery.suggestion import ACTION_OF_RUNBOOK, action_for
 
@@ -28,9 +28,9 @@ def held(partitions: dict[int, tuple[int, int]], topic_id: str = OLD) -> Offsets
     return {"orders": TopicOffsets(topic_id=topic_id, partitions={p: (interval,) for p, interval in partitions.items()})}
 
 
-def kafka(earliest: dict[int, int], latest: dict[int, int], topic_id: str = OLD) -> Kafka:
+def kafka(earliest: dict[int, int], latest: dict[int, int], topic_id: str = OLD) -> BrokerFacts:
     """Return what the broker has of ``orders``."""
-    return Kafka({"orders": TopicFacts(topic_id, earliest, latest)})
+    return BrokerFacts({"orders": TopicFacts(topic_id, earliest, latest)})
 
 
 def lease(app_id: str = "orders-1", *, released: bool = False) -> Lease:
@@ -66,20 +66,20 @@ NO_LEDGER = HeldTable(
 )
 
 
-def refusal(action: Action, facts: RecoveryFacts) -> str:
+def refusal(action: RepairAction, facts: RecoveryFacts) -> str:
     """Return why there is no plan."""
     with pytest.raises(PlanRefusedError) as found:
         make_plan(action, facts)
     return str(found.value)
 
 
-def text(plan: Plan) -> str:
+def text(plan: RepairPlan) -> str:
     """Return the page that a person approves."""
     return plan.markdown()
 
 
 @pytest.mark.parametrize("action", PLANNERS)
-def test_a_healthy_pipeline_gives_every_action_nothing_to_do(action: Action) -> None:
+def test_a_healthy_pipeline_gives_every_action_nothing_to_do(action: RepairAction) -> None:
     assert "nothing to do" in refusal(action, HEALTHY)
 
 
@@ -117,8 +117,8 @@ class TestAcceptLoss:
             check_hash(more, plan.hash)
 
     def test_it_is_refused_where_it_would_do_harm(self) -> None:
-        assert "does not answer" in refusal("accept_loss", replace(HEALTHY, kafka=Kafka(silence="Kafka does not answer")))
-        assert "not on the broker: orders" in refusal("accept_loss", replace(HEALTHY, kafka=Kafka({"orders": None})))
+        assert "does not answer" in refusal("accept_loss", replace(HEALTHY, kafka=BrokerFacts(silence="Kafka does not answer")))
+        assert "not on the broker: orders" in refusal("accept_loss", replace(HEALTHY, kafka=BrokerFacts({"orders": None})))
         recreated = replace(HEALTHY, kafka=kafka({0: 90, 1: 70}, {0: 200, 1: 90}, NEW))
         assert "new_incarnation" in refusal("accept_loss", recreated)
         assert "rebase" in refusal("accept_loss", replace(self.facts, tables=(RESTORED, ICEBERG, BAD)))
@@ -157,7 +157,7 @@ class TestNewIncarnation:
         other = {"payments": TopicOffsets(topic_id="p", partitions={0: ((0, 9),)})}
         both = replace(DELTA, coverage={**DELTA.coverage, **other})
         topics = {**self.facts.kafka.topics, "payments": TopicFacts("p", {0: 0}, {0: 9})}
-        plan = make_plan("new_incarnation", replace(self.facts, tables=(both,), kafka=Kafka(topics)))
+        plan = make_plan("new_incarnation", replace(self.facts, tables=(both,), kafka=BrokerFacts(topics)))
         assert TopicOffsets.model_validate(plan.steps[0].detail["coverage"]["payments"]) == other["payments"]
 
 
@@ -232,12 +232,12 @@ class TestResume:
         assert "was restored in version" in refusal("resume", replace(self.hold, tables=(RESTORED,)))
 
     def test_a_silent_broker_keeps_nobody_from_ending_a_hold(self) -> None:
-        silent = replace(self.hold, kafka=Kafka(silence="no answer"))
+        silent = replace(self.hold, kafka=BrokerFacts(silence="no answer"))
         assert "Kafka was not asked: no answer" in text(make_plan("resume", silent))
 
 
 @pytest.mark.parametrize("action", ["accept_loss", "new_incarnation", "rebase", "drop_zombie"])
-def test_a_pipeline_that_was_stopped_on_purpose_stays_stopped(action: Action) -> None:
+def test_a_pipeline_that_was_stopped_on_purpose_stays_stopped(action: RepairAction) -> None:
     damaged = {
         "accept_loss": TestAcceptLoss.facts,
         "new_incarnation": TestNewIncarnation.facts,
@@ -251,14 +251,14 @@ def test_a_pipeline_that_was_stopped_on_purpose_stays_stopped(action: Action) ->
 
 def test_the_decisive_finding_names_the_action() -> None:
     def diagnosis(runbook: str | None) -> Diagnosis:
-        finding = Finding(rule="some-rule", verdict="needs_approval", sentence="Something is wrong.", runbook=runbook)
+        finding = RuleFinding(rule="some-rule", verdict="needs_approval", sentence="Something is wrong.", runbook=runbook)
         return Diagnosis(subject="orders", findings=(finding,))
 
     for runbook, action in ACTION_OF_RUNBOOK.items():
         assert action_for(diagnosis(runbook)) == action
     with pytest.raises(PlanRefusedError, match=r"Something is wrong\.; see the runbook offsets-beyond-end"):
         action_for(diagnosis("offsets-beyond-end"))
-    stopped = Finding(rule="not-wanted", verdict="healthy", sentence="It is held.")
+    stopped = RuleFinding(rule="not-wanted", verdict="healthy", sentence="It is held.")
     assert action_for(Diagnosis(subject="orders", findings=(stopped,))) == "resume"
     with pytest.raises(PlanRefusedError, match="nothing wrong"):
         action_for(Diagnosis(subject="orders"))

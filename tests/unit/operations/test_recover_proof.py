@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.support.worlds.proof_world import PIPELINE, TARGET, TOPIC, TOPIC_ID, World, at, born, kafka_rows, offsets, proof_of
 
-from lakebound.inspection.proof import Proof, TableFacts, judge
+from lakebound.inspection.proof import Proof, TableAsFound, judge
 from lakebound.ledger.entry import Entry, add
 from lakebound.ledger.topics import TopicFacts
 from lakebound.tables.table import CommittedEntry
@@ -73,7 +73,7 @@ class TestTwoIncarnations:
 
     old = World(batches=[["landed"] * 6, ["landed"] * 4])
 
-    def facts(self, *, rows: pa.Table | None = None, history: int = 99) -> TableFacts:
+    def facts(self, *, rows: pa.Table | None = None, history: int = 99) -> TableAsFound:
         former = {TOPIC: (offsets((0, 0, 10))[TOPIC],)}
         begun = offsets((0, 0, 0), topic_id=NEW_ID)
         landed = offsets((0, 0, 6), topic_id=NEW_ID)
@@ -85,15 +85,15 @@ class TestTwoIncarnations:
         ]
         found = self.rows() if rows is None else rows
         newest_first = tuple(reversed(entries))[:history]
-        return TableFacts(TARGET, "target", "entry", landed, newest_first, found, later_coverage=landed, former=former)
+        return TableAsFound(TARGET, "target", "entry", landed, newest_first, found, later_coverage=landed, former=former)
 
     def rows(self, old: range = range(10), new: range = range(6)) -> pa.Table:
         return pa.concat_tables(
             [kafka_rows([(0, offset, 0) for offset in old]), kafka_rows([(0, offset, 0) for offset in new], NEW_ID)]
         )
 
-    def prove(self, facts: TableFacts, *, deep: bool = True) -> Proof:
-        quarantine = TableFacts("delta:quarantine.orders", "quarantine", "entry", {}, (born(),), kafka_rows([]))
+    def prove(self, facts: TableAsFound, *, deep: bool = True) -> Proof:
+        quarantine = TableAsFound("delta:quarantine.orders", "quarantine", "entry", {}, (born(),), kafka_rows([]))
         readable = {(TOPIC, 0): np.arange(6, dtype=np.int64)} if deep else None
         topics = {TOPIC: TopicFacts(NEW_ID, {0: 0}, {0: 6})}
         return judge(PIPELINE, [facts, quarantine], topics, readable=readable)

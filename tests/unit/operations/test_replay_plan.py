@@ -8,7 +8,7 @@ from lakebound.errors import OffsetBeyondEndError, TopicRecreatedError
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, common, count, high_water_marks, missing
 from lakebound.ledger.intervals import gaps, merge
 from lakebound.ledger.topics import TopicFacts
-from lakebound.operations.replay.bounds import FIRST, BadBoundError, Bound, between, parse_bound, resolve
+from lakebound.operations.replay.bounds import FIRST, BadBoundError, ReplayBound, between, parse_bound, resolve
 from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.plan import (
     GoneFromKafkaError,
@@ -38,7 +38,7 @@ def members(found: Offsets) -> set[tuple[int, int]]:
     return {(p, offset) for p, pieces in partitions.items() for start, end in pieces for offset in range(start, end)}
 
 
-def bound(text: str) -> Bound:
+def bound(text: str) -> ReplayBound:
     return parse_bound("--from", text, now_ms=2_000_000_000_000)
 
 

@@ -12,7 +12,7 @@ from tests.support.worlds.rewinds import REWIND, entry
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import START_SECONDS
-from lakebound.operations.recovery.plan import Plan, PlanRefusedError
+from lakebound.operations.recovery.plan import PlanRefusedError, RepairPlan
 from lakebound.operations.recovery.rewind.plan import RewindFacts, RewoundTable, plan_rewind
 from lakebound.spec.times import BadMomentError, in_utc, parse_past
 from lakebound.tables.table import PastVersion, TableVersion
@@ -82,7 +82,7 @@ def facts(*tables: RewoundTable, **changes: object) -> RewindFacts:
     return replace(RewindFacts(targets=tables or (table(),), quarantine=None, topics=kafka()), **changes)  # type: ignore[arg-type]
 
 
-def plan(found: RewindFacts) -> Plan:
+def plan(found: RewindFacts) -> RepairPlan:
     return plan_rewind(PIPELINE, "rewind", found)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.support.streams.stand_ins import ORDERS
 
-from lakebound.landing.direct_read import DirectReadRefusedError, Records
+from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.table import KAFKA_COLUMN, KAFKA_TYPE
@@ -22,7 +22,7 @@ from lakebound_spark.batch.report import BatchReport
 
 NO_CHECK = LandableCheck(has_transform=False)
 OFFSETS: Offsets = {"orders": TopicOffsets(topic_id="id", partitions={0: ((5, 7),)})}
-TWO = Records(["orders", "orders"], [0, 0], [5, 6], [2_000, 1_000], [None, b"k"], [b"abc", b"\xff"])
+TWO = RecordColumns(["orders", "orders"], [0, 0], [5, 6], [2_000, 1_000], [None, b"k"], [b"abc", b"\xff"])
 
 
 class Rows:
@@ -38,11 +38,11 @@ class Rows:
 class Reader:
     """Gives what it is told to give, and counts."""
 
-    def __init__(self, answer: Records | None) -> None:
+    def __init__(self, answer: RecordColumns | None) -> None:
         self.answer = answer
         self.reads = self.closed = 0
 
-    def read(self, wanted: Offsets) -> Iterator[Records]:
+    def read(self, wanted: Offsets) -> Iterator[RecordColumns]:
         assert wanted == OFFSETS
         self.reads += 1
         if self.answer is None:
@@ -57,7 +57,7 @@ def spec_of(**changes: Any) -> PipelineSpec:
     return PipelineSpec.model_validate({**ORDERS, **changes})
 
 
-def lane_with(answer: Records | None) -> tuple[DirectLane, Reader]:
+def lane_with(answer: RecordColumns | None) -> tuple[DirectLane, Reader]:
     reader, decode = Reader(answer), make_value_decoder(spec_of(), None)
     assert decode is not None
     return DirectLane(reader, decode, {"orders": "topic-id"}, NO_CHECK), reader  # type: ignore[arg-type]
@@ -87,13 +87,15 @@ def test_a_batch_becomes_rows_and_what_was_seen_of_its_records() -> None:
 
 
 def test_a_range_without_records_has_no_rows() -> None:
-    seen, (rows,) = write(lane_with(Records())[0])
+    seen, (rows,) = write(lane_with(RecordColumns())[0])
     assert seen is not None
     assert (rows.num_rows, seen.read, seen.timestamps_ms) == (0, 0, None)
 
 
-@pytest.mark.parametrize("answer", [None, Records(["orders"], [0], [5], [1], [None], [None])], ids=["not read", "no value"])
-def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: Records | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "answer", [None, RecordColumns(["orders"], [0], [5], [1], [None], [None])], ids=["not read", "no value"]
+)
+def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: RecordColumns | None, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr(direct.time, "monotonic", lambda: now)
     lane, reader = lane_with(answer)

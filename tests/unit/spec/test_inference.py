@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.support.tables.inferred_types import schema_of
 
-from lakebound.landing.direct_read import DirectReadRefusedError, Records
+from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.spec.ddl import ddl_mistakes
 from lakebound.spec.draft.epoch_units import unit_of
 from lakebound.spec.draft.inference import Inferred, ddl_name, infer, notes_of
@@ -187,7 +187,7 @@ def test_the_drivers_own_decoder_takes_records_of_plain_types(bodies: list[dict[
         return
     count = len(values)
     try:
-        rows = decode(Records(["x"] * count, [0] * count, list(range(count)), [0] * count, [None] * count, list(values)))
+        rows = decode(RecordColumns(["x"] * count, [0] * count, list(range(count)), [0] * count, [None] * count, list(values)))
     except DirectReadRefusedError:
         assert any("\\ud" in value.decode() for value in values), "a text that is no Unicode"
         return

@@ -10,23 +10,23 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 
-Verdict = Literal["healthy", "starting", "repairable", "needs_approval", "needs_person"]
+DoctorVerdict = Literal["healthy", "starting", "repairable", "needs_approval", "needs_person"]
 """In the order of what they cost: the worst finding decides.
 
 healthy · starting: not known yet, look again · repairable: the next start repairs it and loses nothing · needs_approval: what
 mends it loses records, or takes something from somebody · needs_person: facts contradict each other.
 """
 
-_ORDER = get_args(Verdict)
+_ORDER = get_args(DoctorVerdict)
 
 
-class Finding(BaseModel):
+class RuleFinding(BaseModel):
     """What one rule found."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rule: str = Field(description="Its name, in kebab-case; never changes.")
-    verdict: Verdict
+    verdict: DoctorVerdict
     sentence: str = Field(description="What is wrong, what it costs, what will be done or is to be done.")
     runbook: str | None = Field(default=None, description="File name, without .md, in include/runbooks; None when healthy.")
     evidence: dict[str, Any] = Field(default_factory=dict, description="The facts that contradict each other, or that decide.")
@@ -40,12 +40,12 @@ class Diagnosis(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     subject: str = Field(description="The pipeline's name, or the checkpoint's path.")
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RuleFinding, ...] = ()
     numbers: dict[str, float | None] = Field(default_factory=dict, description="Warning numbers, units in the names.")
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DoctorVerdict:
         """The worst of the findings; healthy without any."""
         return worst(finding.verdict for finding in self.findings)
 
@@ -56,11 +56,11 @@ class Diagnosis(BaseModel):
         return loss(lost for finding in self.findings for lost in finding.loses)
 
     @property
-    def decisive(self) -> Finding | None:
+    def decisive(self) -> RuleFinding | None:
         """The finding that gave the verdict, None when all is well."""
         return next((finding for finding in self.findings if finding.verdict == self.verdict), None)
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def worst(verdicts: Iterable[DoctorVerdict]) -> DoctorVerdict:
     """Return the verdict that costs most; healthy when there is none."""
     return max(verdicts, key=_ORDER.index, default="healthy")

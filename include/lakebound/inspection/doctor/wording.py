@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.ledger.entry import TopicOffsets, high_water_marks, intervals_of
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import NextOffsets
@@ -13,16 +13,16 @@ from lakebound.ledger.marks import NextOffsets
 _SHOWN = 8
 
 
-def needs_person(rule: str, sentence: str, runbook: str, **evidence: Any) -> Finding:
+def needs_person(rule: str, sentence: str, runbook: str, **evidence: Any) -> RuleFinding:
     """Return a finding that only a person can settle."""
-    return Finding(rule=rule, verdict="needs_person", sentence=sentence, runbook=runbook, evidence=evidence)
+    return RuleFinding(rule=rule, verdict="needs_person", sentence=sentence, runbook=runbook, evidence=evidence)
 
 
 def needs_approval(
     rule: str, sentence: str, runbook: str, *, loses: Iterable[LostRange] = (), replays: int = 0, **evidence: Any
-) -> Finding:
+) -> RuleFinding:
     """Return a finding whose repair must be approved."""
-    return Finding(
+    return RuleFinding(
         rule=rule,
         verdict="needs_approval",
         sentence=sentence,
@@ -33,21 +33,21 @@ def needs_approval(
     )
 
 
-def repairable(rule: str, sentence: str, runbook: str, *, replays: int = 0, **evidence: Any) -> Finding:
+def repairable(rule: str, sentence: str, runbook: str, *, replays: int = 0, **evidence: Any) -> RuleFinding:
     """Return a finding that the next start repairs without a loss."""
-    return Finding(
+    return RuleFinding(
         rule=rule, verdict="repairable", sentence=sentence, runbook=runbook, evidence=evidence, replays_records=replays
     )
 
 
-def starting(rule: str, sentence: str, runbook: str | None = None, **evidence: Any) -> Finding:
+def starting(rule: str, sentence: str, runbook: str | None = None, **evidence: Any) -> RuleFinding:
     """Return a finding that is to be looked at again."""
-    return Finding(rule=rule, verdict="starting", sentence=sentence, runbook=runbook, evidence=evidence)
+    return RuleFinding(rule=rule, verdict="starting", sentence=sentence, runbook=runbook, evidence=evidence)
 
 
-def warning(rule: str, sentence: str, runbook: str | None = None, **evidence: Any) -> Finding:
+def warning(rule: str, sentence: str, runbook: str | None = None, **evidence: Any) -> RuleFinding:
     """Return a finding that costs nothing yet: the verdict stays healthy."""
-    return Finding(rule=rule, verdict="healthy", sentence=sentence, runbook=runbook, evidence=evidence)
+    return RuleFinding(rule=rule, verdict="healthy", sentence=sentence, runbook=runbook, evidence=evidence)
 
 
 def listed(values: Mapping[str, object]) -> str:

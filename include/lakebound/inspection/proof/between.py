@@ -14,7 +14,7 @@ _COUNTS = ("read", "filtered", "landed", "quarantined", "rows")
 
 
 @dataclass(frozen=True)
-class Told:
+class CoverageAndHistory:
     """What one table tells: its id, its coverage and the history behind that."""
 
     table: str
@@ -22,7 +22,7 @@ class Told:
     history: History
 
 
-def contradictions(one: Told, other: Told) -> list[str]:
+def contradictions(one: CoverageAndHistory, other: CoverageAndHistory) -> list[str]:
     """Return in what two targets of a pipeline contradict each other; that one is behind is no contradiction.
 
     Equal ranges that one application read give equal counts. Other applications may have had another transform.
@@ -46,7 +46,7 @@ def mark_differences(marks: NextOffsets, others: NextOffsets) -> int:
     return sum(abs(marks.get(topic, {}).get(p, 0) - others.get(topic, {}).get(p, 0)) for topic, p in keys)
 
 
-def quarantine_contradiction(target: Told, quarantine: Told) -> str | None:
+def quarantine_contradiction(target: CoverageAndHistory, quarantine: CoverageAndHistory) -> str | None:
     """Return how the quarantined records of a target and those of the quarantine contradict each other, if they do.
 
     An entry may cover offsets that the other side has not committed yet or no longer knows, and it does not say in which of
@@ -66,7 +66,7 @@ def quarantine_contradiction(target: Told, quarantine: Told) -> str | None:
     return None
 
 
-def _read_again(target: Told, epoch: int) -> Spans:
+def _read_again(target: CoverageAndHistory, epoch: int) -> Spans:
     """Return what may have been read with another schema than by the application of an epoch: by a later one, or a replay."""
     entries = (committed.entry for committed in target.history.recent)
     return union(spans_of(entry.range) for entry in entries if entry.epoch > epoch or entry.kind == "replay")

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakebound.errors import BadEntryError, LakeboundError, MissingTopicError, NoLedgerError, UnknownTableError
-from lakebound.inspection.proof import Proof, TableFacts, judge
-from lakebound.inspection.proof.facts import Readable, Role
+from lakebound.inspection.proof import Proof, TableAsFound, judge
+from lakebound.inspection.proof.facts import Readable
 from lakebound.inspection.proof.judgement import hull
 from lakebound.inspection.proof.readable_offsets import read_offsets
 from lakebound.inspection.validation.quarantine_copies import without_copies
@@ -17,7 +17,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Offsets
 from lakebound.ledger.intervals import Interval
 from lakebound.ledger.topics import TopicFacts
-from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec, TableRole
 from lakebound.tables.places import Places
 from lakebound.tables.table import CommittedEntry, Table, open_table
 
@@ -67,7 +67,7 @@ def table_id(spec: PipelineSpec, name: str) -> str:
     return matches[0]
 
 
-def _read_tables(spec: PipelineSpec, places: Places, *, deep: bool) -> list[TableFacts]:
+def _read_tables(spec: PipelineSpec, places: Places, *, deep: bool) -> list[TableAsFound]:
     """Read all ledgers, then all rows, the quarantine last each time: bad records are committed before the coverage of them."""
     tables = [open_table(table_spec, places) for table_spec in (*spec.tables, spec.quarantine_table)]
     ledgers = [_read_ledger(table, "target") for table in tables[:-1]] + [_read_ledger(tables[-1], "quarantine")]
@@ -76,8 +76,8 @@ def _read_tables(spec: PipelineSpec, places: Places, *, deep: bool) -> list[Tabl
     return [_with_rows(table, ledger) for table, ledger in zip(tables, ledgers, strict=True)]
 
 
-def _read_ledger(table: Table, role: Role) -> TableFacts:
-    facts = TableFacts(table.spec.id, role)
+def _read_ledger(table: Table, role: TableRole) -> TableAsFound:
+    facts = TableAsFound(table.spec.id, role)
     try:
         if not table.exists():
             return replace(facts, exists=False)
@@ -104,7 +104,7 @@ def _readable_entries(table: Table) -> tuple[CommittedEntry, ...]:
     return tuple(found)
 
 
-def _reconstructed(table: Table, facts: TableFacts, reason: NoLedgerError) -> TableFacts:
+def _reconstructed(table: Table, facts: TableAsFound, reason: NoLedgerError) -> TableAsFound:
     try:
         found = table.reconstruct()
     except LakeboundError as exc:
@@ -112,7 +112,7 @@ def _reconstructed(table: Table, facts: TableFacts, reason: NoLedgerError) -> Ta
     return replace(facts, error=str(reason)) if found is None else replace(facts, source=found.source, coverage=found.coverage)
 
 
-def _with_rows(table: Table, facts: TableFacts) -> TableFacts:
+def _with_rows(table: Table, facts: TableAsFound) -> TableAsFound:
     """Return the facts with the rows, and with the coverage as it stands after them.
 
     A rewind between the two readings takes rows away that the first one expects: then everything is read again.
@@ -130,7 +130,7 @@ def _with_rows(table: Table, facts: TableFacts) -> TableFacts:
     return replace(facts, source="none", error=f"table {facts.table} is being rewound: prove it again when that is done")
 
 
-def _rows(table: Table, role: Role) -> pa.Table:
+def _rows(table: Table, role: TableRole) -> pa.Table:
     rows = table.scan_kafka()
     return without_copies(rows) if role == "quarantine" else rows
 
@@ -161,7 +161,7 @@ def _topics(broker: KafkaFacts, names: Sequence[str]) -> dict[str, TopicFacts | 
     return {name: facts for topic in names for name, facts in _topics(broker, [topic]).items()}
 
 
-def _readable(spec: PipelineSpec, tables: Sequence[TableFacts], topics: dict[str, TopicFacts | None]) -> Readable:
+def _readable(spec: PipelineSpec, tables: Sequence[TableAsFound], topics: dict[str, TopicFacts | None]) -> Readable:
     """Read, of every topic that is the same still, what lies between the first and the last offset that a target covers."""
     wanted: dict[tuple[str, int], Interval] = {}
     for facts in tables:
@@ -173,7 +173,7 @@ def _readable(spec: PipelineSpec, tables: Sequence[TableFacts], topics: dict[str
     return read_offsets(spec.connection, wanted)
 
 
-def _first_and_last(facts: TableFacts, topics: dict[str, TopicFacts | None]) -> dict[tuple[str, int], Interval]:
+def _first_and_last(facts: TableAsFound, topics: dict[str, TopicFacts | None]) -> dict[tuple[str, int], Interval]:
     found: dict[tuple[str, int], Interval] = {}
     for topic, held in hull(facts.coverage).items():
         known = topics.get(topic)

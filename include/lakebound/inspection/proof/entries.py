@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lakebound.inspection.proof.facts import TableFacts
+from lakebound.inspection.proof.facts import TableAsFound
 from lakebound.inspection.proof.history import History, Overlaps, difference, given_up, ranges_of, spans_of, union
 from lakebound.inspection.proof.result import Found, Ranges, TableProof, describe, found
 from lakebound.ledger.entry import Entry, count, high_water_marks
@@ -15,7 +15,7 @@ MAX_NAMED = 20
 """So many commits are named one by one; the rest is counted."""
 
 
-def judge_entries(facts: TableFacts, history: History, overlaps: Overlaps, pipeline: str) -> TableProof:
+def judge_entries(facts: TableAsFound, history: History, overlaps: Overlaps, pipeline: str) -> TableProof:
     """Return what the entries of a table say of themselves."""
     lost = found(ranges_of(given_up(history)))
     proof = TableProof(
@@ -38,7 +38,7 @@ def judge_entries(facts: TableFacts, history: History, overlaps: Overlaps, pipel
     return _judge_coverage(proof, facts, history)
 
 
-def without_ledger(facts: TableFacts) -> TableProof:
+def without_ledger(facts: TableAsFound) -> TableProof:
     """Return the proof of a table whose coverage had to be worked out without any entry."""
     return TableProof(
         table=facts.table,
@@ -53,7 +53,7 @@ def without_ledger(facts: TableFacts) -> TableProof:
     )
 
 
-def unread(facts: TableFacts) -> TableProof:
+def unread(facts: TableAsFound) -> TableProof:
     """Return the proof of a table that is not there, or whose ledger cannot be read."""
     empty = TableProof(table=facts.table, role=facts.role)
     if facts.error:
@@ -71,7 +71,7 @@ def named(texts: Iterable[str]) -> list[str]:
 _ORIGIN = {"statistics": "files' statistics", "scan": "rows"}
 
 
-def _judge_coverage(proof: TableProof, facts: TableFacts, history: History) -> TableProof:
+def _judge_coverage(proof: TableProof, facts: TableAsFound, history: History) -> TableProof:
     covered = spans_of(facts.coverage)
     said = union([spans_of(history.base), *(spans_of(committed.entry.range) for committed in history.recent)])
     unbacked, lost = ranges_of(difference(covered, said)), ranges_of(difference(said, covered))
@@ -89,7 +89,7 @@ def _judge_coverage(proof: TableProof, facts: TableFacts, history: History) -> T
     return proof.adding(missing=missing)
 
 
-def holes_of(facts: TableFacts) -> Ranges:
+def holes_of(facts: TableAsFound) -> Ranges:
     """Return the gaps of a target's coverage, marks included; a quarantine's coverage may have some."""
     if facts.role == "quarantine":
         return {}

@@ -11,18 +11,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakebound.ledger.entry import Offsets, TopicOffsets
+from lakebound.spec.pipeline import TableRole
 from lakebound.tables.table import CommittedEntry
 
 OffsetArray = npt.NDArray[np.int64]
 Readable = dict[tuple[str, int], OffsetArray]
 """Per topic and partition, the offsets that a read_committed consumer gets, sorted."""
 
-Role = Literal["target", "quarantine"]
-Source = Literal["entry", "statistics", "scan", "none"]
+CoverageSource = Literal["entry", "statistics", "scan", "none"]
 
 
 @dataclass(frozen=True)
-class TableFacts:
+class TableAsFound:
     """One table as it was found.
 
     Attributes:
@@ -41,8 +41,8 @@ class TableFacts:
     """
 
     table: str
-    role: Role = "target"
-    source: Source = "none"
+    role: TableRole = "target"
+    source: CoverageSource = "none"
     coverage: Offsets = field(default_factory=dict)
     entries: tuple[CommittedEntry, ...] = ()
     rows: pa.Table | None = None

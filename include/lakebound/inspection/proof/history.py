@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lakebound.inspection.proof.result import Found, Ranges, found
-from lakebound.ledger.entry import DECIDE_ANEW, Entry, Offsets, TopicOffsets, count, missing
+from lakebound.ledger.entry import DECIDE_ANEW, Entry, FormerCoverage, Offsets, count, missing
 from lakebound.ledger.intervals import Interval, Intervals, merge
+from lakebound.ledger.topics import TopicIdPartition
 from lakebound.tables.table import CommittedEntry
 
-Key = tuple[str, str, int]
-"""Topic, topic id, partition."""
-
-Spans = dict[Key, Intervals]
+Spans = dict[TopicIdPartition, Intervals]
 """Merged intervals that hold at least one offset each: marks are left out."""
-
-
-Former = Mapping[str, tuple[TopicOffsets, ...]]
-"""Per topic the coverage of its earlier incarnations."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ def spans_of(offsets: Offsets) -> Spans:
     return spans
 
 
-def held_spans(coverage: Offsets, former: Former) -> Spans:
+def held_spans(coverage: Offsets, former: FormerCoverage) -> Spans:
     """Return the coverage together with that of earlier incarnations of its topics, whose rows are in the table, too."""
     earlier = ({topic: held} for topic, incarnations in former.items() for held in incarnations)
     return union([spans_of(coverage), *(spans_of(held) for held in earlier)])
@@ -90,7 +84,7 @@ def given_up(history: History) -> Spans:
 
 def union(many: Iterable[Spans]) -> Spans:
     """Return all offsets of all."""
-    parts: dict[Key, list[Interval]] = {}
+    parts: dict[TopicIdPartition, list[Interval]] = {}
     for spans in many:
         for key, intervals in spans.items():
             parts.setdefault(key, []).extend(intervals)
@@ -143,7 +137,7 @@ def overlaps(history: History) -> Overlaps:
     """Return what more than one commit landed, the base counting as one."""
     landed = [("the coverage before them", spans_of(history.base))] if count(history.base) else []
     landed += [(committed.version, spans_of(committed.entry.range)) for committed in history.recent]
-    by_key: dict[Key, list[tuple[int, int, str]]] = {}
+    by_key: dict[TopicIdPartition, list[tuple[int, int, str]]] = {}
     for version, spans in landed:
         for key, intervals in spans.items():
             by_key.setdefault(key, []).extend((start, end, version) for start, end in intervals)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lakebound.inspection.proof.between import Told, contradictions, mark_differences, quarantine_contradiction
+from lakebound.inspection.proof.between import CoverageAndHistory, contradictions, mark_differences, quarantine_contradiction
 from lakebound.inspection.proof.entries import judge_entries, named, unread, without_ledger
-from lakebound.inspection.proof.facts import Readable, TableFacts
+from lakebound.inspection.proof.facts import Readable, TableAsFound
 from lakebound.inspection.proof.history import History, Overlaps, overlaps, trace
 from lakebound.inspection.proof.marks import judge_marks
 from lakebound.inspection.proof.offset_arrays import RowOffsets, index_rows
@@ -21,7 +21,7 @@ from lakebound.ledger.topics import TopicFacts
 class _Case:
     """One table: its facts, and what follows from its entries."""
 
-    facts: TableFacts
+    facts: TableAsFound
     history: History
     overlaps: Overlaps
     rows: RowOffsets | None
@@ -31,13 +31,13 @@ class _Case:
         return self.facts.source == "entry"
 
     @property
-    def told(self) -> Told:
-        return Told(self.facts.table, self.facts.coverage, self.history)
+    def told(self) -> CoverageAndHistory:
+        return CoverageAndHistory(self.facts.table, self.facts.coverage, self.history)
 
 
 def judge(
     pipeline: str,
-    tables: Sequence[TableFacts],
+    tables: Sequence[TableAsFound],
     topics: Mapping[str, TopicFacts | None],
     *,
     readable: Readable | None = None,
@@ -79,7 +79,7 @@ def hull(coverage: Offsets) -> Offsets:
     }
 
 
-def _case(facts: TableFacts) -> _Case:
+def _case(facts: TableAsFound) -> _Case:
     if facts.source != "entry":
         # A coverage that was worked out from rows has a hole wherever a record gave none.
         facts = replace(facts, coverage=hull(facts.coverage), later_coverage=hull(facts.later_coverage))

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebound.inspection.proof.facts import OffsetArray
-from lakebound.inspection.proof.history import Key, Spans, ranges_of
+from lakebound.inspection.proof.history import Spans, ranges_of
 from lakebound.inspection.proof.result import Found, found
 from lakebound.ledger.intervals import Intervals
+from lakebound.ledger.topics import TopicIdPartition
 
-Arrays = dict[Key, OffsetArray]
+Arrays = dict[TopicIdPartition, OffsetArray]
 NONE: OffsetArray = np.zeros(0, dtype=np.int64)
 _ORIGIN = ("topic", "topic_id", "partition", "offset", "ordinal")
 
@@ -82,39 +83,39 @@ def among(array: OffsetArray, others: OffsetArray) -> npt.NDArray[np.bool_]:
     return result
 
 
-def within(arrays: Mapping[Key, OffsetArray], spans: Spans) -> Arrays:
+def within(arrays: Mapping[TopicIdPartition, OffsetArray], spans: Spans) -> Arrays:
     """Return the offsets that lie in the spans, for every partition of the spans."""
     return {key: arrays.get(key, NONE)[inside(arrays.get(key, NONE), intervals)] for key, intervals in spans.items()}
 
 
-def beyond(arrays: Mapping[Key, OffsetArray], spans: Spans) -> Arrays:
+def beyond(arrays: Mapping[TopicIdPartition, OffsetArray], spans: Spans) -> Arrays:
     """Return the offsets that do not lie in the spans."""
     rests = {key: array[~inside(array, spans.get(key, ()))] for key, array in arrays.items()}
     return {key: rest for key, rest in rests.items() if len(rest)}
 
 
-def without(arrays: Mapping[Key, OffsetArray], removed: Mapping[Key, OffsetArray]) -> Arrays:
+def without(arrays: Mapping[TopicIdPartition, OffsetArray], removed: Mapping[TopicIdPartition, OffsetArray]) -> Arrays:
     """Return the offsets that are not among the removed ones."""
     return {key: array[~among(array, removed.get(key, NONE))] for key, array in arrays.items()}
 
 
-def both(left: Mapping[Key, OffsetArray], right: Mapping[Key, OffsetArray]) -> Arrays:
+def both(left: Mapping[TopicIdPartition, OffsetArray], right: Mapping[TopicIdPartition, OffsetArray]) -> Arrays:
     """Return the offsets that are in both."""
     shared = {key: array[among(array, right[key])] for key, array in left.items() if key in right}
     return {key: array for key, array in shared.items() if len(array)}
 
 
-def either(left: Mapping[Key, OffsetArray], right: Mapping[Key, OffsetArray]) -> Arrays:
+def either(left: Mapping[TopicIdPartition, OffsetArray], right: Mapping[TopicIdPartition, OffsetArray]) -> Arrays:
     """Return the distinct offsets that are in at least one of them."""
     return {key: _union(left.get(key, NONE), right.get(key, NONE)) for key in {**left, **right}}
 
 
-def size(arrays: Mapping[Key, OffsetArray]) -> int:
+def size(arrays: Mapping[TopicIdPartition, OffsetArray]) -> int:
     """Return how many offsets there are."""
     return sum(len(array) for array in arrays.values())
 
 
-def spans_from(arrays: Mapping[Key, OffsetArray]) -> Spans:
+def spans_from(arrays: Mapping[TopicIdPartition, OffsetArray]) -> Spans:
     """Return sorted offsets as intervals."""
     spans: Spans = {}
     for key, array in arrays.items():
@@ -126,7 +127,7 @@ def spans_from(arrays: Mapping[Key, OffsetArray]) -> Spans:
     return spans
 
 
-def found_offsets(arrays: Mapping[Key, OffsetArray]) -> Found:
+def found_offsets(arrays: Mapping[TopicIdPartition, OffsetArray]) -> Found:
     """Return the offsets as a finding; one that stands there several times is counted as often."""
     return found(ranges_of(spans_from(arrays))).model_copy(update={"count": size(arrays)})
 
@@ -137,7 +138,7 @@ def _union(left: OffsetArray, right: OffsetArray) -> OffsetArray:
     return distinct(np.sort(np.concatenate([left, right]), kind="stable"))
 
 
-def _by_partition(known: pa.Table) -> list[tuple[Key, OffsetArray, OffsetArray]]:
+def _by_partition(known: pa.Table) -> list[tuple[TopicIdPartition, OffsetArray, OffsetArray]]:
     if not known.num_rows:
         return []
     codes = np.zeros(known.num_rows, dtype=np.int64)

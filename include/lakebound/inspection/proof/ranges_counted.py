@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lakebound.inspection.proof.facts import OffsetArray
-from lakebound.inspection.proof.history import Key, Spans, below, difference, ranges_of, spans_of, union
+from lakebound.inspection.proof.history import Spans, below, difference, ranges_of, spans_of, union
 from lakebound.inspection.proof.offset_arrays import NONE, Arrays, both, found_offsets, spans_from, within
 from lakebound.inspection.proof.result import Found, found
 from lakebound.ledger.entry import Entry
 from lakebound.ledger.intervals import total
+from lakebound.ledger.topics import TopicIdPartition
 from lakebound.tables.table import CommittedEntry
 
-Counts = npt.NDArray[np.int64]
+CountArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,11 @@ def count_entries(
     shared = both(landed, quarantined)
     arrays = {"landed": landed, "rows": rows, "quarantined": quarantined, "shared": shared}
     arrays |= {"unaccounted": evidence.unaccounted}
-    pieces: dict[Key, list[tuple[int, int, int]]] = {}
+    pieces: dict[TopicIdPartition, list[tuple[int, int, int]]] = {}
     for number, committed in enumerate(entries):
         for key, intervals in spans_of(committed.entry.range).items():
             pieces.setdefault(key, []).extend((number, start, end) for start, end in intervals)
-    counts: dict[str, Counts] = {name: np.zeros(len(entries), dtype=np.int64) for name in (*arrays, "untold")}
+    counts: dict[str, CountArray] = {name: np.zeros(len(entries), dtype=np.int64) for name in (*arrays, "untold")}
     for key, listed in pieces.items():
         numbers, starts, ends = np.array(listed, dtype=np.int64).T
         for name, by_key in arrays.items():
@@ -150,6 +151,6 @@ def count_entries(
     ]
 
 
-def _between(array: OffsetArray, starts: Counts, ends: Counts) -> Counts:
-    counts: Counts = np.searchsorted(array, ends) - np.searchsorted(array, starts)
+def _between(array: OffsetArray, starts: CountArray, ends: CountArray) -> CountArray:
+    counts: CountArray = np.searchsorted(array, ends) - np.searchsorted(array, starts)
     return counts

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
-from lakebound.inspection.proof.facts import Role, Source
+from lakebound.inspection.proof.facts import CoverageSource
 from lakebound.ledger.intervals import Interval, Intervals, merge, total
 from lakebound.ledger.marks import NextOffsets
+from lakebound.spec.pipeline import TableRole
 
 Ranges = dict[str, dict[int, tuple[Interval, ...]]]
 """Topic to partition to merged half-open intervals."""
@@ -79,8 +80,8 @@ class TableProof(_Frozen):
     """
 
     table: str
-    role: Role = "target"
-    source: Source = "none"
+    role: TableRole = "target"
+    source: CoverageSource = "none"
     deep: bool = False
     records: int = 0
     rows: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lakebound.inspection.proof.entries import named
-from lakebound.inspection.proof.facts import Readable, TableFacts
+from lakebound.inspection.proof.facts import Readable, TableAsFound
 from lakebound.inspection.proof.history import History, Spans, below, difference, held_spans, ranges_of, spans_of, union
 from lakebound.inspection.proof.offset_arrays import (
     Arrays,
@@ -65,7 +65,7 @@ class KafkaRows:
 
 def judge_target_rows(
     proof: TableProof,
-    facts: TableFacts,
+    facts: TableAsFound,
     history: History,
     rows: RowOffsets,
     quarantine: RowOffsets,
@@ -120,7 +120,7 @@ def judge_target_rows(
 
 
 def judge_quarantine_rows(
-    proof: TableProof, facts: TableFacts, history: History, rows: RowOffsets, involved: frozenset[str]
+    proof: TableProof, facts: TableAsFound, history: History, rows: RowOffsets, involved: frozenset[str]
 ) -> TableProof:
     """Return the proof of the quarantine with its rows judged: they are what its entries count, and where."""
     covered = held_spans(facts.coverage, facts.former)
@@ -167,7 +167,7 @@ def _missing_problem(missing: Found, texts: list[str]) -> list[str]:
 
 
 def _judge_copies(
-    proof: TableProof, facts: TableFacts, rows: RowOffsets, *, extra: Found, counted: list[EntryCounts]
+    proof: TableProof, facts: TableAsFound, rows: RowOffsets, *, extra: Found, counted: list[EntryCounts]
 ) -> TableProof:
     """Judge what is there too much: copies, rows outside of the coverage, rows that no entry counts."""
     # What a running stream landed after the ledger was read is not this proof's.
@@ -200,7 +200,7 @@ def _foreign_ids(rows: RowOffsets, known: Spans) -> str:
 
 
 def _without_entry(
-    missing: Found, facts: TableFacts, history: History, unaccounted: Arrays, *, may_filter: bool
+    missing: Found, facts: TableAsFound, history: History, unaccounted: Arrays, *, may_filter: bool
 ) -> tuple[Found, Found]:
     """Return what is missing with offsets of no entry that is kept, and those of which nobody can tell."""
     said = union(spans_of(committed.entry.range) for committed in history.standing)

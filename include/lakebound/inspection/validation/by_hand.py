@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.inspection.validation.landed_files import line_reader
-from lakebound.inspection.validation.line import Due, Step
+from lakebound.inspection.validation.line import Due, LineCommit
 from lakebound.inspection.validation.run import Evaluator, make_batch
 from lakebound.inspection.validation.verdict import RangeVerdict, ValidatedRange, ValidationReport
 from lakebound.ledger.intervals import merge
@@ -87,7 +87,7 @@ def _validate(
     return ValidatedRange.of(due, verdict, claim="", run_id=run_id, at=time.time())
 
 
-def between(newest_first: tuple[Step, ...], first: str | None, last: str | None) -> tuple[Step, ...]:
+def between(newest_first: tuple[LineCommit, ...], first: str | None, last: str | None) -> tuple[LineCommit, ...]:
     """Return the commits from one version to another, both included, oldest first; none where either is not on the line."""
     steps = tuple(reversed(newest_first))
     versions = [step.version for step in steps]

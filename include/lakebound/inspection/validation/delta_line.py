@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from lakebound.inspection.validation.landed_files import LandedFile, step_of
-from lakebound.inspection.validation.line import Line, Step
+from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.delta.log import DeltaCommit, commit_file, commit_lines, commits
 from lakebound.tables.places import Places
@@ -27,14 +27,14 @@ class DeltaLine:
 
     def line(self, is_validated: Callable[[int], bool]) -> Line:
         """Return the standing line; a commit that restored an older version is followed by that version."""
-        steps: list[Step] = []
+        steps: list[LineCommit] = []
         for commit in self._walk(_newest(self._folder)):
             steps.append(_step(commit))
             if is_validated(commit.version):
                 break
         return Line(self._table, tuple(steps))
 
-    def files(self, steps: Iterable[Step]) -> list[LandedFile]:
+    def files(self, steps: Iterable[LineCommit]) -> list[LandedFile]:
         """Return the files of the commits' ``add`` actions that change data."""
         return [file for step in steps for file in self._added(step)]
 
@@ -50,7 +50,7 @@ class DeltaLine:
                     at = parent
                     break
 
-    def _added(self, step: Step) -> Iterator[LandedFile]:
+    def _added(self, step: LineCommit) -> Iterator[LandedFile]:
         try:
             text = commit_file(self._folder, step.position).read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -80,7 +80,7 @@ def _parent(commit: DeltaCommit) -> int | None:
     return commit.version - 1 if commit.version else None
 
 
-def _step(commit: DeltaCommit) -> Step:
+def _step(commit: DeltaCommit) -> LineCommit:
     return step_of(
         commit.entry,
         position=commit.version,

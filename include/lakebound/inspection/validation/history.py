@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakebound.control.folder import ControlFolder, locked_if_free, read_json, write_json, write_text
 from lakebound.errors import LakeboundError
-from lakebound.inspection.validation.line import Done, Gap
+from lakebound.inspection.validation.line import Gap, ValidatedSoFar
 from lakebound.inspection.validation.verdict import ValidatedRange
 from lakebound.ledger.intervals import Interval, merge
 
@@ -101,11 +101,11 @@ def append(control: ControlFolder, record: ValidatedRange) -> None:
         os.fsync(file.fileno())
 
 
-def done_of(table: str, history: Iterable[ValidatedRange]) -> Done:
+def done_of(table: str, history: Iterable[ValidatedRange]) -> ValidatedSoFar:
     """Return what the record says was validated of a table. Pure."""
     own = [one for one in history if one.table == table]
     positions = merge(interval for one in own for interval in one.positions)
-    return Done(positions, {one.positions[-1][1] - 1: one.offsets for one in own if one.positions})
+    return ValidatedSoFar(positions, {one.positions[-1][1] - 1: one.offsets for one in own if one.positions})
 
 
 def write_claim(control: ControlFolder, claim: Claim) -> None:

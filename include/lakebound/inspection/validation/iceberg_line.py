@@ -7,7 +7,7 @@ from typing import Any
 
 from lakebound.errors import BadEntryError
 from lakebound.inspection.validation.landed_files import LandedFile, step_of
-from lakebound.inspection.validation.line import Line, Step
+from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.ledger.entry import ENTRY_KEY
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.entries import read_entry
@@ -37,7 +37,7 @@ class IcebergLine:
         """Return the standing line: the current snapshot's ancestors; where a parent has expired, what was current before."""
         body = self._read()
         self._snapshots = {str(one["snapshot-id"]): one for one in (body or {}).get("snapshots") or ()}
-        steps: list[Step] = []
+        steps: list[LineCommit] = []
         for snapshot in _walk(body or {}):
             step = self._step(snapshot)
             steps.append(step)
@@ -45,7 +45,7 @@ class IcebergLine:
                 break
         return Line(self._spec.id, tuple(steps))
 
-    def files(self, steps: Iterable[Step]) -> list[LandedFile]:
+    def files(self, steps: Iterable[LineCommit]) -> list[LandedFile]:
         """Return the files that the snapshots' own manifests added."""
         return [file for step in steps for file in self._added(step)]
 
@@ -60,7 +60,7 @@ class IcebergLine:
                     raise
         raise AssertionError("the last reading returns or raises")
 
-    def _step(self, snapshot: Snapshot) -> Step:
+    def _step(self, snapshot: Snapshot) -> LineCommit:
         number = snapshot["snapshot-id"]
         text = (snapshot.get("summary") or {}).get(ENTRY_KEY)
         try:
@@ -76,7 +76,7 @@ class IcebergLine:
             parent=int(parent.get("sequence-number", 0)) if parent else None,
         )
 
-    def _added(self, step: Step) -> Iterator[LandedFile]:
+    def _added(self, step: LineCommit) -> Iterator[LandedFile]:
         snapshot = self._snapshots.get(step.version)
         if snapshot is None:
             return
@@ -89,7 +89,7 @@ class IcebergLine:
             return  # expired this very moment
 
 
-def _files(manifest: bytes, step: Step, number: int) -> Iterator[LandedFile]:
+def _files(manifest: bytes, step: LineCommit, number: int) -> Iterator[LandedFile]:
     for entry in _ENTRIES.rows(manifest):
         if entry[0] == _ADDED and entry[1] in (None, number) and not entry[2][0]:
             yield LandedFile(local_path(entry[2][1]), step.version, step.committed_at_ms, int(entry[2][2]))

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from lakebound.inspection.validation.line import Line, Step
+from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.ledger.entry import Entry, count
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
@@ -40,7 +40,7 @@ class LineReader(Protocol):
     def line(self, is_validated: Callable[[int], bool]) -> Line:
         """Return the standing line down to the first commit for which ``is_validated``, or as far as it is kept."""
 
-    def files(self, steps: Iterable[Step]) -> list[LandedFile]:
+    def files(self, steps: Iterable[LineCommit]) -> list[LandedFile]:
         """Return the files that the commits added, of those commits that can still be read."""
 
 
@@ -59,9 +59,9 @@ def line_reader(spec: TableSpec, places: Places) -> LineReader | None:
     return reader
 
 
-def step_of(entry: Entry | None, *, position: int, version: str, committed_at_ms: int, parent: int | None) -> Step:
+def step_of(entry: Entry | None, *, position: int, version: str, committed_at_ms: int, parent: int | None) -> LineCommit:
     """Return a commit as a step of the line."""
-    return Step(
+    return LineCommit(
         position=position,
         version=version,
         committed_at_ms=committed_at_ms,

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from lakebound.ledger.entry import Kind
+from lakebound.ledger.entry import EntryKind
 from lakebound.ledger.intervals import Interval, Intervals, merge
 
-NO_NEW_DATA: tuple[Kind, ...] = ("genesis", "open", "skip", "reset", "carry")
+NO_NEW_DATA: tuple[EntryKind, ...] = ("genesis", "open", "skip", "reset", "carry")
 """Entries of commits that land nothing."""
 
 
 @dataclass(frozen=True)
-class Step:
+class LineCommit:
     """One commit on the standing line.
 
     Attributes:
@@ -37,7 +37,7 @@ class Step:
     version: str
     committed_at_ms: int
     parent: int | None
-    kind: Kind | None
+    kind: EntryKind | None
     rows: int = 0
     offsets: int | None = None
     own_offsets: int = 0
@@ -79,8 +79,8 @@ class Due:
 
     table: str
     positions: Intervals
-    landings: tuple[Step, ...]
-    newest: Step
+    landings: tuple[LineCommit, ...]
+    newest: LineCommit
     since_ms: int | None = None
     gap: Gap | None = None
     is_cut: bool = False
@@ -96,11 +96,11 @@ class Line:
     """A standing line, newest first: down to the first validated commit, which is the last step, or as far as it is kept."""
 
     table: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LineCommit, ...] = ()
 
 
 @dataclass(frozen=True)
-class Done:
+class ValidatedSoFar:
     """What was validated of a table so far.
 
     Attributes:
@@ -125,7 +125,7 @@ class Done:
         return self.offsets[max(ends)] if ends else 0
 
 
-def due(line: Line, done: Done, *, max_rows: int, within: Intervals | None = None) -> Due | None:
+def due(line: Line, done: ValidatedSoFar, *, max_rows: int, within: Intervals | None = None) -> Due | None:
     """Return what is due, or None where nothing landed since.
 
     Args:
@@ -156,8 +156,8 @@ def due(line: Line, done: Done, *, max_rows: int, within: Intervals | None = Non
     )
 
 
-def _first(oldest_first: Sequence[Step], max_rows: int) -> list[Step]:
-    taken: list[Step] = []
+def _first(oldest_first: Sequence[LineCommit], max_rows: int) -> list[LineCommit]:
+    taken: list[LineCommit] = []
     rows = 0
     for step in oldest_first:
         rows += step.rows if step.lands else 0
@@ -167,7 +167,7 @@ def _first(oldest_first: Sequence[Step], max_rows: int) -> list[Step]:
     return taken
 
 
-def _holes(taken: Sequence[Step], line: Line, done: Done) -> tuple[list[Interval], int]:
+def _holes(taken: Sequence[LineCommit], line: Line, done: ValidatedSoFar) -> tuple[list[Interval], int]:
     """Return the positions before and between commits, oldest first, that cannot be read, and the offsets landed there."""
     holes: list[Interval] = []
     lost = 0
@@ -183,7 +183,7 @@ def _holes(taken: Sequence[Step], line: Line, done: Done) -> tuple[list[Interval
     return [hole for hole in holes if hole[0] < hole[1]], lost
 
 
-def _offsets_between(before: int | None, newer: Step) -> int:
+def _offsets_between(before: int | None, newer: LineCommit) -> int:
     if before is None or newer.offsets is None:
         return 0
     return max(0, newer.offsets - newer.own_offsets - before)

@@ -30,7 +30,7 @@ from lakebound.inspection.validation.history import (
     write_claim,
 )
 from lakebound.inspection.validation.landed_files import LandedFile, LineReader, line_reader
-from lakebound.inspection.validation.line import Done, Due, due
+from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
 from lakebound.inspection.validation.verdict import ExpectationResult, RangeVerdict, ValidatedRange, ValidationReport
 from lakebound.ledger.intervals import merge
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
@@ -145,7 +145,7 @@ def run_validation(
 
 
 def next_due(
-    table: TableSpec, places: Places, done: Done, *, max_rows: int, claim: Claim | None = None
+    table: TableSpec, places: Places, done: ValidatedSoFar, *, max_rows: int, claim: Claim | None = None
 ) -> tuple[Due, LineReader] | None:
     """Return what is to be validated next of a table, and who reads its commits; None where nothing is.
 

@@ -76,7 +76,7 @@ class RangeVerdict(_Frozen):
         return tuple(result for result in self.results if not result.passed)
 
 
-class LostRange(_Frozen):
+class UnvalidatedRange(_Frozen):
     """Commits that could not be validated, because they can no longer be read."""
 
     positions: tuple[Interval, ...] = ()
@@ -85,7 +85,7 @@ class LostRange(_Frozen):
     is_before_first: bool = False
 
     @classmethod
-    def of(cls, gap: Gap | None, missing_rows: int = 0) -> LostRange | None:
+    def of(cls, gap: Gap | None, missing_rows: int = 0) -> UnvalidatedRange | None:
         """Return what is lost of a range; None where nothing is."""
         if gap is None and not missing_rows:
             return None
@@ -125,7 +125,7 @@ class ValidatedRange(_Frozen):
     results: tuple[ExpectationResult, ...] = ()
     skipped: dict[str, str] = Field(default_factory=dict)
     copied: int = 0
-    lost: LostRange | None = None
+    lost: UnvalidatedRange | None = None
     data_docs: str = ""
 
     @property
@@ -163,7 +163,7 @@ class ValidatedRange(_Frozen):
             results=verdict.results,
             skipped=verdict.skipped,
             copied=copied,
-            lost=LostRange.of(due.gap, verdict.missing_rows),
+            lost=UnvalidatedRange.of(due.gap, verdict.missing_rows),
             data_docs=verdict.data_docs,
         )
 

@@ -13,10 +13,10 @@ from lakebound.operations.maintenance.steps import (
     CleanLog,
     Compact,
     ExpireSnapshots,
+    MaintenanceStep,
     RemoveOrphans,
     RewriteManifests,
     RewritePositionDeletes,
-    Step,
     Vacuum,
 )
 from lakebound.spec.pipeline import TableSpec
@@ -56,7 +56,7 @@ class UnknownLedgerError(LakeboundError):
 
 
 @dataclass(frozen=True)
-class Done:
+class StepEffect:
     """What a step did. Files are those that it replaced, and by how many: live ones, manifests, snapshots or log files.
 
     Attributes:
@@ -76,7 +76,7 @@ class Done:
     @property
     def is_nothing(self) -> bool:
         """Whether there was nothing to do."""
-        return self == Done(note=self.note)
+        return self == StepEffect(note=self.note)
 
 
 class Engine(Protocol):
@@ -87,32 +87,32 @@ class Engine(Protocol):
         LakeboundError: It is refused, with the reason; trying again is of no use.
     """
 
-    def compact(self, table: TableSpec, step: Compact) -> Done:
+    def compact(self, table: TableSpec, step: Compact) -> StepEffect:
         """Rewrite small files of one partition."""
 
-    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> Done:
+    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
         """Write a log checkpoint."""
 
-    def clean_log(self, table: TableSpec, step: CleanLog) -> Done:
+    def clean_log(self, table: TableSpec, step: CleanLog) -> StepEffect:
         """Delete log files that no version needs which stays readable."""
 
-    def vacuum(self, table: TableSpec, step: Vacuum) -> Done:
+    def vacuum(self, table: TableSpec, step: Vacuum) -> StepEffect:
         """Delete files that no version within the retention needs."""
 
-    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> Done:
+    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> StepEffect:
         """Rewrite many manifests as few."""
 
-    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> Done:
+    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> StepEffect:
         """Rewrite many position delete files as few."""
 
-    def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> Done:
+    def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> StepEffect:
         """Expire exactly the step's snapshots."""
 
-    def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> Done:
+    def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> StepEffect:
         """Find files that no version names, and move them aside where the step says so."""
 
 
-def carry_out(engine: Engine, table: TableSpec, step: Step) -> Done:
+def carry_out(engine: Engine, table: TableSpec, step: MaintenanceStep) -> StepEffect:
     """Have the engine carry one step out, and return what it did.
 
     Args:

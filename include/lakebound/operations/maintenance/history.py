@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from lakebound.ledger.entry import Kind
+from lakebound.ledger.entry import EntryKind
 
 
 class _Frozen(BaseModel):
@@ -24,7 +24,7 @@ class Version(_Frozen):
     version: int
     committed_at_ms: int
     parent: int | None = None
-    kind: Kind | None = None
+    kind: EntryKind | None = None
     is_referenced: bool = False
 
 

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from lakebound.control.folder import read_json, write_json
 from lakebound.errors import LakeboundError
-from lakebound.operations.maintenance.engines import Done, TableGoneError, told
+from lakebound.operations.maintenance.engines import StepEffect, TableGoneError, told
 from lakebound.operations.maintenance.iceberg.reach import needed
 from lakebound.operations.maintenance.orphans import QUARANTINE, ListedFile, orphans, relative_path
 from lakebound.operations.maintenance.steps import RemoveOrphans
@@ -51,7 +51,7 @@ class UnknownCheckpointError(LakeboundError):
         )
 
 
-def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id: str, staged_before_ms: int) -> Done:
+def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id: str, staged_before_ms: int) -> StepEffect:
     """Find the table's orphans; in the mode ``quarantine`` move them aside, and delete what lay there long.
 
     Args:
@@ -76,12 +76,14 @@ def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id
     size = sum(file.size_bytes for file in found)
     if step.mode == "dry_run":
         note = f"{len(found)} orphans, {size} bytes; nothing was moved" if found else ""
-        return Done(removed=told([file.path for file in found]), note=note)
+        return StepEffect(removed=told([file.path for file in found]), note=note)
     deleted, deleted_bytes = delete_quarantined(root, step.delete_quarantined_before_ms)
     if found:
         move_aside(root, run_id, found)
     note = f"moved {len(found)} orphans to {QUARANTINE}/{run_id}, deleted {deleted} moved earlier" if found or deleted else ""
-    return Done(files_before=len(found), bytes_removed=deleted_bytes, removed=told([file.path for file in found]), note=note)
+    return StepEffect(
+        files_before=len(found), bytes_removed=deleted_bytes, removed=told([file.path for file in found]), note=note
+    )
 
 
 def table_folder(table: TableSpec, places: Places) -> Path:

@@ -9,7 +9,15 @@ from pydantic import ValidationError
 from lakebound.control.folder import ControlFolder, locked, write_text
 from lakebound.operations.maintenance.history import PastRun, TablePast
 from lakebound.operations.maintenance.reader_positions import ReaderUnreadableError, delta_position, iceberg_positions
-from lakebound.operations.maintenance.steps import Compact, ExpireSnapshots, RemoveOrphans, RunReport, Step, StepReport, Vacuum
+from lakebound.operations.maintenance.steps import (
+    Compact,
+    ExpireSnapshots,
+    MaintenanceStep,
+    RemoveOrphans,
+    RunReport,
+    StepReport,
+    Vacuum,
+)
 from lakebound.spec.maintenance import ReaderSpec
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
@@ -100,7 +108,7 @@ def _has_looked(report: StepReport) -> bool:
     return report.outcome in ("done", "nothing")
 
 
-def _kinds(step: Step) -> tuple[str, ...]:
+def _kinds(step: MaintenanceStep) -> tuple[str, ...]:
     if isinstance(step, Vacuum):
         return ("vacuum", "vacuum_full") if step.mode == "full" else ("vacuum",)
     return ("orphans",) if isinstance(step, RemoveOrphans) else ()

@@ -15,10 +15,10 @@ from lakebound.operations.maintenance.steps import (
     Compact,
     ExpireSnapshots,
     MaintenancePlan,
+    MaintenanceStep,
     RemoveOrphans,
     RewriteManifests,
     RewritePositionDeletes,
-    Step,
     Vacuum,
 )
 from lakebound.operations.maintenance.wording import count_words
@@ -49,7 +49,7 @@ class TableSituation:
 
 
 @dataclass(frozen=True)
-class TablePlan:
+class TableSteps:
     """What one table needs.
 
     Attributes:
@@ -58,7 +58,7 @@ class TablePlan:
         warnings: Dangerous properties, and why nothing may be taken away.
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[MaintenanceStep, ...] = ()
     left: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -85,14 +85,14 @@ def plan(pipeline: str, tables: Sequence[TableSituation], policy: MaintenanceSpe
     )
 
 
-def _finish(one: TableSituation, compactions: Sequence[Compact], policy: MaintenanceSpec, now_ms: int) -> TablePlan:
+def _finish(one: TableSituation, compactions: Sequence[Compact], policy: MaintenanceSpec, now_ms: int) -> TableSteps:
     """Return a table's steps, its compactions among them."""
     why_not = _why_not(one)
     if why_not or one.facts is None or one.past is None:
-        return TablePlan(left=(f"{one.table}: {why_not}",))
+        return TableSteps(left=(f"{one.table}: {why_not}",))
     facts, past = one.facts, one.past
     if _is_delta(facts):
-        steps: list[Step] = [*compactions, *_delta(facts, past, one.runs, policy, now_ms, compactions)]
+        steps: list[MaintenanceStep] = [*compactions, *_delta(facts, past, one.runs, policy, now_ms, compactions)]
     else:
         steps = [*_expiry(facts, past, policy, now_ms), *compactions, *_iceberg(facts, policy, compactions)]
     steps += _orphans(facts, past, one.runs, policy, now_ms)
@@ -100,7 +100,7 @@ def _finish(one: TableSituation, compactions: Sequence[Compact], policy: Mainten
     left += _slow_readers(past, policy, now_ms)
     if not facts.rows and not compactions:
         left.append(f"{one.table}: it holds no rows, so there are no files to rewrite")
-    return TablePlan(tuple(steps), tuple(left), property_warnings(one.table, facts.properties, policy))
+    return TableSteps(tuple(steps), tuple(left), property_warnings(one.table, facts.properties, policy))
 
 
 def _why_not(one: TableSituation) -> str:
@@ -111,7 +111,7 @@ def _why_not(one: TableSituation) -> str:
     return "" if one.past.current is not None else "it has no commit yet"
 
 
-def _expiry(facts: TableFacts, past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iterator[Step]:
+def _expiry(facts: TableFacts, past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iterator[MaintenanceStep]:
     """Yield the expiry of snapshots, which comes first: each commit after it writes a shorter list of them."""
     ids = expirable(past, policy.history, facts.properties, now_ms)
     if ids:
@@ -119,7 +119,7 @@ def _expiry(facts: TableFacts, past: TablePast, policy: MaintenanceSpec, now_ms:
         yield ExpireSnapshots(table=facts.table, reason=reason, snapshot_ids=ids, files_removed=len(ids))
 
 
-def _iceberg(facts: TableFacts, policy: MaintenanceSpec, compactions: Sequence[Compact]) -> Iterator[Step]:
+def _iceberg(facts: TableFacts, policy: MaintenanceSpec, compactions: Sequence[Compact]) -> Iterator[MaintenanceStep]:
     """Yield what follows the rewriting of data files: each step has less to do after the one before it."""
     deletes = sum(partition.delete_files for partition in facts.partitions)
     dangling = facts.metadata.dangling_delete_files
@@ -135,7 +135,7 @@ def _iceberg(facts: TableFacts, policy: MaintenanceSpec, compactions: Sequence[C
 
 def _delta(
     facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int, compactions: Sequence[Compact]
-) -> Iterator[Step]:
+) -> Iterator[MaintenanceStep]:
     tail = facts.metadata.log_tail_commits
     if tail > policy.max_log_tail_commits:
         reason = f"{tail:,} commits since the last log checkpoint, more than {policy.max_log_tail_commits:,}"
@@ -151,7 +151,7 @@ def _delta(
 
 def _vacuum(
     facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int, *, is_compacted: bool
-) -> Iterator[Step]:
+) -> Iterator[MaintenanceStep]:
     """Yield a VACUUM: FULL each week, else LITE each hour in which files were rewritten, and each day.
 
     Where orphans are moved aside before they are deleted, FULL is never due: it would delete them at once.
@@ -169,7 +169,9 @@ def _vacuum(
     yield Vacuum(table=facts.table, reason=reason, mode="full" if is_full else "lite", retention_seconds=seconds)
 
 
-def _orphans(facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int) -> Iterator[Step]:
+def _orphans(
+    facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int
+) -> Iterator[MaintenanceStep]:
     orphans, since = policy.orphans, _age(runs.orphans_at_ms, now_ms)
     if orphans.mode == "off" or since < orphans.every_seconds or past.problems:
         return

@@ -16,8 +16,8 @@ from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder, locked_if_free
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
-from lakebound.operations.maintenance.engines import Done, Engine, StepLostError, TableGoneError, carry_out
-from lakebound.operations.maintenance.steps import MaintenancePlan, RunReport, Step, StepReport
+from lakebound.operations.maintenance.engines import Engine, StepEffect, StepLostError, TableGoneError, carry_out
+from lakebound.operations.maintenance.steps import MaintenancePlan, MaintenanceStep, RunReport, StepReport
 from lakebound.spec.pipeline import TableSpec
 
 _ATTEMPTS = 4
@@ -93,7 +93,7 @@ def run_steps(
     )
 
 
-def _why_skipped(step: Step, gone: set[str], control: ControlFolder, is_stopping: Callable[[], bool]) -> str:
+def _why_skipped(step: MaintenanceStep, gone: set[str], control: ControlFolder, is_stopping: Callable[[], bool]) -> str:
     if is_stopping():
         return "the run was asked to end"
     if step.table in gone:
@@ -105,7 +105,7 @@ def _why_skipped(step: Step, gone: set[str], control: ControlFolder, is_stopping
 
 
 def _run(
-    step: Step,
+    step: MaintenanceStep,
     engine: Engine,
     tables: Mapping[str, TableSpec],
     control: ControlFolder,
@@ -128,7 +128,7 @@ def _run(
         reraise=True,
     )
     try:
-        done: Done = retrying(_attempt, step, engine, tables, control)
+        done: StepEffect = retrying(_attempt, step, engine, tables, control)
     except StepLostError as exc:
         return _report(step, "lost", started, problem=str(exc), conflicts=refused[0])
     except TableGoneError as exc:
@@ -144,14 +144,14 @@ def _run(
     return _report(step, outcome, started, conflicts=done.conflicts + refused[0], **found)
 
 
-def _attempt(step: Step, engine: Engine, tables: Mapping[str, TableSpec], control: ControlFolder) -> Done:
+def _attempt(step: MaintenanceStep, engine: Engine, tables: Mapping[str, TableSpec], control: ControlFolder) -> StepEffect:
     with locked_if_free(control.repair) as is_free:
         if not is_free:
             raise StepLostError(step.table, "a repair or a rewind of the pipeline is under way", conflicts=0)
         return carry_out(engine, tables[step.table], step)
 
 
-def _report(step: Step, outcome: str, started: float, **fields: object) -> StepReport:
+def _report(step: MaintenanceStep, outcome: str, started: float, **fields: object) -> StepReport:
     body = {"step": step, "outcome": outcome, "seconds": round(time.monotonic() - started, 3), **fields}
     return StepReport.model_validate(body)
 

@@ -95,7 +95,7 @@ class RemoveOrphans(_Step):
     delete_quarantined_before_ms: int
 
 
-Step = Annotated[
+MaintenanceStep = Annotated[
     Compact | CheckpointLog | CleanLog | Vacuum | RewriteManifests | RewritePositionDeletes | ExpireSnapshots | RemoveOrphans,
     Field(discriminator="kind"),
 ]
@@ -112,7 +112,7 @@ class MaintenancePlan(_Frozen):
 
     pipeline: str
     at_ms: int
-    steps: tuple[Step, ...] = ()
+    steps: tuple[MaintenanceStep, ...] = ()
     left: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -129,7 +129,7 @@ class StepReport(_Frozen):
         note: What a person should know of a step that is done.
     """
 
-    step: Step
+    step: MaintenanceStep
     outcome: Literal["done", "nothing", "lost", "failed", "skipped"]
     files_before: int = 0
     files_after: int = 0

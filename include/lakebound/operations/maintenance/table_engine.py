@@ -11,7 +11,7 @@ from lakebound.control.lease import readable_lease
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.operations.maintenance.engines import Done
+from lakebound.operations.maintenance.engines import StepEffect
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.orphan_files import remove_orphans
 from lakebound.operations.maintenance.steps import (
@@ -19,10 +19,10 @@ from lakebound.operations.maintenance.steps import (
     CleanLog,
     Compact,
     ExpireSnapshots,
+    MaintenanceStep,
     RemoveOrphans,
     RewriteManifests,
     RewritePositionDeletes,
-    Step,
     Vacuum,
 )
 from lakebound.operations.replay.orders import ReplayResult
@@ -44,13 +44,13 @@ class WrongFormatError(LakeboundError):
 class IcebergRewriter(Protocol):
     """What rewrites Iceberg's files: the part of ``lakebound.operations.maintenance.engines.Engine`` that needs Spark."""
 
-    def compact(self, table: TableSpec, step: Compact) -> Done:
+    def compact(self, table: TableSpec, step: Compact) -> StepEffect:
         """Rewrite small files of one partition."""
 
-    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> Done:
+    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> StepEffect:
         """Rewrite many manifests as few."""
 
-    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> Done:
+    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> StepEffect:
         """Rewrite many position delete files as few."""
 
 
@@ -72,37 +72,37 @@ class TableEngine:
         self._start = iceberg
         self._iceberg: IcebergRewriter | None = None
 
-    def compact(self, table: TableSpec, step: Compact) -> Done:
+    def compact(self, table: TableSpec, step: Compact) -> StepEffect:
         """Rewrite small files of one partition."""
         if table.format == "delta":
             return self._delta.compact(table, step, AskForTurn(self._control, table.id))
         return self._rewriter().compact(table, step)
 
-    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> Done:
+    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
         """Write a log checkpoint."""
         return self._delta.checkpoint_log(_of(table, "delta", step), step)
 
-    def clean_log(self, table: TableSpec, step: CleanLog) -> Done:
+    def clean_log(self, table: TableSpec, step: CleanLog) -> StepEffect:
         """Delete log files that no version needs which stays readable."""
         return self._delta.clean_log(_of(table, "delta", step), step)
 
-    def vacuum(self, table: TableSpec, step: Vacuum) -> Done:
+    def vacuum(self, table: TableSpec, step: Vacuum) -> StepEffect:
         """Delete files that no version within the retention needs."""
         return self._delta.vacuum(_of(table, "delta", step), step)
 
-    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> Done:
+    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> StepEffect:
         """Rewrite many manifests as few."""
         return self._rewriter().rewrite_manifests(_of(table, "iceberg", step), step)
 
-    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> Done:
+    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> StepEffect:
         """Rewrite many position delete files as few."""
         return self._rewriter().rewrite_position_deletes(_of(table, "iceberg", step), step)
 
-    def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> Done:
+    def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> StepEffect:
         """Expire exactly the step's snapshots."""
         return expire(_of(table, "iceberg", step), step, self._places, AskForTurn(self._control, table.id))
 
-    def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> Done:
+    def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> StepEffect:
         """Find files that no version names, and move them aside where the step says so."""
         bound = staged_before_ms(table, self._places, self._control, int(time.time() * 1000))
         return remove_orphans(table, step, self._places, self._run_id, bound)
@@ -134,7 +134,7 @@ def staged_before_ms(table: TableSpec, places: Places, control: ControlFolder, n
     return bound
 
 
-def _of(table: TableSpec, wanted: str, step: Step) -> TableSpec:
+def _of(table: TableSpec, wanted: str, step: MaintenanceStep) -> TableSpec:
     if table.format != wanted:
         raise WrongFormatError(table.id, step.kind)
     return table

@@ -20,12 +20,12 @@ from lakebound.operations.recovery.conditions import afterwards, check_readable,
 from lakebound.operations.recovery.facts import RecoveryFacts
 from lakebound.operations.recovery.landing_rate import catch_up_seconds
 from lakebound.operations.recovery.mending import plan_accept_loss, plan_new_incarnation, plan_rebase
-from lakebound.operations.recovery.plan import Action, Plan, PlanRefusedError, Step
+from lakebound.operations.recovery.plan import PlanRefusedError, RepairAction, RepairPlan, RepairStep
 
-Planner = Callable[[RecoveryFacts], Plan]
+Planner = Callable[[RecoveryFacts], RepairPlan]
 
 
-def make_plan(action: Action, facts: RecoveryFacts) -> Plan:
+def make_plan(action: RepairAction, facts: RecoveryFacts) -> RepairPlan:
     """Return the plan of an action.
 
     Raises:
@@ -39,12 +39,12 @@ def make_plan(action: Action, facts: RecoveryFacts) -> Plan:
     return plan.model_copy(update={"estimate_seconds": seconds})
 
 
-def plan_resume(facts: RecoveryFacts) -> Plan:
+def plan_resume(facts: RecoveryFacts) -> RepairPlan:
     """Release a hold, end a stalled application, start the count of failed starts anew."""
     control, desired = facts.control, facts.control.desired
     steps = []
     if control.app is not None and control.stall:
-        steps.append(Step(what=f"end the application {control.app.app_id}, which is stalled"))
+        steps.append(RepairStep(what=f"end the application {control.app.app_id}, which is stalled"))
     if desired.state != "running":
         because = f" ({desired.reason})" if desired.reason else ""
         steps.append(want_running(f"end that it is {desired.state}{because}: it is wanted running"))
@@ -63,7 +63,7 @@ def plan_resume(facts: RecoveryFacts) -> Plan:
         notes.append(
             f"unpause the DAG ingest__{facts.pipeline} if Airflow has paused it; mend the cause of the failed starts first"
         )
-    return Plan(
+    return RepairPlan(
         pipeline=facts.pipeline,
         action="resume",
         summary="go on from the ledger; nothing is wrong with the tables",
@@ -73,16 +73,16 @@ def plan_resume(facts: RecoveryFacts) -> Plan:
     )
 
 
-def plan_drop_zombie(facts: RecoveryFacts) -> Plan:
+def plan_drop_zombie(facts: RecoveryFacts) -> RepairPlan:
     """Take the lease from whoever holds it, and have the tables refuse its commits from now on."""
     lease, now = facts.control.lease, facts.control.now
     if lease is None or lease.released:
         raise refused(facts, "drop_zombie", "nobody holds the lease; there is nothing to do")
     check_readable(facts, "drop_zombie")
     existing = [table for table in facts.tables if table.exists]
-    steps = [Step(what=f"ask {lease.app_id} to end, and take its lease (epoch {lease.epoch}) whether it does or not")]
+    steps = [RepairStep(what=f"ask {lease.app_id} to end, and take its lease (epoch {lease.epoch}) whether it does or not")]
     steps += [
-        Step(
+        RepairStep(
             what=f"{table.table}: commit an open entry of the higher epoch; the table refuses {lease.app_id} from then on",
             table=table.table,
             detail={"commit": "open"},
@@ -93,7 +93,7 @@ def plan_drop_zombie(facts: RecoveryFacts) -> Plan:
     said = (
         f"holds the lease since {_moment(lease.acquired_at)}, last sign of life {lease.age_seconds(now):.0f} s ago; it {alive}"
     )
-    return Plan(
+    return RepairPlan(
         pipeline=facts.pipeline,
         action="drop_zombie",
         summary=f"{lease.app_id} on {lease.host} (process {lease.pid}) {said}",
@@ -103,7 +103,7 @@ def plan_drop_zombie(facts: RecoveryFacts) -> Plan:
     )
 
 
-PLANNERS: Mapping[Action, Planner] = {
+PLANNERS: Mapping[RepairAction, Planner] = {
     "resume": plan_resume,
     "rebase": plan_rebase,
     "accept_loss": plan_accept_loss,

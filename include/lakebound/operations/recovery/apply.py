@@ -12,7 +12,14 @@ from lakebound.control.lease import Lease, check_held
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.recovery.actions import make_plan
 from lakebound.operations.recovery.facts import RecoveryFacts, collect, collect_kafka, collect_tables
-from lakebound.operations.recovery.plan import Action, Plan, PlanChangedError, PlanRefusedError, Step, check_hash
+from lakebound.operations.recovery.plan import (
+    PlanChangedError,
+    PlanRefusedError,
+    RepairAction,
+    RepairPlan,
+    RepairStep,
+    check_hash,
+)
 from lakebound.operations.recovery.takeover import taken_over
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -20,7 +27,7 @@ from lakebound.tables.commit import commit_entry
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 
-RUNBOOKS: dict[Action, str] = {
+RUNBOOKS: dict[RepairAction, str] = {
     "resume": "crash-loop",
     "accept_loss": "retention-passed",
     "new_incarnation": "topic-recreated",
@@ -39,12 +46,12 @@ class Applied:
         committed: Version of the commit per table id.
     """
 
-    plan: Plan
+    plan: RepairPlan
     incident: Incident
     committed: dict[str, str] = field(default_factory=dict)
 
 
-def plan_recovery(spec: PipelineSpec, settings: Settings, action: Action) -> Plan:
+def plan_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction) -> RepairPlan:
     """Return the plan of an action as of now; writes nothing.
 
     Raises:
@@ -53,7 +60,7 @@ def plan_recovery(spec: PipelineSpec, settings: Settings, action: Action) -> Pla
     return make_plan(action, collect(spec, settings))
 
 
-def apply_recovery(spec: PipelineSpec, settings: Settings, action: Action, approved: str, *, by: str) -> Applied:
+def apply_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction, approved: str, *, by: str) -> Applied:
     """Carry out the plan that was approved, once, and record it.
 
     When a step fails, the pipeline stays held, an incident says so, and the next plan holds what is left to do.
@@ -87,7 +94,7 @@ def apply_recovery(spec: PipelineSpec, settings: Settings, action: Action, appro
 
 
 def _objection(
-    spec: PipelineSpec, places: Places, before: RecoveryFacts, approved: Plan
+    spec: PipelineSpec, places: Places, before: RecoveryFacts, approved: RepairPlan
 ) -> PlanChangedError | PlanRefusedError | None:
     """Return why the plan no longer holds, now that nothing else writes; who held the lease is as it was before."""
     kafka = collect_kafka(spec)
@@ -99,7 +106,7 @@ def _objection(
     return None
 
 
-def _carry_out(spec: PipelineSpec, places: Places, plan: Plan, lease: Lease, by: str) -> Applied:
+def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Lease, by: str) -> Applied:
     control = ControlFolder(places.home, spec.pipeline)
     committed: dict[str, str] = {}
     record = partial(
@@ -123,7 +130,7 @@ def _carry_out(spec: PipelineSpec, places: Places, plan: Plan, lease: Lease, by:
     return Applied(plan, record(outcome=f"applied: {done}", loses=plan.loses), committed)
 
 
-def _commit(spec: PipelineSpec, places: Places, step: Step, lease: Lease) -> str:
+def _commit(spec: PipelineSpec, places: Places, step: RepairStep, lease: Lease) -> str:
     """Commit the step's entry exactly once, whatever the commit answers, and return the version."""
     table_spec = next(table for table in (*spec.tables, spec.quarantine_table) if table.id == step.table)
     table = open_table(table_spec, places)
@@ -149,7 +156,7 @@ def _commit(spec: PipelineSpec, places: Places, step: Step, lease: Lease) -> str
     return committed.version
 
 
-def _want(control: ControlFolder, plan: Plan, by: str) -> None:
+def _want(control: ControlFolder, plan: RepairPlan, by: str) -> None:
     wanted = [step.detail["want"] for step in plan.steps if "want" in step.detail]
     if "running" in wanted:
         before = read_desired(control)

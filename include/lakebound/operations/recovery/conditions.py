@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lakebound.ledger.entry import Offsets
+from lakebound.ledger.entry import FormerCoverage, Offsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.facts import RecoveryFacts
-from lakebound.operations.recovery.plan import Action, PlanRefusedError, Step
-from lakebound.operations.recovery.rebuild import Former
+from lakebound.operations.recovery.plan import PlanRefusedError, RepairAction, RepairStep
 
 HELD_MEANWHILE = "the pipeline is held while this is applied: an application that lives ends after the batch in flight"
 """A note of every plan that commits."""
 
 
-def refused(facts: RecoveryFacts, action: Action, reason: str) -> PlanRefusedError:
+def refused(facts: RecoveryFacts, action: RepairAction, reason: str) -> PlanRefusedError:
     """Return the error that there is no such plan."""
     return PlanRefusedError(facts.pipeline, action, reason)
 
 
-def topics_of(facts: RecoveryFacts, action: Action) -> dict[str, TopicFacts]:
+def topics_of(facts: RecoveryFacts, action: RepairAction) -> dict[str, TopicFacts]:
     """Return what Kafka has of every topic, or refuse: a plan is not made on half of the facts."""
     if facts.kafka.silence is not None:
         raise refused(facts, action, f"what Kafka has must be known: {facts.kafka.silence}")
@@ -30,30 +29,30 @@ def topics_of(facts: RecoveryFacts, action: Action) -> dict[str, TopicFacts]:
     return {topic: known for topic, known in facts.kafka.topics.items() if known is not None}
 
 
-def check_readable(facts: RecoveryFacts, action: Action) -> None:
+def check_readable(facts: RecoveryFacts, action: RepairAction) -> None:
     """Refuse where the ledger of a table cannot be read: what is missing of it is not known."""
     reasons = [table.refusal for table in facts.tables if table.refusal is not None]
     if reasons:
         raise refused(facts, action, f"a ledger cannot be read, that comes first (action rebase): {reasons[0]}")
 
 
-def want_running(what: str) -> Step:
+def want_running(what: str) -> RepairStep:
     """Return the step that writes the wish."""
-    return Step(what=what, detail={"want": "running"})
+    return RepairStep(what=what, detail={"want": "running"})
 
 
-def afterwards(facts: RecoveryFacts) -> Sequence[Step]:
+def afterwards(facts: RecoveryFacts) -> Sequence[RepairStep]:
     """Return the last step: after a repair a held pipeline runs again; one that was stopped on purpose stays stopped."""
     if facts.control.desired.state == "stopped":
-        return [Step(what="afterwards it stays stopped, as it is", detail={"want": "stopped"})]
+        return [RepairStep(what="afterwards it stays stopped, as it is", detail={"want": "stopped"})]
     return [want_running("afterwards it is wanted running")]
 
 
-def reset_step(table: str, what: str, coverage: Offsets, former: Former, released: int = 0) -> Step:
+def reset_step(table: str, what: str, coverage: Offsets, former: FormerCoverage, released: int = 0) -> RepairStep:
     """Return the step that commits a ``reset`` entry; ``released`` is how many offsets were released from quarantine so far."""
     earlier = {topic: [held.model_dump(mode="json") for held in incarnations] for topic, incarnations in former.items()}
     detail = {"commit": "reset", "coverage": dumped(coverage), "former": earlier}
-    return Step(what=what, table=table, detail=detail | ({"released": released} if released else {}))
+    return RepairStep(what=what, table=table, detail=detail | ({"released": released} if released else {}))
 
 
 def dumped(offsets: Offsets) -> dict[str, Any]:

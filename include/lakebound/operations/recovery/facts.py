@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from lakebound.control.applications import living_submission
 from lakebound.control.crash_loop import read_crash_loop
@@ -20,17 +19,16 @@ from lakebound.control.supervision import KafkaView, stall
 from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError
 from lakebound.first_line import first_line
 from lakebound.landing.kafka import KafkaFacts
-from lakebound.ledger.entry import Offsets, check_owner, high_water_marks
+from lakebound.ledger.entry import FormerCoverage, Offsets, check_owner, high_water_marks
 from lakebound.ledger.marks import NextOffsets, lag, lowest_of_all, unlanded
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import slowest_rate
-from lakebound.operations.recovery.rebuild import Former, Rebuilt, rebuild, rebuild_behind
+from lakebound.operations.recovery.rebuild import Rebuilt, rebuild, rebuild_behind
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec, TableRole, TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 
-Role = Literal["target", "quarantine"]
 KAFKA_SECONDS = 10.0
 
 
@@ -61,10 +59,10 @@ class HeldTable:
     """
 
     table: str
-    role: Role = "target"
+    role: TableRole = "target"
     exists: bool = True
     coverage: Offsets = field(default_factory=dict)
-    former: Former = field(default_factory=dict)
+    former: FormerCoverage = field(default_factory=dict)
     released: int = 0
     refusal: str | None = None
     runbook: str = "refused"
@@ -77,7 +75,7 @@ class HeldTable:
 
 
 @dataclass(frozen=True)
-class Kafka:
+class BrokerFacts:
     """What the broker says.
 
     Attributes:
@@ -125,7 +123,7 @@ class RecoveryFacts:
 
     pipeline: str
     tables: tuple[HeldTable, ...] = ()
-    kafka: Kafka = field(default_factory=Kafka)
+    kafka: BrokerFacts = field(default_factory=BrokerFacts)
     control: Control = field(default_factory=Control)
     records_per_second: float | None = None
 
@@ -161,22 +159,22 @@ def _rate(spec: PipelineSpec, places: Places) -> float | None:
     return None
 
 
-def collect_kafka(spec: PipelineSpec) -> Kafka:
+def collect_kafka(spec: PipelineSpec) -> BrokerFacts:
     """Return what the broker says of the pipeline's topics."""
     try:
         broker = KafkaFacts(spec.connection, timeout_seconds=KAFKA_SECONDS)
-        return Kafka({topic: _topic(broker, topic) for topic in spec.topics})
+        return BrokerFacts({topic: _topic(broker, topic) for topic in spec.topics})
     except BrokerUnavailableError as exc:
-        return Kafka(silence=str(exc))
+        return BrokerFacts(silence=str(exc))
 
 
-def collect_tables(spec: PipelineSpec, places: Places, kafka: Kafka) -> tuple[HeldTable, ...]:
+def collect_tables(spec: PipelineSpec, places: Places, kafka: BrokerFacts) -> tuple[HeldTable, ...]:
     """Return every target and the quarantine, the quarantine last."""
     tables = [_held(table, "target", spec.pipeline, places, kafka) for table in spec.tables]
     return (*tables, _held(spec.quarantine_table, "quarantine", spec.pipeline, places, kafka))
 
 
-def collect_control(spec: PipelineSpec, home: Path, kafka: Kafka) -> Control:
+def collect_control(spec: PipelineSpec, home: Path, kafka: BrokerFacts) -> Control:
     """Return who may write, what runs, and what is wanted.
 
     Raises:
@@ -208,7 +206,7 @@ def _topic(broker: KafkaFacts, topic: str) -> TopicFacts | None:
         return None
 
 
-def _held(spec: TableSpec, role: Role, pipeline: str, places: Places, kafka: Kafka) -> HeldTable:
+def _held(spec: TableSpec, role: TableRole, pipeline: str, places: Places, kafka: BrokerFacts) -> HeldTable:
     table = open_table(spec, places)
     if not table.exists():
         return HeldTable(spec.id, role, exists=False)
@@ -226,7 +224,7 @@ def _held(spec: TableSpec, role: Role, pipeline: str, places: Places, kafka: Kaf
     return HeldTable(spec.id, role, coverage=entry.coverage, former=entry.former, released=entry.released)
 
 
-def _refused(spec: TableSpec, role: Role, places: Places, kafka: Kafka, reason: LakeboundError) -> HeldTable:
+def _refused(spec: TableSpec, role: TableRole, places: Places, kafka: BrokerFacts, reason: LakeboundError) -> HeldTable:
     runbook = reason.runbook
     try:
         rebuilt = rebuild(open_table(spec, places), reason, kafka.ids)
@@ -236,14 +234,14 @@ def _refused(spec: TableSpec, role: Role, places: Places, kafka: Kafka, reason: 
 
 
 def _stall(
-    spec: PipelineSpec, desired: Desired, app: Submission, progress: Progress | None, kafka: Kafka, now: float
+    spec: PipelineSpec, desired: Desired, app: Submission, progress: Progress | None, kafka: BrokerFacts, now: float
 ) -> str | None:
     """Return why the application counts as stalled, from one look: its own last commit stands for a first one."""
     found = stall(spec.thresholds, desired.freshness or spec.freshness, app, progress, _view(progress, kafka, now), now)
     return None if found is None else found.reason
 
 
-def _view(progress: Progress | None, kafka: Kafka, now: float) -> KafkaView:
+def _view(progress: Progress | None, kafka: BrokerFacts, now: float) -> KafkaView:
     if progress is None:
         return KafkaView()
     ends = {topic: facts.latest for topic, facts in kafka.topics.items() if facts is not None}

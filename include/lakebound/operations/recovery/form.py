@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from lakebound.control.incidents import Incident
 from lakebound.errors import LakeboundError
 from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
-from lakebound.operations.recovery.plan import Action, Plan, RequestedAction
+from lakebound.operations.recovery.plan import RepairAction, RepairPlan, RequestedAction
 from lakebound.operations.recovery.rewind.apply import apply_rewind
 from lakebound.operations.recovery.rewind.facts import RewindRequest, make_plan
 from lakebound.operations.recovery.suggestion import suggested_action
@@ -16,7 +16,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.times import in_utc, parse_past
 from lakebound.tables.places import places_of
 
-REWINDS: tuple[Action, ...] = ("rewind", "undo_rewind")
+REWINDS: tuple[RepairAction, ...] = ("rewind", "undo_rewind")
 
 
 class InvalidRepairError(LakeboundError):
@@ -70,7 +70,7 @@ class RepairForm(BaseModel):
         return RewindRequest(None if self.to is None else parse_past(self.to, now_ms), self.table)
 
 
-def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int) -> Plan:
+def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int) -> RepairPlan:
     """Return the plan of a settled form; writes nothing.
 
     Raises:
@@ -95,7 +95,7 @@ def apply_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, appro
     return apply_recovery(spec, settings, action, approved, by=by).incident
 
 
-def _settled_action(form: RepairForm) -> Action:
+def _settled_action(form: RepairForm) -> RepairAction:
     if form.action == "auto":
         raise InvalidRepairError(form.pipeline, "the action must be settled before it is planned")
     return form.action

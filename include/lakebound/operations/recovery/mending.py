@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lakebound.ledger.entry import Offsets, TopicOffsets, count, high_water_marks
+from lakebound.ledger.entry import FormerCoverage, Offsets, TopicOffsets, count, high_water_marks
 from lakebound.ledger.intervals import Intervals, merge, subtract
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import debt, highest, lowest
@@ -20,19 +20,19 @@ from lakebound.operations.recovery.conditions import (
     topics_of,
 )
 from lakebound.operations.recovery.facts import HeldTable, RecoveryFacts
-from lakebound.operations.recovery.plan import Plan, Step
-from lakebound.operations.recovery.rebuild import Former, Rebuilt
+from lakebound.operations.recovery.plan import RepairPlan, RepairStep
+from lakebound.operations.recovery.rebuild import Rebuilt
 
 _ORIGIN = {"statistics": "its files' column statistics", "scan": "a scan of its rows"}
 
 
-def plan_rebase(facts: RecoveryFacts) -> Plan:
+def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
     """Give each table whose entries no longer say what it holds a ``reset`` entry that does."""
     broken = [table for table in facts.tables if table.refusal is not None]
     if not broken:
         raise refused(facts, "rebase", "the ledger of every table can be read; there is nothing to do")
     topics = topics_of(facts, "rebase")
-    steps: list[Step] = []
+    steps: list[RepairStep] = []
     notes: list[str] = []
     after: list[Offsets] = []
     for table in facts.tables:
@@ -47,7 +47,7 @@ def plan_rebase(facts: RecoveryFacts) -> Plan:
         steps.append(reset_step(table.table, what, coverage, table.rebuilt.former, table.rebuilt.released))
         notes += _rebase_notes(facts.pipeline, table, table.rebuilt)
     replays = _replays(facts, after)
-    return Plan(
+    return RepairPlan(
         pipeline=facts.pipeline,
         action="rebase",
         summary=f"take what {_names(broken)} holds for its ledger, and go on from there",
@@ -58,7 +58,7 @@ def plan_rebase(facts: RecoveryFacts) -> Plan:
     )
 
 
-def plan_accept_loss(facts: RecoveryFacts) -> Plan:
+def plan_accept_loss(facts: RecoveryFacts) -> RepairPlan:
     """Record what Kafka deleted before it was landed as given up, in each table that lacks it."""
     check_readable(facts, "accept_loss")
     topics = topics_of(facts, "accept_loss")
@@ -70,7 +70,7 @@ def plan_accept_loss(facts: RecoveryFacts) -> Plan:
         if not skipped:
             continue
         what = f"{table.table}: commit a skip entry: {_ranges(skipped)} are lost by decision, landing goes on after them"
-        steps.append(Step(what=what, table=table.table, detail={"commit": "skip", "range": dumped(skipped)}))
+        steps.append(RepairStep(what=what, table=table.table, detail={"commit": "skip", "range": dumped(skipped)}))
         for topic, held in skipped.items():
             for partition, intervals in held.partitions.items():
                 lost[topic, partition] = merge((*lost.get((topic, partition), ()), *intervals))
@@ -81,7 +81,7 @@ def plan_accept_loss(facts: RecoveryFacts) -> Plan:
         for (topic, partition), intervals in sorted(lost.items())
         for start, end in intervals
     ]
-    return Plan(
+    return RepairPlan(
         pipeline=facts.pipeline,
         action="accept_loss",
         summary="give up what Kafka has deleted, and go on at its earliest offsets",
@@ -96,11 +96,11 @@ def plan_accept_loss(facts: RecoveryFacts) -> Plan:
     )
 
 
-def plan_new_incarnation(facts: RecoveryFacts) -> Plan:
+def plan_new_incarnation(facts: RecoveryFacts) -> RepairPlan:
     """Land a recreated topic from its beginning; the rows of the old one stay, with its id."""
     check_readable(facts, "new_incarnation")
     topics = topics_of(facts, "new_incarnation")
-    steps: list[Step] = []
+    steps: list[RepairStep] = []
     notes: list[str] = []
     recreated: dict[str, list[str]] = {}
     for table in facts.tables:
@@ -120,7 +120,7 @@ def plan_new_incarnation(facts: RecoveryFacts) -> Plan:
         recreated |= {topic: [table.coverage[topic].topic_id, known.topic_id] for topic, known in changed.items()}
     if not steps:
         raise refused(facts, "new_incarnation", "no topic has another id than the tables know; there is nothing to do")
-    return Plan(
+    return RepairPlan(
         pipeline=facts.pipeline,
         action="new_incarnation",
         summary=f"land {', '.join(sorted(recreated))} anew from its beginning, into the same tables",
@@ -190,7 +190,7 @@ def _lost_below(intervals: Intervals, earliest: int) -> Intervals:
     return subtract(((first, earliest),), intervals) if first < earliest else ()
 
 
-def _reborn(table: HeldTable, changed: Mapping[str, TopicFacts]) -> tuple[Offsets, Former]:
+def _reborn(table: HeldTable, changed: Mapping[str, TopicFacts]) -> tuple[Offsets, FormerCoverage]:
     """Return coverage and former incarnations of a table after its recreated topics begin anew."""
     coverage, former = dict(table.coverage), dict(table.former)
     for topic, known in changed.items():

@@ -12,8 +12,8 @@ from lakebound.errors import LakeboundError
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 
-Action = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
-RequestedAction = Literal["auto", Action]
+RepairAction = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
+RequestedAction = Literal["auto", RepairAction]
 """What a person can ask for; ``auto`` is whatever the doctor's decisive finding asks for."""
 
 HASH_CHARACTERS = 12
@@ -36,7 +36,7 @@ class PlanRefusedError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r}: no plan for {action}: {reason}")
 
 
-class Step(BaseModel):
+class RepairStep(BaseModel):
     """One step, in the words that a person approves and with the facts that carry it out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,15 +46,15 @@ class Step(BaseModel):
     detail: dict[str, Any] = Field(default_factory=dict, description="What the step is carried out from.")
 
 
-class Plan(BaseModel):
+class RepairPlan(BaseModel):
     """What is approved. ``facts`` hold only what must still be so when it is applied; estimates are not part of the hash."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     pipeline: str
-    action: Action
+    action: RepairAction
     summary: str
-    steps: tuple[Step, ...]
+    steps: tuple[RepairStep, ...]
     facts: dict[str, Any] = Field(default_factory=dict)
     loses: tuple[LostRange, ...] = ()
     replays_records: int = Field(default=0, description="Offsets that are read again, as of now.")
@@ -85,7 +85,7 @@ class Plan(BaseModel):
         return "\n".join([*lines, "", f"Plan `{self.hash}`. It is refused if its facts have changed when it is applied."])
 
 
-def check_hash(plan: Plan, approved: str) -> None:
+def check_hash(plan: RepairPlan, approved: str) -> None:
     """Raise PlanChangedError when the plan is not the one that was approved."""
     if plan.hash != approved:
         raise PlanChangedError(plan.pipeline, approved, plan.hash)

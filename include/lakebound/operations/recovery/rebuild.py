@@ -9,13 +9,12 @@ from typing import Literal
 import pyarrow.compute as pc
 
 from lakebound.errors import BadEntryError, LakeboundError, NoLedgerError, TableRestoredError, TopicRecreatedError
-from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, missing
+from lakebound.ledger.entry import Entry, FormerCoverage, Offsets, TopicOffsets, add, count, missing
 from lakebound.ledger.intervals import gaps, total
 from lakebound.tables.reconstruction import from_rows
 from lakebound.tables.table import Table
 
-Source = Literal["entry", "statistics", "scan"]
-Former = Mapping[str, tuple[TopicOffsets, ...]]
+RebuiltFrom = Literal["entry", "statistics", "scan"]
 
 
 class ContradictedEntryError(LakeboundError):
@@ -44,9 +43,9 @@ class Rebuilt:
     """
 
     coverage: Offsets
-    source: Source
+    source: RebuiltFrom
     version: str = ""
-    former: Former = field(default_factory=dict)
+    former: FormerCoverage = field(default_factory=dict)
     rowless: int = 0
     released: int = 0
 
@@ -116,7 +115,7 @@ def _from_table(table: Table, topic_ids: Mapping[str, str]) -> Rebuilt:
     return Rebuilt(_filled(found), source, "", former, rowless)
 
 
-def _offsets_of_rows(table: Table, topic_ids: Mapping[str, str]) -> tuple[Offsets, Source, Former]:
+def _offsets_of_rows(table: Table, topic_ids: Mapping[str, str]) -> tuple[Offsets, RebuiltFrom, FormerCoverage]:
     """Return which offsets have rows, of the present incarnations and of former ones."""
     try:
         found = table.reconstruct()
@@ -125,7 +124,7 @@ def _offsets_of_rows(table: Table, topic_ids: Mapping[str, str]) -> tuple[Offset
     return (found.coverage, found.source, {}) if found is not None else ({}, "statistics", {})
 
 
-def _by_incarnation(table: Table, topic_ids: Mapping[str, str]) -> tuple[Offsets, Source, Former]:
+def _by_incarnation(table: Table, topic_ids: Mapping[str, str]) -> tuple[Offsets, RebuiltFrom, FormerCoverage]:
     kafka = table.scan_kafka()
     coverage: Offsets = {}
     former: dict[str, tuple[TopicOffsets, ...]] = {}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lakebound.inspection.doctor.diagnosis import Diagnosis
-from lakebound.operations.recovery.plan import Action, PlanRefusedError
+from lakebound.operations.recovery.plan import PlanRefusedError, RepairAction
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 
-ACTION_OF_RUNBOOK: dict[str, Action] = {
+ACTION_OF_RUNBOOK: dict[str, RepairAction] = {
     "crash-loop": "resume",
     "stall": "resume",
     "bad-entry": "rebase",
@@ -21,7 +21,7 @@ ACTION_OF_RUNBOOK: dict[str, Action] = {
 """By the page that a finding names; a finding whose page is not here is mended outside of Lakebound."""
 
 
-def suggested_action(spec: PipelineSpec, settings: Settings) -> Action:
+def suggested_action(spec: PipelineSpec, settings: Settings) -> RepairAction:
     """Examine the pipeline, and return the action that its decisive finding asks for.
 
     Raises:
@@ -32,7 +32,7 @@ def suggested_action(spec: PipelineSpec, settings: Settings) -> Action:
     return action_for(examine_pipeline(spec, settings))
 
 
-def action_for(diagnosis: Diagnosis) -> Action:
+def action_for(diagnosis: Diagnosis) -> RepairAction:
     """Return the action for a diagnosis. Pure.
 
     Raises:

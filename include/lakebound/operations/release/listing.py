@@ -28,7 +28,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Sample(_Frozen):
+class QuarantinedRecord(_Frozen):
     """One record. ``value`` and ``key`` are cut and escaped; ``value_bytes`` is the whole length, None without a value.
 
     ``is_copy``: the record itself landed, and a validation copied it.
@@ -67,10 +67,10 @@ class ReasonCount(_Frozen):
     is_replayable: bool
     first_ms: int | None
     last_ms: int | None
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[QuarantinedRecord, ...] = ()
 
 
-class Listing(_Frozen):
+class QuarantineListing(_Frozen):
     """The quarantine of a pipeline; ``exists`` is False where nothing was ever put into it."""
 
     pipeline: str
@@ -90,7 +90,7 @@ class Listing(_Frozen):
         return sum(found.copies for found in self.reasons)
 
 
-def list_quarantine(spec: PipelineSpec, places: Places, *, reason: str | None = None, samples: int = 3) -> Listing:
+def list_quarantine(spec: PipelineSpec, places: Places, *, reason: str | None = None, samples: int = 3) -> QuarantineListing:
     """Return what is in the quarantine.
 
     Args:
@@ -104,7 +104,7 @@ def list_quarantine(spec: PipelineSpec, places: Places, *, reason: str | None = 
     """
     quarantine = spec.quarantine_table
     if not open_table(quarantine, places).exists():
-        return Listing(pipeline=spec.pipeline, table=quarantine.id, exists=False)
+        return QuarantineListing(pipeline=spec.pipeline, table=quarantine.id, exists=False)
     index = read_index(quarantine, places, None if reason is None else [reason])
     released, notes = _released(spec, places, index)
     is_copy = _copies(index)
@@ -113,7 +113,7 @@ def list_quarantine(spec: PipelineSpec, places: Places, *, reason: str | None = 
     found = [_count(index, is_open, is_copy, name) for name in names]
     shown = _samples(spec, places, index, is_open, is_copy, names, samples)
     counts = tuple(count.model_copy(update={"samples": shown.get(count.reason, ())}) for count in found)
-    return Listing(pipeline=spec.pipeline, table=quarantine.id, reasons=counts, notes=notes)
+    return QuarantineListing(pipeline=spec.pipeline, table=quarantine.id, reasons=counts, notes=notes)
 
 
 def escaped(value: bytes | str | None, most: int = SHOWN_BYTES) -> str | None:
@@ -190,7 +190,7 @@ def _samples(
     is_copy: npt.NDArray[np.bool_],
     reasons: Sequence[str],
     number: int,
-) -> dict[str, tuple[Sample, ...]]:
+) -> dict[str, tuple[QuarantinedRecord, ...]]:
     """Return the newest open records and copies of each reason; only their bytes are read."""
     newest, times = [], index["timestamp"].to_numpy()
     for reason in reasons if number else ():
@@ -202,15 +202,15 @@ def _samples(
     chosen, copies = index.take(pa.array(positions)), is_copy[positions]
     records = read_records(spec.quarantine_table, places, offsets_in(chosen), reasons).to_pylist()
     wanted = {_key(row): number for number, row in enumerate(chosen.to_pylist())}
-    found: dict[str, list[Sample]] = {}
+    found: dict[str, list[QuarantinedRecord]] = {}
     for row in sorted((row for row in records if _key(row) in wanted), key=lambda row: wanted[_key(row)]):
         found.setdefault(row["reason"], []).append(_sample(row, is_copy=bool(copies[wanted[_key(row)]])))
     return {reason: tuple(samples[:number]) for reason, samples in found.items()}
 
 
-def _sample(row: dict[str, object], *, is_copy: bool) -> Sample:
+def _sample(row: dict[str, object], *, is_copy: bool) -> QuarantinedRecord:
     value, key, error = row["value"], row["key"], row["error"]
-    return Sample.model_validate(
+    return QuarantinedRecord.model_validate(
         {name: row[name] for name in ("topic", "topic_id", "partition", "offset")}
         | {"timestamp_ms": _ms(row["timestamp"]), "error": escaped(str(error or ""), 300)}
         | {"key": escaped(key if isinstance(key, bytes) else None, 60)}

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from lakebound.inspection.proof.history import Key
 from lakebound.inspection.proof.offset_arrays import Arrays, among
+from lakebound.ledger.topics import TopicIdPartition
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_COLUMN
@@ -92,7 +92,7 @@ def read_records(
     )
 
 
-def keys_of(index: pa.Table) -> Iterator[tuple[Key, npt.NDArray[np.int64]]]:
+def keys_of(index: pa.Table) -> Iterator[tuple[TopicIdPartition, npt.NDArray[np.int64]]]:
     """Yield each topic, topic id and partition of an index, with the positions of its rows."""
     if not index.num_rows:
         return

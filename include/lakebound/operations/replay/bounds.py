@@ -24,7 +24,7 @@ class BadBoundError(LakeboundError):
 
 
 @dataclass(frozen=True)
-class Bound:
+class ReplayBound:
     """One end of the range: what was written, and what it means; exactly one of the last three is given."""
 
     option: str
@@ -34,11 +34,11 @@ class Bound:
     offsets: NextOffsets | None = None
 
 
-FIRST = Bound("--from", "0", end="first")
+FIRST = ReplayBound("--from", "0", end="first")
 """Offset 0 of every partition, whether Kafka still has it or not."""
 
 
-def parse_bound(option: str, text: str, now_ms: int) -> Bound:
+def parse_bound(option: str, text: str, now_ms: int) -> ReplayBound:
     """Return the bound in ``text``: earliest, latest, a past time (``lakebound.spec.times``), or JSON offsets.
 
     Raises:
@@ -46,18 +46,18 @@ def parse_bound(option: str, text: str, now_ms: int) -> Bound:
     """
     wanted = text.strip()
     if wanted == "earliest":
-        return Bound(option, wanted, end="earliest")
+        return ReplayBound(option, wanted, end="earliest")
     if wanted == "latest":
-        return Bound(option, wanted, end="latest")
+        return ReplayBound(option, wanted, end="latest")
     if wanted.startswith("{"):
-        return Bound(option, wanted, offsets=_offsets(option, wanted))
+        return ReplayBound(option, wanted, offsets=_offsets(option, wanted))
     try:
-        return Bound(option, wanted, timestamp_ms=parse_past(wanted, now_ms))
+        return ReplayBound(option, wanted, timestamp_ms=parse_past(wanted, now_ms))
     except BadMomentError:
         raise BadBoundError(option, text, "is neither a place in Kafka nor a time in the past") from None
 
 
-def resolve(bound: Bound, topics: Mapping[str, TopicFacts], at_time: NextOffsets | None) -> NextOffsets:
+def resolve(bound: ReplayBound, topics: Mapping[str, TopicFacts], at_time: NextOffsets | None) -> NextOffsets:
     """Return the bound's offset per topic and partition; JSON names some partitions, the others name all.
 
     Args:

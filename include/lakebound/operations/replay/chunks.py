@@ -7,9 +7,7 @@ from itertools import zip_longest
 
 from lakebound.ledger.entry import Offsets, TopicOffsets, intervals_of
 from lakebound.ledger.intervals import Interval, Intervals
-
-Place = tuple[str, str, int]
-"""Topic, topic id, partition."""
+from lakebound.ledger.topics import TopicIdPartition
 
 
 def chunks(wanted: Offsets, max_offsets: int) -> Iterator[Offsets]:
@@ -45,7 +43,7 @@ def _pieces(intervals: Intervals, width: int) -> Iterator[Intervals]:
         yield tuple(group)
 
 
-def _offsets(found: list[tuple[Place, Intervals]]) -> Offsets:
+def _offsets(found: list[tuple[TopicIdPartition, Intervals]]) -> Offsets:
     result: dict[str, TopicOffsets] = {}
     for (topic, topic_id, partition), intervals in found:
         known = result[topic].partitions if topic in result else {}

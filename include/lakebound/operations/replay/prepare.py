@@ -14,7 +14,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, common, count
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
-from lakebound.operations.replay.bounds import Bound, between, resolve
+from lakebound.operations.replay.bounds import ReplayBound, between, resolve
 from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.plan import NothingLandedYetError, ReplayPlan, make_plan
 from lakebound.operations.replay.take_back import nothing_stands_for
@@ -25,7 +25,9 @@ from lakebound.tables.places import places_of
 from lakebound.tables.table import open_table
 
 
-def prepare(spec: PipelineSpec, settings: Settings, start: Bound, end: Bound, *, missing: bool = False) -> ReplayPlan:
+def prepare(
+    spec: PipelineSpec, settings: Settings, start: ReplayBound, end: ReplayBound, *, missing: bool = False
+) -> ReplayPlan:
     """Return what a replay of the range would do.
 
     Args:
@@ -58,7 +60,7 @@ def prepare(spec: PipelineSpec, settings: Settings, start: Bound, end: Bound, *,
     return plan.model_copy(update={"chunks": pieces, "notes": notes})
 
 
-def _at_time(bound: Bound, broker: KafkaFacts, spec: PipelineSpec) -> NextOffsets | None:
+def _at_time(bound: ReplayBound, broker: KafkaFacts, spec: PipelineSpec) -> NextOffsets | None:
     return None if bound.timestamp_ms is None else broker.offsets_at(spec.topics, bound.timestamp_ms)
 
 

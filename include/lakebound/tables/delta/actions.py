@@ -15,7 +15,7 @@ from urllib.parse import quote
 _UNQUOTED = "!$&'()+,:;=@/"
 """What deltalake, too, leaves as it is in a path; readers decode the rest."""
 
-Action = Mapping[str, Any]
+LogAction = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CommitInfo:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     is_blind_append: bool = False
 
-    def action(self) -> Action:
+    def action(self) -> LogAction:
         """Return it as an action."""
         body: dict[str, Any] = {
             "timestamp": self.timestamp_ms,
@@ -56,7 +56,7 @@ class CommitInfo:
 
 def add(
     path: str, size_bytes: int, partition: Mapping[str, str | None], stats: str, modified_ms: int, *, is_new_data: bool
-) -> Action:
+) -> LogAction:
     """Return the action that adds a file.
 
     Args:
@@ -79,7 +79,7 @@ def add(
     }
 
 
-def remove(path: str, size_bytes: int, partition: Mapping[str, str | None], removed_ms: int) -> Action:
+def remove(path: str, size_bytes: int, partition: Mapping[str, str | None], removed_ms: int) -> LogAction:
     """Return the action that removes a file whose rows are in other files now.
 
     Args:
@@ -100,12 +100,12 @@ def remove(path: str, size_bytes: int, partition: Mapping[str, str | None], remo
     }
 
 
-def transaction(app_id: str, version: int) -> Action:
+def transaction(app_id: str, version: int) -> LogAction:
     """Return the action that says how far a writer got."""
     return {"txn": {"appId": app_id, "version": version}}
 
 
-def commit_text(actions: Iterable[Action]) -> str:
+def commit_text(actions: Iterable[LogAction]) -> str:
     """Return a commit's content.
 
     Characters stand in it as they are. arrow-json 59, by which Rust readers read a log, takes the escapes of a surrogate pair

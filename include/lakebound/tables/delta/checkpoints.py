@@ -19,7 +19,7 @@ _LOG_FILE = re.compile(r"(\d{20})(?:\.(\d{20}))?\.(json|crc|compacted\.json|chec
 
 
 @dataclass(frozen=True)
-class LogFile:
+class DeltaLogFile:
     """A file of the log that stands for versions up to ``version``.
 
     Attributes:
@@ -32,7 +32,7 @@ class LogFile:
     part: tuple[int, int] | None = None
 
 
-def parse(name: str) -> LogFile | None:
+def parse(name: str) -> DeltaLogFile | None:
     """Return what a name in the log folder stands for; None for what is nobody's to delete.
 
     Checkpoints with sidecars are among those: what else refers to a sidecar is not known here.
@@ -44,10 +44,10 @@ def parse(name: str) -> LogFile | None:
     if (last is not None) != (kind == "compacted.json"):
         return None
     checkpoint = (int(part or 1), int(parts or 1)) if kind.startswith("checkpoint") else None
-    return LogFile(name, int(last or first), kind == "json", checkpoint)
+    return DeltaLogFile(name, int(last or first), kind == "json", checkpoint)
 
 
-def whole_checkpoints(files: Iterable[LogFile]) -> dict[int, tuple[str, ...]]:
+def whole_checkpoints(files: Iterable[DeltaLogFile]) -> dict[int, tuple[str, ...]]:
     """Return version to file names, of checkpoints of which every part is there."""
     parts: dict[tuple[int, int], dict[int, str]] = {}
     for file in files:
@@ -56,7 +56,7 @@ def whole_checkpoints(files: Iterable[LogFile]) -> dict[int, tuple[str, ...]]:
     return {version: tuple(found[n] for n in sorted(found)) for (version, count), found in parts.items() if len(found) == count}
 
 
-def base_version(files: Iterable[LogFile], before_version: int, is_readable: Callable[[str], bool]) -> int | None:
+def base_version(files: Iterable[DeltaLogFile], before_version: int, is_readable: Callable[[str], bool]) -> int | None:
     """Return the newest version, at most ``before_version``, from whose checkpoint the log can be read; None without one.
 
     Everything below it may go: no version from it on needs that, so ``before_version`` and what follows stay readable.
@@ -68,7 +68,7 @@ def base_version(files: Iterable[LogFile], before_version: int, is_readable: Cal
     return None
 
 
-def deletable(files: Iterable[LogFile], base: int) -> tuple[LogFile, ...]:
+def deletable(files: Iterable[DeltaLogFile], base: int) -> tuple[DeltaLogFile, ...]:
     """Return the files that only versions below ``base`` need, oldest first, of a version its commit last.
 
     A reader that stops at the first gap going back then still finds every commit from the gap on.
@@ -85,6 +85,6 @@ def is_readable(path: Path) -> bool:
         return False
 
 
-def list_log(folder: Path) -> tuple[LogFile, ...]:
+def list_log(folder: Path) -> tuple[DeltaLogFile, ...]:
     """Return the known files in a log folder."""
     return tuple(file for file in (parse(path.name) for path in folder.iterdir()) if file is not None)

@@ -24,7 +24,7 @@ from lakebound.errors import (
 )
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
 from lakebound.spec.pipeline import PartitionField, TableSpec
-from lakebound.tables.delta.actions import Action, CommitInfo, add, commit_text, transaction
+from lakebound.tables.delta.actions import CommitInfo, LogAction, add, commit_text, transaction
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
 from lakebound.tables.delta.log import (
     CHECKPOINT_INTERVAL,
@@ -295,7 +295,7 @@ class DeltaLakeTable:
             parameters={"mode": "Append", "partitionBy": json.dumps(partition_by)},
             is_blind_append=True,
         )
-        added: list[Action] = [
+        added: list[LogAction] = [
             add(
                 file.path.relative_to(self._path).as_posix(),
                 file.size_bytes,

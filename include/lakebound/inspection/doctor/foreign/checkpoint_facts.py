@@ -17,7 +17,7 @@ from lakebound.landing.checkpoint.log_files import (
     parse_offsets,
 )
 
-LogFile = TypeVar("LogFile", OffsetsFile, CommitFile)
+SparkLogFile = TypeVar("SparkLogFile", OffsetsFile, CommitFile)
 
 _CANONICAL = re.compile(r"^(0|[1-9][0-9]*)$")
 # What Java's Long.parseLong takes: Spark lists such a file as a batch, and then looks for its canonical name.
@@ -96,9 +96,9 @@ def parse_checkpoint(files: Mapping[str, bytes]) -> CheckpointFacts:
 
 
 def _log(
-    files: Mapping[str, bytes], folder: str, parse: Callable[[int, bytes, bytes | None], LogFile], strays: list[str]
-) -> dict[int, LogFile]:
-    found: dict[int, LogFile] = {}
+    files: Mapping[str, bytes], folder: str, parse: Callable[[int, bytes, bytes | None], SparkLogFile], strays: list[str]
+) -> dict[int, SparkLogFile]:
+    found: dict[int, SparkLogFile] = {}
     for path, content in files.items():
         parent, _, name = path.rpartition("/")
         if parent != folder or not _NUMERIC.match(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding, worst
+from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding, worst
 from lakebound.inspection.doctor.foreign import file_rules as files
 from lakebound.inspection.doctor.foreign import kafka_rules as kafka
 from lakebound.inspection.doctor.foreign import table_rules as tables
@@ -12,12 +12,12 @@ from lakebound.inspection.doctor.foreign.facts import ForeignFacts
 from lakebound.inspection.doctor.foreign.standing import Standing
 from lakebound.ledger.marks import lag
 
-Rule = Callable[[Standing], Finding | None]
+ForeignRule = Callable[[Standing], RuleFinding | None]
 
 RUNBOOKS = (files.RUNBOOK, tables.RUNBOOK, kafka.RUNBOOK)
 """Every page that a finding of a foreign checkpoint may name."""
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[ForeignRule, ...] = (
     tables.still_moving,
     tables.table_unreadable,
     tables.not_landed_yet,
@@ -47,7 +47,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def diagnose(subject: str, facts: ForeignFacts, rules: Sequence[Rule] = RULES) -> Diagnosis:
+def diagnose(subject: str, facts: ForeignFacts, rules: Sequence[ForeignRule] = RULES) -> Diagnosis:
     """Return what is wrong with a checkpoint; healthy means that a restart is exact. A foreign checkpoint is never repaired."""
     standing = Standing(facts)
     found = [finding for rule in rules if (finding := rule(standing)) is not None]
@@ -58,8 +58,8 @@ def diagnose(subject: str, facts: ForeignFacts, rules: Sequence[Rule] = RULES) -
     return Diagnosis(subject=subject, findings=tuple(found), numbers=_numbers(standing))
 
 
-def _stateful(s: Standing) -> Finding:
-    return Finding(
+def _stateful(s: Standing) -> RuleFinding:
+    return RuleFinding(
         rule="stateful",
         verdict="needs_person",
         sentence="the query keeps state, which must fit the batch that runs again: whether it does cannot be seen from here",
@@ -68,8 +68,8 @@ def _stateful(s: Standing) -> Finding:
     )
 
 
-def _in_flight(s: Standing) -> Finding:
-    return Finding(
+def _in_flight(s: Standing) -> RuleFinding:
+    return RuleFinding(
         rule="batch-in-flight",
         verdict="healthy",
         sentence=f"batch {s.planned} is planned and not finished: it is running, or a restart runs it again with the same "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lakebound.inspection.doctor.diagnosis import Finding, Verdict
+from lakebound.inspection.doctor.diagnosis import DoctorVerdict, RuleFinding
 from lakebound.inspection.doctor.foreign.standing import Standing, follows
 from lakebound.landing.checkpoint.log_files import MISMATCH
 
 RUNBOOK = "foreign-checkpoint"
 
 
-def checkpoint_missing(s: Standing) -> Finding | None:
+def checkpoint_missing(s: Standing) -> RuleFinding | None:
     """E1: nothing is planned or finished, and the table was written by queries, but not by this one."""
     if s.planned >= 0 or s.finished >= 0 or s.highest >= 0 or not any(table.epochs for table in s.tables):
         return None
@@ -23,7 +23,7 @@ def checkpoint_missing(s: Standing) -> Finding | None:
     )
 
 
-def reset_by_hand(s: Standing) -> Finding | None:
+def reset_by_hand(s: Standing) -> RuleFinding | None:
     """E7: offsets and commits were deleted, the id was kept."""
     if s.planned >= 0 or s.finished >= 0 or s.highest < 0:
         return None
@@ -37,7 +37,7 @@ def reset_by_hand(s: Standing) -> Finding | None:
     )
 
 
-def metadata_missing(s: Standing) -> Finding | None:
+def metadata_missing(s: Standing) -> RuleFinding | None:
     """E6: the id is gone, the log is not."""
     found = s.checkpoint.metadata
     is_new = found is None and s.planned < 0 and s.finished < 0
@@ -52,7 +52,7 @@ def metadata_missing(s: Standing) -> Finding | None:
     )
 
 
-def query_unknown_to_table(s: Standing) -> Finding | None:
+def query_unknown_to_table(s: Standing) -> RuleFinding | None:
     """The id is there, and a table has never heard of it."""
     unknown = [table for table in s.tables if s.own_id is not None and s.own_id not in table.epochs]
     is_first_batch = s.finished < 0 and s.planned <= 0 and not s.candidates and all(table.is_complete for table in unknown)
@@ -69,7 +69,7 @@ def query_unknown_to_table(s: Standing) -> Finding | None:
     )
 
 
-def stray_batch_file(s: Standing) -> Finding | None:
+def stray_batch_file(s: Standing) -> RuleFinding | None:
     """A file whose name is a number, and that is no batch."""
     if not s.strays:
         return None
@@ -81,7 +81,7 @@ def stray_batch_file(s: Standing) -> Finding | None:
     )
 
 
-def offsets_missing(s: Standing) -> Finding | None:
+def offsets_missing(s: Standing) -> RuleFinding | None:
     """E4: a batch has ended whose plan is not there."""
     if s.finished <= s.planned:
         return None
@@ -95,7 +95,7 @@ def offsets_missing(s: Standing) -> Finding | None:
     )
 
 
-def newest_offsets_damaged(s: Standing) -> Finding | None:
+def newest_offsets_damaged(s: Standing) -> RuleFinding | None:
     """E3: the plan of the newest batch cannot be read."""
     found = s.checkpoint.offsets.get(s.planned)
     if found is None or found.flaw is None:
@@ -114,7 +114,7 @@ def newest_offsets_damaged(s: Standing) -> Finding | None:
     )
 
 
-def previous_offsets_missing(s: Standing) -> Finding | None:
+def previous_offsets_missing(s: Standing) -> RuleFinding | None:
     """E2: Spark also reads the plan of the batch before the newest."""
     before = s.planned - 1
     if s.planned < 1 or s.checkpoint.sound_offsets(before) is not None:
@@ -134,7 +134,7 @@ def previous_offsets_missing(s: Standing) -> Finding | None:
     )
 
 
-def newest_commit_damaged(s: Standing) -> Finding | None:
+def newest_commit_damaged(s: Standing) -> RuleFinding | None:
     """E5: the mark that the newest batch ended cannot be read."""
     found = s.checkpoint.commits.get(s.finished)
     if found is None or found.flaw is None:
@@ -147,12 +147,12 @@ def newest_commit_damaged(s: Standing) -> Finding | None:
     )
 
 
-def commits_missing(s: Standing) -> Finding | None:
+def commits_missing(s: Standing) -> RuleFinding | None:
     """Marks that batches ended are gone; a restart only needs to run the newest batch again."""
     is_gap = 0 <= s.planned and s.finished < s.planned - 1
     if not is_gap or s.lowest < s.floor or s.highest > s.planned:
         return None
-    return Finding(
+    return RuleFinding(
         rule="commits-missing",
         verdict="repairable",
         sentence=f"commits end at {s.finished}, offsets at {s.planned}; the table holds all batches up to {s.lowest}: a plain "
@@ -163,7 +163,7 @@ def commits_missing(s: Standing) -> Finding | None:
     )
 
 
-def initial_offsets_missing(s: Standing) -> Finding | None:
+def initial_offsets_missing(s: Standing) -> RuleFinding | None:
     """The first batch runs again, and where it begins is not known."""
     first = s.checkpoint.sound_offsets(0)
     is_damaged = s.planned < 0 and s.highest < 0 and any(file.flaw for file in s.checkpoint.initial.values())
@@ -183,7 +183,7 @@ def initial_offsets_missing(s: Standing) -> Finding | None:
     )
 
 
-def offsets_out_of_order(s: Standing) -> Finding | None:
+def offsets_out_of_order(s: Standing) -> RuleFinding | None:
     """The plan that a restart goes on from cannot have followed the one before it."""
     pairs = sorted({(batch + step - 1, batch + step) for batch in s.landed for step in (0, 1) if batch + step <= s.planned})
     for before, after in pairs:
@@ -200,14 +200,14 @@ def offsets_out_of_order(s: Standing) -> Finding | None:
     return None
 
 
-def offsets_unverified(s: Standing) -> Finding | None:
+def offsets_unverified(s: Standing) -> RuleFinding | None:
     """Nothing says that the numbers a restart goes on from are what Spark wrote."""
     found = [batch for batch in sorted(set(s.landed)) if batch >= 0 and s.checkpoint.sound_offsets(batch)]
     unverified = [batch for batch in found if not s.ranges.vouched(batch)]
     if not unverified:
         return None
     verdict, sentence = _trust(s, unverified)
-    return Finding(
+    return RuleFinding(
         rule="offsets-unverified",
         verdict=verdict,
         sentence=f"{', '.join(f'offsets/{batch}' for batch in unverified)}: {sentence}",
@@ -216,7 +216,7 @@ def offsets_unverified(s: Standing) -> Finding | None:
     )
 
 
-def _trust(s: Standing, unverified: list[int]) -> tuple[Verdict, str]:
+def _trust(s: Standing, unverified: list[int]) -> tuple[DoctorVerdict, str]:
     if s.checkpoint.has_checksums and any(s.checkpoint.offsets[batch].checksum == "missing" for batch in unverified):
         return (
             "needs_person",
@@ -243,5 +243,5 @@ def _id_sentence(s: Standing) -> str:
     return "No query in the table's history fits this checkpoint"
 
 
-def _finding(rule: str, sentence: str, evidence: dict[str, object]) -> Finding:
-    return Finding(rule=rule, verdict="needs_person", sentence=sentence, runbook=RUNBOOK, evidence=evidence)
+def _finding(rule: str, sentence: str, evidence: dict[str, object]) -> RuleFinding:
+    return RuleFinding(rule=rule, verdict="needs_person", sentence=sentence, runbook=RUNBOOK, evidence=evidence)

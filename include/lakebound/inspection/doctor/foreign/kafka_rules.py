@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lakebound.inspection.doctor.diagnosis import Finding, Verdict
+from lakebound.inspection.doctor.diagnosis import DoctorVerdict, RuleFinding
 from lakebound.inspection.doctor.foreign.facts import TopicSeen
 from lakebound.inspection.doctor.foreign.standing import Standing
 from lakebound.landing.checkpoint.log_files import OffsetsFile
@@ -20,7 +20,7 @@ def going_on_from(s: Standing) -> OffsetsFile | None:
     return s.checkpoint.sound_offsets(s.lowest) or s.checkpoint.sound_offsets(s.planned)
 
 
-def topic_gone(s: Standing) -> Finding | None:
+def topic_gone(s: Standing) -> RuleFinding | None:
     """E14: a topic, or a partition of it, is not on the broker."""
     gone = sorted(
         f"{topic}/{partition}" for topic, partition, _, seen in _stored(s) if seen is None or partition not in seen.latest
@@ -36,7 +36,7 @@ def topic_gone(s: Standing) -> Finding | None:
     )
 
 
-def stored_offset_beyond_end(s: Standing) -> Finding | None:
+def stored_offset_beyond_end(s: Standing) -> RuleFinding | None:
     """E14, E16: the checkpoint stands behind the end of the topic."""
     beyond = {f"{t}/{p}": (stored, seen.latest[p]) for t, p, stored, seen in _known(s) if stored > seen.latest[p]}
     planned = s.checkpoint.sound_offsets(s.planned)
@@ -56,7 +56,7 @@ def stored_offset_beyond_end(s: Standing) -> Finding | None:
     )
 
 
-def topic_recreated(s: Standing) -> Finding | None:
+def topic_recreated(s: Standing) -> RuleFinding | None:
     """E14 without an error: the topic was made anew, and has grown past the stored offset."""
     younger = {
         f"{t}/{p}": (seen.younger_from[p], stored)
@@ -76,7 +76,7 @@ def topic_recreated(s: Standing) -> Finding | None:
     )
 
 
-def retention_passed(s: Standing) -> Finding | None:
+def retention_passed(s: Standing) -> RuleFinding | None:
     """E13: Kafka has deleted what was not read yet."""
     lost = tuple(
         LostRange(topic=t, partition=p, start=stored, end=seen.earliest[p])
@@ -95,7 +95,7 @@ def retention_passed(s: Standing) -> Finding | None:
     )
 
 
-def partitions_added(s: Standing) -> Finding | None:
+def partitions_added(s: Standing) -> RuleFinding | None:
     """E15: a partition that the query has not seen yet no longer begins at 0."""
     stored = {(topic, partition) for topic, partition, _, _ in _stored(s)}
     topics = {topic: seen for topic, _, _, seen in _known(s)}
@@ -131,9 +131,9 @@ def _known(s: Standing) -> Iterator[tuple[str, int, int, TopicSeen]]:
             yield topic, partition, offset, seen
 
 
-def _lossy(rule: str, sentence: str, evidence: Mapping[str, object], lost: tuple[LostRange, ...]) -> Finding:
+def _lossy(rule: str, sentence: str, evidence: Mapping[str, object], lost: tuple[LostRange, ...]) -> RuleFinding:
     return _finding(rule, "needs_approval", sentence, evidence).model_copy(update={"loses": lost})
 
 
-def _finding(rule: str, verdict: Verdict, sentence: str, evidence: Mapping[str, object]) -> Finding:
-    return Finding(rule=rule, verdict=verdict, sentence=sentence, runbook=RUNBOOK, evidence=dict(evidence))
+def _finding(rule: str, verdict: DoctorVerdict, sentence: str, evidence: Mapping[str, object]) -> RuleFinding:
+    return RuleFinding(rule=rule, verdict=verdict, sentence=sentence, runbook=RUNBOOK, evidence=dict(evidence))

@@ -27,7 +27,7 @@ _MAX_FILE_BYTES = 16 * 1024 * 1024
 _PRODUCER_SLACK_MS = 600_000
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://")
 
-Listing = frozenset[tuple[str, int, int]]
+FolderListing = frozenset[tuple[str, int, int]]
 
 
 class NotACheckpointError(LakeboundError):
@@ -106,7 +106,7 @@ def _content(path: Path) -> bytes:
         return file.read(_MAX_FILE_BYTES)
 
 
-def _listing(folder: Path) -> Listing:
+def _listing(folder: Path) -> FolderListing:
     found = set()
     for name in ("commits", "offsets"):
         try:

@@ -62,9 +62,9 @@ class Standing:
         return max(self.finished, self.planned - 1) if self.finished <= self.planned else self.finished
 
     @cached_property
-    def ranges(self) -> Ranges:
+    def ranges(self) -> BatchSizes:
         """What offsets files and tables say about the sizes of batches."""
-        return Ranges(self.checkpoint, self.tables, self.query_id)
+        return BatchSizes(self.checkpoint, self.tables, self.query_id)
 
     def evidence(self, **more: object) -> dict[str, object]:
         """Return O, C and V, as findings show them."""
@@ -79,7 +79,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Ranges:
+class BatchSizes:
     """Sizes of batches, counted twice: by the checkpoint's offsets, and by the rows of the table's commits."""
 
     checkpoint: CheckpointFacts

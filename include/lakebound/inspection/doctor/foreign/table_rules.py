@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.foreign.standing import CLOCK_SLACK_MS, Standing
 from lakebound.landing.checkpoint.log_files import Mark
 
 RUNBOOK = "foreign-checkpoint-table"
 
 
-def still_moving(s: Standing) -> Finding | None:
+def still_moving(s: Standing) -> RuleFinding | None:
     """The facts were never the same twice: the query is running."""
     if not s.facts.is_moving:
         return None
     sentence = (
         "the query finishes batches faster than this doctor reads: it is running; look again when it is slower or stopped"
     )
-    return Finding(rule="still-moving", verdict="starting", sentence=sentence, evidence=s.evidence())
+    return RuleFinding(rule="still-moving", verdict="starting", sentence=sentence, evidence=s.evidence())
 
 
-def table_unreadable(s: Standing) -> Finding | None:
+def table_unreadable(s: Standing) -> RuleFinding | None:
     """A table could not be read."""
     broken = [table for table in s.tables if table.problem]
     if not broken:
@@ -30,16 +30,16 @@ def table_unreadable(s: Standing) -> Finding | None:
     return _finding("table-unreadable", f"without the table nothing can be judged: {what}", s.evidence())
 
 
-def not_landed_yet(s: Standing) -> Finding | None:
+def not_landed_yet(s: Standing) -> RuleFinding | None:
     """Nothing has landed, and at most the first batch is planned."""
     is_known = all(table.is_complete for table in s.tables)
     if s.highest >= 0 or s.finished >= 0 or s.planned > 0 or not is_known:
         return None
     sentence = "nothing of this query has landed yet: there is nothing to compare"
-    return Finding(rule="not-landed-yet", verdict="starting", sentence=sentence, evidence=s.evidence())
+    return RuleFinding(rule="not-landed-yet", verdict="starting", sentence=sentence, evidence=s.evidence())
 
 
-def table_ahead(s: Standing) -> Finding | None:
+def table_ahead(s: Standing) -> RuleFinding | None:
     """E8: the table holds batches that the checkpoint has not planned."""
     if s.planned < 0 or s.highest <= s.planned:
         return None
@@ -53,7 +53,7 @@ def table_ahead(s: Standing) -> Finding | None:
     )
 
 
-def table_behind(s: Standing) -> Finding | None:
+def table_behind(s: Standing) -> RuleFinding | None:
     """E9, E12: batches have ended, and the table does not hold them."""
     known = [(table.table, epoch) for table, epoch in zip(s.tables, s.landed, strict=True) if 0 <= epoch < s.floor]
     if not known:
@@ -68,7 +68,7 @@ def table_behind(s: Standing) -> Finding | None:
     )
 
 
-def rows_removed(s: Standing) -> Finding | None:
+def rows_removed(s: Standing) -> RuleFinding | None:
     """E9: rows that the query landed were taken away after its last commit; epochs do not show that."""
     for table in s.tables:
         newest = next(iter(table.of(s.query_id)), None)
@@ -90,7 +90,7 @@ def rows_removed(s: Standing) -> Finding | None:
     return None
 
 
-def epoch_committed_twice(s: Standing) -> Finding | None:
+def epoch_committed_twice(s: Standing) -> RuleFinding | None:
     """E10: two drivers on one checkpoint. Iceberg accepts both commits."""
     for table in s.tables:
         counts = Counter(commit.epoch for commit in table.of(s.query_id))
@@ -105,7 +105,7 @@ def epoch_committed_twice(s: Standing) -> Finding | None:
     return None
 
 
-def offsets_contradict_table(s: Standing) -> Finding | None:
+def offsets_contradict_table(s: Standing) -> RuleFinding | None:
     """The plan that a restart goes on from does not fit the commit of that batch: other rows, or another time."""
     for batch in sorted({epoch for epoch in s.landed if epoch >= 0}):
         problem = _contradiction(s, batch)
@@ -146,5 +146,5 @@ def _name(mark: Mark) -> str:
     return f"{mark[1]}/{mark[2]}"
 
 
-def _finding(rule: str, sentence: str, evidence: dict[str, object]) -> Finding:
-    return Finding(rule=rule, verdict="needs_person", sentence=sentence, runbook=RUNBOOK, evidence=evidence)
+def _finding(rule: str, sentence: str, evidence: dict[str, object]) -> RuleFinding:
+    return RuleFinding(rule=rule, verdict="needs_person", sentence=sentence, runbook=RUNBOOK, evidence=evidence)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lakebound.control import situations
 from lakebound.control.supervision import START_SECONDS, KafkaView, stall
 from lakebound.errors import MissingTopicError, error_named
-from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.numbers import lag_records, lag_seconds, recovery_debt_records, seconds_since_commit
 from lakebound.inspection.doctor.wording import needs_approval, needs_person, repairable, starting, warning
@@ -19,7 +19,7 @@ _BLOCKING = ("desired state", "submission")
 _UPDATE_SECONDS = 10.0
 
 
-def control_file_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
+def control_file_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A control file is torn: lease and progress are written anew; a wish or a submission keeps anything from starting."""
     for name, problem in facts.unreadable.items():
         if name in _BLOCKING:
@@ -33,7 +33,7 @@ def control_file_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
             yield repairable("control-file-torn", sentence, "control-files", file=name)
 
 
-def held_or_stopped(facts: PipelineFacts) -> Iterator[Finding]:
+def held_or_stopped(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Nothing runs because somebody wants it so."""
     desired = facts.desired
     if desired is not None and not desired.wants_app:
@@ -41,13 +41,13 @@ def held_or_stopped(facts: PipelineFacts) -> Iterator[Finding]:
         yield warning("not-wanted", f"the pipeline is {desired.state}{by}: {desired.reason or 'no reason given'}; nothing runs")
 
 
-def never_started(facts: PipelineFacts) -> Iterator[Finding]:
+def never_started(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Nothing was ever started, and nothing was landed."""
     if facts.is_wanted and facts.living is None and not facts.has_run and not facts.unreadable:
         yield starting("never-started", str(situations.never_started(facts.spec.pipeline)))
 
 
-def application_dead(facts: PipelineFacts) -> Iterator[Finding]:
+def application_dead(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """An application is wanted and none lives: the next start goes on from the tables."""
     if not facts.is_wanted or facts.living is not None or not facts.has_run or _rests_between_runs(facts):
         return
@@ -61,7 +61,7 @@ def application_dead(facts: PipelineFacts) -> Iterator[Finding]:
     yield repairable("application-dead", sentence, "application-dead", replays=debt, **evidence)
 
 
-def checkpoint_lost(facts: PipelineFacts) -> Iterator[Finding]:
+def checkpoint_lost(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The scratch checkpoint of an application that did not end cleanly is gone or torn. It is never read again."""
     died = facts.living is None and facts.last_end is not None and facts.last_end.is_unclean
     runs = facts.own_progress is not None and facts.own_progress.state == "running" and facts.own_progress.batch is not None
@@ -76,7 +76,7 @@ def checkpoint_lost(facts: PipelineFacts) -> Iterator[Finding]:
     yield build("checkpoint-lost", sentence, "application-dead")
 
 
-def crash_loop(facts: PipelineFacts) -> Iterator[Finding]:
+def crash_loop(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Starts in a row landed nothing: the application refuses the next one."""
     loop, limit = facts.crash_loop, facts.spec.limits.max_failed_starts
     if facts.is_wanted and facts.living is None and loop.is_over_limit(limit):
@@ -84,7 +84,7 @@ def crash_loop(facts: PipelineFacts) -> Iterator[Finding]:
         yield needs_person("crash-loop", sentence, "crash-loop", ends=list(loop.ends))
 
 
-def last_start_refused(facts: PipelineFacts) -> Iterator[Finding]:
+def last_start_refused(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The last application refused to start, for a reason that only it can see."""
     outcome = facts.outcome
     if facts.living is not None or not facts.is_wanted or outcome is None:
@@ -94,7 +94,7 @@ def last_start_refused(facts: PipelineFacts) -> Iterator[Finding]:
         yield needs_person("start-refused", sentence, outcome.runbook, error_class=outcome.error_class)
 
 
-def two_drivers(facts: PipelineFacts) -> Iterator[Finding]:
+def two_drivers(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Two applications live. The tables accept the later epoch only; the other one burns resources until it notices."""
     lease, submission, progress = facts.lease, facts.submission, facts.progress
     if lease is None or not facts.lease_live:
@@ -112,7 +112,7 @@ def two_drivers(facts: PipelineFacts) -> Iterator[Finding]:
         yield needs_approval("two-drivers", sentence, "two-drivers", holder=lease.app_id, other=other)
 
 
-def application_starting(facts: PipelineFacts) -> Iterator[Finding]:
+def application_starting(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """An application lives and does not land yet: it starts, or waits out an outage, or is ending."""
     progress = facts.own_progress
     if facts.living is None or _stalled(facts) is not None:
@@ -127,7 +127,7 @@ def application_starting(facts: PipelineFacts) -> Iterator[Finding]:
         yield starting("application-starting", f"{facts.living} is {progress.state}")
 
 
-def stalled(facts: PipelineFacts) -> Iterator[Finding]:
+def stalled(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """An application lives and is silent, or runs and lands nothing of what waits."""
     found = _stalled(facts)
     if found is not None:

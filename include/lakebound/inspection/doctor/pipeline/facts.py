@@ -16,7 +16,7 @@ from lakebound.ledger.entry import Entry, Offsets, high_water_marks
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound.ledger.topics import TopicFacts
-from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec, TableRole
 
 TableState = Literal["entry", "empty", "absent", "no_ledger", "bad_entry", "foreign", "restored", "unreadable"]
 """entry: one counts · empty: it exists, and holds nothing · absent · the rest: why no entry counts."""
@@ -43,7 +43,7 @@ class LedgerFacts:
     """
 
     table: str
-    role: Literal["target", "quarantine"]
+    role: TableRole
     state: TableState
     problem: str = ""
     entry: Entry | None = None

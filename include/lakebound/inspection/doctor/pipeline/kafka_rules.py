@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lakebound.control import situations
 from lakebound.errors import BrokerUnavailableError
-from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.wording import needs_approval, needs_person, ranges, starting
 from lakebound.ledger.entry import high_water_marks
@@ -15,7 +15,7 @@ from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss, passed_by_retention
 
 
-def broker_unavailable(facts: PipelineFacts) -> Iterator[Finding]:
+def broker_unavailable(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """An outage is waited out by the application; once it has waited in vain, a person is asked."""
     if facts.kafka.problem != "unavailable":
         return
@@ -30,13 +30,13 @@ def broker_unavailable(facts: PipelineFacts) -> Iterator[Finding]:
     yield starting("broker-unavailable", sentence, "broker-unavailable")
 
 
-def kafka_refused(facts: PipelineFacts) -> Iterator[Finding]:
+def kafka_refused(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The secret is not where the connection says, or Kafka does not let the doctor look."""
     if facts.kafka.problem in ("missing_secret", "refused"):
         yield needs_person("kafka-refused", facts.kafka.sentence, "missing-secret")
 
 
-def topic_missing(facts: PipelineFacts) -> Iterator[Finding]:
+def topic_missing(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A topic of the pipeline is not on the broker: deleted, or never made. For a while the application waits for it."""
     progress = facts.own_progress
     if progress is not None and situations.awaits_topic(progress, facts.now):
@@ -54,7 +54,7 @@ def topic_missing(facts: PipelineFacts) -> Iterator[Finding]:
         yield build("topic-missing", str(found), "topic-missing", landed=landed)
 
 
-def topic_recreated(facts: PipelineFacts) -> Iterator[Finding]:
+def topic_recreated(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A topic has another id than the one whose offsets the ledgers hold, whether or not it has grown past them."""
     for topic, known in facts.kafka.topics.items():
         if known is None:
@@ -79,7 +79,7 @@ def topic_recreated(facts: PipelineFacts) -> Iterator[Finding]:
         )
 
 
-def retention_passed(facts: PipelineFacts) -> Iterator[Finding]:
+def retention_passed(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Kafka has deleted records that no table holds: exactly those between the lowest mark and the earliest offset."""
     lost = passed_by_retention(facts.lowest_marks(), facts.kafka.topics)
     if lost:
@@ -90,7 +90,7 @@ def retention_passed(facts: PipelineFacts) -> Iterator[Finding]:
         yield needs_approval("retention-passed", sentence, "retention-passed", loses=lost)
 
 
-def unseen_partition_cut(facts: PipelineFacts) -> Iterator[Finding]:
+def unseen_partition_cut(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A partition was added and has lost its head before it was ever seen: a start would begin after the hole, silently."""
     lost: dict[tuple[str, int], LostRange] = {}
     for table in facts.targets:
@@ -109,7 +109,7 @@ def unseen_partition_cut(facts: PipelineFacts) -> Iterator[Finding]:
         yield needs_approval("unseen-partition-cut", sentence, "retention-passed", loses=lost.values())
 
 
-def offsets_beyond_end(facts: PipelineFacts) -> Iterator[Finding]:
+def offsets_beyond_end(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A ledger holds offsets that Kafka does not have: they would be used again for other records."""
     for table, topic, partition, intervals in facts.held():
         known = facts.kafka.topics.get(topic)
@@ -126,7 +126,7 @@ def offsets_beyond_end(facts: PipelineFacts) -> Iterator[Finding]:
             yield needs_person("offsets-beyond-end", sentence, "offsets-beyond-end", **evidence)
 
 
-def interior_gap(facts: PipelineFacts) -> Iterator[Finding]:
+def interior_gap(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A hole below a table's mark: a start goes on above it, so only a replay lands it."""
     lost: dict[tuple[str, int, int], LostRange] = {}
     holes: dict[str, list[tuple[int, int]]] = {}

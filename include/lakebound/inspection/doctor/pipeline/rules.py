@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from lakebound.inspection.doctor.diagnosis import Diagnosis, Finding
+from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.inspection.doctor.pipeline.application_rules import APPLICATION_RULES
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.kafka_rules import KAFKA_RULES
@@ -12,13 +12,13 @@ from lakebound.inspection.doctor.pipeline.numbers import numbers_of
 from lakebound.inspection.doctor.pipeline.table_rules import TABLE_RULES
 from lakebound.inspection.doctor.pipeline.warning_rules import WARNING_RULES
 
-Rule = Callable[[PipelineFacts], Iterable[Finding]]
+PipelineRule = Callable[[PipelineFacts], Iterable[RuleFinding]]
 
-RULES: tuple[Rule, ...] = (*TABLE_RULES, *KAFKA_RULES, *APPLICATION_RULES, *WARNING_RULES)
+RULES: tuple[PipelineRule, ...] = (*TABLE_RULES, *KAFKA_RULES, *APPLICATION_RULES, *WARNING_RULES)
 """In the order in which findings of one verdict are told."""
 
 
-def diagnose(facts: PipelineFacts, rules: Sequence[Rule] = RULES) -> Diagnosis:
+def diagnose(facts: PipelineFacts, rules: Sequence[PipelineRule] = RULES) -> Diagnosis:
     """Return what the rules find, and the numbers.
 
     While Kafka does not answer, nobody knows what a start would lose: what else were repairable is to be looked at again.

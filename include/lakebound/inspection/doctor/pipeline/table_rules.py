@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.wording import listed, marks_of, needs_person, offsets_of, repairable
 from lakebound.ledger.entry import common, count
 
 
-def rows_without_entry(facts: PipelineFacts) -> Iterator[Finding]:
+def rows_without_entry(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Rows of unknown origin: what the table holds is not known, so nothing may be written."""
     for table in facts.tables:
         if table.state == "no_ledger":
             yield needs_person("rows-without-entry", table.problem, "no-ledger", table=table.table, holds="rows", entry=None)
 
 
-def entry_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
+def entry_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The newest entry is damaged or forged: going back to an older one would land rows twice."""
     for table in facts.tables:
         if table.state == "bad_entry":
@@ -25,14 +25,14 @@ def entry_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
             yield needs_person("entry-unreadable", sentence, "bad-entry", table=table.table)
 
 
-def foreign_table(facts: PipelineFacts) -> Iterator[Finding]:
+def foreign_table(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Another pipeline lands in the table."""
     for table in facts.tables:
         if table.state == "foreign":
             yield needs_person("foreign-table", table.problem, "foreign-table", table=table.table)
 
 
-def table_restored(facts: PipelineFacts) -> Iterator[Finding]:
+def table_restored(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Rows were taken away behind the ledger's back."""
     for table in facts.tables:
         if table.state == "restored":
@@ -40,14 +40,14 @@ def table_restored(facts: PipelineFacts) -> Iterator[Finding]:
             yield needs_person("table-restored", table.problem, "table-restored", **evidence)
 
 
-def table_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
+def table_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Catalog or disk does not answer. A living application waits; what a start would find is not known."""
     for table in facts.tables:
         if table.state != "unreadable":
             continue
         sentence = f"table {table.table} could not be read: {table.problem}"
         if facts.living is not None:
-            yield Finding(
+            yield RuleFinding(
                 rule="table-unreadable",
                 verdict="starting",
                 sentence=f"{sentence}; the application tries again for limits.outage_seconds, look again",
@@ -57,7 +57,7 @@ def table_unreadable(facts: PipelineFacts) -> Iterator[Finding]:
             yield needs_person("table-unreadable", sentence, "table-unreadable", table=table.table)
 
 
-def table_dropped(facts: PipelineFacts) -> Iterator[Finding]:
+def table_dropped(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A table that was landed in is gone: a start would make it anew and begin where Kafka begins now."""
     landed = {name for name, table in facts.progress.tables.items() if table.rows} if facts.progress else set()
     others = any(count(table.coverage) for table in facts.targets)
@@ -73,7 +73,7 @@ def table_dropped(facts: PipelineFacts) -> Iterator[Finding]:
             yield needs_person("table-dropped", sentence, "table-dropped", table=table.table, state=table.state)
 
 
-def quarantine_behind(facts: PipelineFacts) -> Iterator[Finding]:
+def quarantine_behind(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The quarantine does not know of records that the tables say are in it. Bad records are committed before all others."""
     held = next((table for table in facts.tables if table.role == "quarantine" and table.state == "entry"), None)
     if held is None:
@@ -89,7 +89,7 @@ def quarantine_behind(facts: PipelineFacts) -> Iterator[Finding]:
             return
 
 
-def ledger_behind_rows(facts: PipelineFacts) -> Iterator[Finding]:
+def ledger_behind_rows(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The entry that counts was carried on by maintenance and is older than rows that the table holds."""
     for table in facts.tables:
         if table.beyond_ledger:
@@ -102,7 +102,7 @@ def ledger_behind_rows(facts: PipelineFacts) -> Iterator[Finding]:
             yield needs_person("ledger-behind-rows", sentence, "ledger-behind", **evidence)
 
 
-def ledger_behind_txn(facts: PipelineFacts) -> Iterator[Finding]:
+def ledger_behind_txn(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The Delta log remembers a later application than the newest entry does."""
     for table in facts.tables:
         if table.entry is not None and table.txn_epoch is not None and table.txn_epoch > table.entry.epoch:
@@ -114,7 +114,7 @@ def ledger_behind_txn(facts: PipelineFacts) -> Iterator[Finding]:
             yield needs_person("ledger-behind-txn", sentence, "ledger-behind", **evidence)
 
 
-def tables_disagree(facts: PipelineFacts) -> Iterator[Finding]:
+def tables_disagree(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Tables of one pipeline hold different incarnations of a topic: they cannot go on from one place."""
     for topic in facts.spec.topics:
         ids = {table.table: table.coverage[topic].topic_id for table in facts.tables if topic in table.coverage}
@@ -123,7 +123,7 @@ def tables_disagree(facts: PipelineFacts) -> Iterator[Finding]:
             yield needs_person("tables-disagree", sentence, "tables-disagree", topic_ids=ids)
 
 
-def state_folder_behind(facts: PipelineFacts) -> Iterator[Finding]:
+def state_folder_behind(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The tables know a later epoch than the lease: the state folder was lost or is an old copy, or there are two."""
     highest = max((table.entry.epoch for table in facts.tables if table.entry), default=0)
     own = facts.lease.epoch if facts.lease is not None else 0

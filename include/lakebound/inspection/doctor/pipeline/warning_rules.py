@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakebound.inspection.doctor.diagnosis import Finding
+from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.numbers import (
     clock_difference_seconds,
@@ -21,7 +21,7 @@ CHECKPOINT_BYTES = 1 << 30
 CLOCK_SECONDS = 5.0
 
 
-def data_loss_near(facts: PipelineFacts) -> Iterator[Finding]:
+def data_loss_near(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Retention is about to take what is not landed: a person is asked when nothing lands, warned when something does."""
     left = seconds_to_data_loss(facts)
     kept = [kept.milliseconds / 1000 for kept in facts.kafka.retention.values() if kept.milliseconds is not None]
@@ -35,7 +35,7 @@ def data_loss_near(facts: PipelineFacts) -> Iterator[Finding]:
     yield needs_person("data-loss-near", f"{sentence}, and nothing lands", "data-loss-near", seconds_left=left)
 
 
-def lag_too_large(facts: PipelineFacts) -> Iterator[Finding]:
+def lag_too_large(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A record waits longer than the pipeline allows, although an application lands."""
     waits = lag_seconds(facts)
     if facts.living is not None and waits is not None and waits > facts.spec.thresholds.max_lag_seconds:
@@ -44,7 +44,7 @@ def lag_too_large(facts: PipelineFacts) -> Iterator[Finding]:
         yield warning("lag", sentence, "lag", lag_records=lag_records(facts))
 
 
-def clocks_differ(facts: PipelineFacts) -> Iterator[Finding]:
+def clocks_differ(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Leases and retention are judged by clocks."""
     apart = clock_difference_seconds(facts)
     if apart is not None and apart > CLOCK_SECONDS:
@@ -55,7 +55,7 @@ def clocks_differ(facts: PipelineFacts) -> Iterator[Finding]:
         yield warning("clocks-differ", sentence, "clock-difference")
 
 
-def checkpoint_grows(facts: PipelineFacts) -> Iterator[Finding]:
+def checkpoint_grows(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Scratch checkpoints pile up: those of applications that died are removed by nobody."""
     if facts.scratch.bytes > CHECKPOINT_BYTES:
         sentence = (
@@ -64,7 +64,7 @@ def checkpoint_grows(facts: PipelineFacts) -> Iterator[Finding]:
         yield warning("checkpoint-grows", sentence, "application-dead")
 
 
-def facts_unread(facts: PipelineFacts) -> Iterator[Finding]:
+def facts_unread(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Some number could not be read; what decides was."""
     for text in facts.kafka.unread:
         yield warning("facts-unread", text)

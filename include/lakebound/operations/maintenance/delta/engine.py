@@ -18,7 +18,7 @@ from lakebound.durable import sync_new
 from lakebound.errors import CommitRefusedError, LakeboundError
 from lakebound.ledger.entry import Entry, encode
 from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, on_disk, replace, rewrite
-from lakebound.operations.maintenance.engines import Done, StepLostError, TableGoneError, carried_entry, told
+from lakebound.operations.maintenance.engines import StepEffect, StepLostError, TableGoneError, carried_entry, told
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, Vacuum
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.delta.actions import CommitInfo, commit_text
@@ -80,7 +80,7 @@ class DeltaEngine:
     def __init__(self, places: Places) -> None:
         self._places = places
 
-    def compact(self, table: TableSpec, step: Compact, turn: AskForTurn | None = None) -> Done:
+    def compact(self, table: TableSpec, step: Compact, turn: AskForTurn | None = None) -> StepEffect:
         """Rewrite the files below ``below_bytes`` of a partition, or Z-order the whole partition; in several commits if large.
 
         ``turn`` asks the stream to let a commit through when it was faster.
@@ -96,8 +96,8 @@ class DeltaEngine:
             if not step.order_by:
                 files = [file for file in files if file.size_bytes < step.below_bytes]
             if len(files) < 2:
-                return Done()
-            done = Done()
+                return StepEffect()
+            done = StepEffect()
             forget_scratch(root, _SCRATCH_SECONDS)
             for group in [files] if step.order_by else _groups(files, step.target_file_bytes):
                 try:
@@ -105,7 +105,7 @@ class DeltaEngine:
                 except StepLostError as exc:
                     if not done.commits:
                         raise
-                    return _add(done, Done(conflicts=exc.conflicts), note=str(exc))
+                    return _add(done, StepEffect(conflicts=exc.conflicts), note=str(exc))
         return done
 
     def _rewrite(
@@ -117,13 +117,13 @@ class DeltaEngine:
         table: TableSpec,
         entry: Entry,
         turn: AskForTurn | None,
-    ) -> Done:
+    ) -> StepEffect:
         rewritten = rewrite(handle, root, files, step)
         if not rewritten.inputs:
-            return Done()
+            return StepEffect()
         with turn or nullcontext():
             _, conflicts = replace(root, table.id, rewritten, entry, on_conflict=turn or (lambda: None))
-        return Done(
+        return StepEffect(
             files_before=len(rewritten.inputs),
             files_after=len(rewritten.outputs),
             bytes_rewritten=sum(file.size_bytes for file in rewritten.inputs),
@@ -131,18 +131,18 @@ class DeltaEngine:
             conflicts=conflicts,
         )
 
-    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> Done:
+    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
         """Write a checkpoint of the newest version, unless it has one."""
         path = self._places.delta_path(table)
         with _translated(table):
             handle = self._open(table)
             before = last_checkpoint(path)
             if before >= handle.version():
-                return Done()
+                return StepEffect()
             write_checkpoint(path, handle.version())
-        return Done(files_before=handle.version() - before, note=f"log checkpoint at version {handle.version()}")
+        return StepEffect(files_before=handle.version() - before, note=f"log checkpoint at version {handle.version()}")
 
-    def clean_log(self, table: TableSpec, step: CleanLog) -> Done:
+    def clean_log(self, table: TableSpec, step: CleanLog) -> StepEffect:
         """Delete the log below the newest checkpoint at or below ``before_version``; never the commit whose entry counts.
 
         Raises:
@@ -161,11 +161,11 @@ class DeltaEngine:
             raise LogNotCleanableError(table.id, "no whole log checkpoint stands at or below it; the next run writes one first")
         doomed = deletable(files, base)
         if not doomed:
-            return Done()
+            return StepEffect()
         # Whoever wrote the checkpoint: before what it stands for is deleted, it is on the disk.
         sync_new((log / name for name in whole_checkpoints(files)[base]), log)
         removed_bytes = sum(_delete(log / file.name) for file in doomed)
-        return Done(
+        return StepEffect(
             files_before=len(files),
             files_after=len(files) - len(doomed),
             bytes_removed=removed_bytes,
@@ -173,7 +173,7 @@ class DeltaEngine:
             note=f"the log starts at version {base}",
         )
 
-    def vacuum(self, table: TableSpec, step: Vacuum) -> Done:
+    def vacuum(self, table: TableSpec, step: Vacuum) -> StepEffect:
         """Delete removed files beyond the retention, between two commits that carry the entry on.
 
         Delta's default of seven days is no promise of the table's: it only lets log checkpoints name a removed file for so
@@ -192,14 +192,14 @@ class DeltaEngine:
             hours = max(hours, _MIN_UNREFERENCED_HOURS) if is_full else hours
             found = handle.vacuum(hours, dry_run=True, **options)
             if not found:
-                return Done()
+                return StepEffect()
             paths = [on_disk(path, name) for name in found]
             sizes = sum(_size(one) for one in paths)
             metrics = {"numFilesToDelete": len(paths), "sizeOfDataToDelete": sizes}
             self._note(table, "VACUUM START", entry, {"specifiedRetentionMillis": str(hours * 3_600_000)}, metrics)
             deleted = sum(1 for one in paths if _delete(one))
             self._note(table, "VACUUM END", entry, {"status": "COMPLETED"}, {"numDeletedFiles": deleted})
-        return Done(files_before=len(found), bytes_removed=sizes, commits=2, removed=told(found))
+        return StepEffect(files_before=len(found), bytes_removed=sizes, commits=2, removed=told(found))
 
     def _note(
         self, table: TableSpec, operation: str, entry: Entry, parameters: dict[str, str], metrics: dict[str, int]
@@ -265,8 +265,8 @@ def _groups(files: Sequence[LiveFile], target_bytes: int) -> Iterator[list[LiveF
         yield group
 
 
-def _add(left: Done, right: Done, note: str = "") -> Done:
-    return Done(
+def _add(left: StepEffect, right: StepEffect, note: str = "") -> StepEffect:
+    return StepEffect(
         files_before=left.files_before + right.files_before,
         files_after=left.files_after + right.files_after,
         bytes_rewritten=left.bytes_rewritten + right.bytes_rewritten,

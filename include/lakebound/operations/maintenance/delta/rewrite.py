@@ -31,7 +31,7 @@ from lakebound.operations.maintenance.engines import StepLostError
 from lakebound.operations.maintenance.steps import Compact
 from lakebound.tables.column_facts import file_facts, float_columns
 from lakebound.tables.datafiles import HELPER_COLUMN
-from lakebound.tables.delta.actions import Action, CommitInfo, add, commit_text, remove
+from lakebound.tables.delta.actions import CommitInfo, LogAction, add, commit_text, remove
 from lakebound.tables.delta.draft import NO_HOOKS, link, scratch_folder
 from lakebound.tables.delta.log import INDEXED_COLUMNS, commit_lines, statistics_columns
 from lakebound.tables.delta.put import put, read_tip
@@ -180,7 +180,7 @@ def _replacement(rewritten: Rewritten, entry: Entry) -> str:
         encode(entry),
         metrics={"numFilesAdded": len(rewritten.outputs), "numFilesRemoved": len(rewritten.inputs)},
     )
-    added: list[Action] = [
+    added: list[LogAction] = [
         add(output.name, output.size_bytes, output.partition, output.stats, now_ms, is_new_data=False)
         for output in rewritten.outputs
     ]

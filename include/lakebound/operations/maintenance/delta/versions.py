@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from lakebound.errors import BadEntryError
-from lakebound.ledger.entry import Kind
+from lakebound.ledger.entry import EntryKind
 from lakebound.operations.maintenance.history import TablePast, Version
 from lakebound.tables.delta.checkpoints import list_log, whole_checkpoints
 from lakebound.tables.delta.log import DeltaCommit, commit_file, commits
@@ -64,7 +64,7 @@ def _read(folder: Path, number: int) -> tuple[Version, bool]:
     with commit_file(folder, number).open("rb") as file:
         quick = _QUICK.match(head) if _IN_COMMIT_TIMESTAMP not in (head := file.read(_HEAD_BYTES)) else None
     if quick is not None:
-        kind: Kind = quick[3].decode()  # type: ignore[assignment]
+        kind: EntryKind = quick[3].decode()  # type: ignore[assignment]
         version = Version(version=number, committed_at_ms=int(quick[1]), parent=_parent(number), kind=kind)
         return version, quick[2].decode() == _RESTORE
     commit = _slowly(folder, number)

@@ -13,7 +13,7 @@ from pathlib import Path
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import ENTRY_KEY
-from lakebound.operations.maintenance.engines import Done, StepLostError, TableGoneError, told
+from lakebound.operations.maintenance.engines import StepEffect, StepLostError, TableGoneError, told
 from lakebound.operations.maintenance.iceberg.reach import ManifestUnreadableError, only_needed_by
 from lakebound.operations.maintenance.steps import ExpireSnapshots
 from lakebound.spec.pipeline import TableSpec
@@ -36,7 +36,7 @@ class CollectionForbiddenError(LakeboundError):
         )
 
 
-def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskForTurn) -> Done:
+def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskForTurn) -> StepEffect:
     """Expire the step's snapshots, but none that the ledger or a branch or tag still needs.
 
     Args:
@@ -68,16 +68,16 @@ def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskFor
     except TimeoutError as exc:
         raise StepLostError(table.id, f"others changed it each of {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS) from exc
     if changed is None:
-        return Done()
+        return StepEffect()
     before, after = _ids(changed.before), _ids(changed.after)
-    done = Done(files_before=len(before), files_after=len(after), commits=1, conflicts=changed.conflicts)
+    done = StepEffect(files_before=len(before), files_after=len(after), commits=1, conflicts=changed.conflicts)
     try:
         dead = only_needed_by(before - after, changed.before)
     except ManifestUnreadableError as exc:
         note = f"the snapshots are expired, their files are left to the look for orphans: {exc}"
-        return Done(**{**vars(done), "note": note})
+        return StepEffect(**{**vars(done), "note": note})
     sizes, removed = _delete(dead, local_path(changed.after["location"]))
-    return Done(**{**vars(done), "bytes_removed": sizes, "removed": told(removed)})
+    return StepEffect(**{**vars(done), "bytes_removed": sizes, "removed": told(removed)})
 
 
 def expirable(asked: Iterable[int], body: Body, table: str) -> set[int]:

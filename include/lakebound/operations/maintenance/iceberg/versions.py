@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from lakebound.errors import BadEntryError
-from lakebound.ledger.entry import ENTRY_KEY, Kind
+from lakebound.ledger.entry import ENTRY_KEY, EntryKind
 from lakebound.operations.maintenance.history import TablePast, Version
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.entries import read_entry
@@ -51,7 +51,7 @@ def snapshots_of(body: Body, table: str) -> TablePast:
 
 
 def _version(snapshot: dict[str, Any], is_referenced: bool, table: str, problems: list[str]) -> Version:
-    kind: Kind | None = None
+    kind: EntryKind | None = None
     text = (snapshot.get("summary") or {}).get(ENTRY_KEY)
     if text is not None:
         quick = _QUICK.match(text)
@@ -68,7 +68,7 @@ def _version(snapshot: dict[str, Any], is_referenced: bool, table: str, problems
     )
 
 
-def _kind(text: str, where: str) -> Kind | None:
+def _kind(text: str, where: str) -> EntryKind | None:
     entry = read_entry(text, where)
     return entry.kind if entry is not None else None
 

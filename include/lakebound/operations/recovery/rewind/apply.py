@@ -11,7 +11,7 @@ from lakebound.control.lease import Lease
 from lakebound.errors import LakeboundError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Entry, new_commit_id
-from lakebound.operations.recovery.plan import Plan, Step, check_hash
+from lakebound.operations.recovery.plan import RepairPlan, RepairStep, check_hash
 from lakebound.operations.recovery.rewind.facts import Rewinding, RewindRequest, make_plan
 from lakebound.operations.recovery.rewind.plan import RewindFacts, moved_forward
 from lakebound.operations.recovery.takeover import taken_over
@@ -75,7 +75,7 @@ def _carry_out(spec: PipelineSpec, places: Places, found: Rewinding, lease: Leas
     return _record(control, plan, by, done, "done")
 
 
-def _in_safe_order(steps: Sequence[Step], facts: RewindFacts) -> list[Step]:
+def _in_safe_order(steps: Sequence[RepairStep], facts: RewindFacts) -> list[RepairStep]:
     """Return the steps with a table so that the quarantine never lacks bad records of offsets which the tables cover.
 
     A start in between would take those for dealt with. So it goes back after the tables, and forward before them.
@@ -87,7 +87,7 @@ def _in_safe_order(steps: Sequence[Step], facts: RewindFacts) -> list[Step]:
     return sorted(tables, key=lambda step: step.table != quarantine.table)
 
 
-def _put_back(spec: PipelineSpec, places: Places, plan: Plan, step: Step, lease: Lease) -> dict[str, Any]:
+def _put_back(spec: PipelineSpec, places: Places, plan: RepairPlan, step: RepairStep, lease: Lease) -> dict[str, Any]:
     """Restore one table, and return what was done; the outcome of a commit that failed is looked up in the table."""
     table = open_table(next(one for one in (*spec.tables, spec.quarantine_table) if one.id == step.table), places)
     undoes = plan.facts.get("undoes")
@@ -118,7 +118,7 @@ def _committed(table: Table, entry: Entry) -> str | None:
     return None
 
 
-def _record(control: ControlFolder, plan: Plan, by: str, done: Sequence[dict[str, Any]], outcome: str) -> Incident:
+def _record(control: ControlFolder, plan: RepairPlan, by: str, done: Sequence[dict[str, Any]], outcome: str) -> Incident:
     return record_incident(
         control,
         "rewind",

@@ -10,7 +10,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import check_owner
 from lakebound.operations.maintenance.keep import undo_until_ms
 from lakebound.operations.recovery.landing_rate import slowest_rate
-from lakebound.operations.recovery.plan import Plan, PlanRefusedError
+from lakebound.operations.recovery.plan import PlanRefusedError, RepairPlan
 from lakebound.operations.recovery.rewind.choice import (
     LastRewind,
     ahead_of_thinning,
@@ -49,7 +49,7 @@ class RewindRequest:
 class Rewinding:
     """A plan, and the facts on which it stands."""
 
-    plan: Plan
+    plan: RepairPlan
     facts: RewindFacts
 
 

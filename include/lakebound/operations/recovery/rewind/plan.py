@@ -9,7 +9,6 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from lakebound.inspection.proof.entries import named
-from lakebound.inspection.proof.facts import Role
 from lakebound.inspection.proof.result import describe
 from lakebound.ledger.entry import Offsets, TopicOffsets, count, high_water_marks, intervals_of, missing
 from lakebound.ledger.intervals import Interval, merge
@@ -17,7 +16,8 @@ from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import catch_up_seconds
-from lakebound.operations.recovery.plan import Plan, PlanRefusedError, Step
+from lakebound.operations.recovery.plan import PlanRefusedError, RepairPlan, RepairStep
+from lakebound.spec.pipeline import TableRole
 from lakebound.spec.times import in_utc
 from lakebound.tables.table import PastVersion, TableVersion
 
@@ -46,7 +46,7 @@ class RewoundTable:
     """
 
     table: str
-    role: Role
+    role: TableRole
     coverage: Offsets
     rows: int
     schema: pa.Schema
@@ -103,7 +103,7 @@ class RewindFacts:
         return (*self.targets, *((self.quarantine,) if self.quarantine else ()))
 
 
-def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undoes: str | None = None) -> Plan:
+def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undoes: str | None = None) -> RepairPlan:
     """Return the plan.
 
     Its hash stands on the versions that the tables go back to, the coverage of these, and the ids of the topics: on nothing
@@ -123,7 +123,7 @@ def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undo
         raise PlanRefusedError(pipeline, action, reason)
     replayed = _replayed(facts)
     records = sum(end - start for _, _, start, end in replayed)
-    return Plan(
+    return RepairPlan(
         pipeline=pipeline,
         action=action,
         summary=f"{len(facts.tables)} tables go back, and the stream starts again from there",
@@ -144,8 +144,8 @@ def moved_forward(table: RewoundTable) -> bool:
     return not count(table.goes)
 
 
-def _steps(facts: RewindFacts) -> Iterator[Step]:
-    yield Step(what="hold the pipeline, end its application after the batch in flight, take the lease")
+def _steps(facts: RewindFacts) -> Iterator[RepairStep]:
+    yield RepairStep(what="hold the pipeline, end its application after the batch in flight, take the lease")
     for table in facts.tables:
         detail: dict[str, Any] = {
             "version": table.target.version,
@@ -159,8 +159,10 @@ def _steps(facts: RewindFacts) -> Iterator[Step]:
         what = (
             f"put {table.table} back to version {table.target.version} of {when}, with a reset entry: {table.past.rows:,} rows"
         )
-        yield Step(what=what, table=table.table, detail=detail)
-    yield Step(what="give the lease back and want the pipeline as before: the stream then starts at the marks of the tables")
+        yield RepairStep(what=what, table=table.table, detail=detail)
+    yield RepairStep(
+        what="give the lease back and want the pipeline as before: the stream then starts at the marks of the tables"
+    )
 
 
 def _refusals(facts: RewindFacts) -> Iterator[str]:
