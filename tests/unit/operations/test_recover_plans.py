@@ -146,7 +146,7 @@ class TestNewIncarnation:
         page = text(make_plan("new_incarnation", self.facts))
         assert "delta:orders: of the old orders is landed: partition 0 up to 100, partition 1 up to 50;" in page
         assert "iceberg:orders: of the old orders is landed: partition 0 up to 80, partition 1 up to 50;" in page
-        assert "saw partition 0 [100, 130) beyond, before or after the topic was made anew" in page
+        assert "saw partition 0 [100, 130) beyond, before or after the topic was created again" in page
 
     def test_a_table_that_has_begun_anew_already_is_left_alone(self) -> None:
         begun = replace(DELTA, coverage=held({0: (2, 2)}, NEW))

@@ -41,7 +41,7 @@ def delta_position(reader: ReaderSpec, table_id: str) -> int:
     own = [int(source[_DELTA]) for source in found if source.get("reservoirId") == table_id]
     if not own:
         others = ", ".join(sorted(str(source.get("reservoirId")) for source in found)) or "none"
-        reason = f"its query reads no Delta table with the id {table_id} (but {others}): the table may have been made anew"
+        reason = f"its query reads no Delta table with the id {table_id} (but {others}): the table may have been created again"
         raise ReaderUnreadableError(reader.name, reader.checkpoint, reason)
     return min(own)
 

@@ -1,4 +1,4 @@
-"""Plan and apply a recovery: the plan is made anew from what is so now, and carried out only if it is the approved one."""
+"""Plan and apply a recovery: the plan is created again from what is so now, and carried out only if it is the approved one."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def _old_end(facts: RecoveryFacts, table: HeldTable, topic: str) -> str:
     text = f"{table.table}: of the old {topic} is landed: {_marks(marks)}; what it had beyond that is gone and was not landed"
     if behind:
         named = ", ".join(f"partition {p} [{start}, {end})" for p, (start, end) in behind.items())
-        text += f"; the last application saw {named} beyond, before or after the topic was made anew"
+        text += f"; the last application saw {named} beyond, before or after the topic was created again"
     return text
 
 

@@ -49,7 +49,7 @@ def stored_offset_beyond_end(s: Standing) -> RuleFinding | None:
     return _finding(
         "stored-offset-beyond-end",
         "needs_person",
-        f"the checkpoint names offsets that Kafka does not have: {shown}: the topic was made anew or cut, it is another "
+        f"the checkpoint names offsets that Kafka does not have: {shown}: the topic was created again or cut, it is another "
         "broker, or the file was changed; Spark fails with KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED, or skips with "
         "failOnDataLoss=false. A new topic needs a new checkpoint, from earliest",
         s.evidence(beyond=beyond),
@@ -57,7 +57,7 @@ def stored_offset_beyond_end(s: Standing) -> RuleFinding | None:
 
 
 def topic_recreated(s: Standing) -> RuleFinding | None:
-    """E14 without an error: the topic was made anew, and has grown past the stored offset."""
+    """E14 without an error: the topic was created again, and has grown past the stored offset."""
     younger = {
         f"{t}/{p}": (seen.younger_from[p], stored)
         for t, p, stored, seen in _known(s)
@@ -69,7 +69,7 @@ def topic_recreated(s: Standing) -> RuleFinding | None:
     return _finding(
         "topic-recreated",
         "needs_person",
-        f"the checkpoint has read {shown}, and records with these offsets are younger than that: the topic was made anew "
+        f"the checkpoint has read {shown}, and records with these offsets are younger than that: the topic was created again "
         "(or its producers' clocks are wrong). Spark goes on without an error and leaves these records out; a new topic "
         "needs a new checkpoint, from earliest",
         s.evidence(younger=younger, topic_ids={topic: seen.topic_id for topic, _, _, seen in _known(s)}),

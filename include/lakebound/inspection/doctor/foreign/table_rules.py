@@ -62,7 +62,7 @@ def table_behind(s: Standing) -> RuleFinding | None:
     return _finding(
         "table-behind",
         f"the checkpoint goes on after batch {s.floor}, {known[0][0]} holds epochs up to {lowest} only: the table was "
-        "rolled back or made anew, or commits failed unseen. A restart leaves the batches between out. If these rows are "
+        "rolled back or created again, or commits failed unseen. A restart leaves the batches between out. If these rows are "
         f"to come back, go on from the end of epoch {lowest}; if they are to stay away, the stream may go on as it is",
         s.evidence(a_plain_restart_leaves_out=ranges_between(s, lowest, s.floor)),
     )

@@ -143,7 +143,7 @@ def interior_gap(facts: PipelineFacts) -> Iterator[RuleFinding]:
                 lost[topic, partition, start] = LostRange(topic=topic, partition=partition, start=start, end=min(end, earliest))
     if holes:
         sentence = (
-            f"there are holes below the high-water mark, which no start lands: {_holes(holes)}. "
+            f"there are gaps below the next offset, which no start lands: {_holes(holes)}. "
             f"A replay lands {replays} offsets of "
             f"them" + (f"; Kafka no longer has {ranges(lost.values())}" if lost else "")
         )

@@ -65,7 +65,7 @@ def table_dropped(facts: PipelineFacts) -> Iterator[RuleFinding]:
         lost = table.table in landed if table.role == "target" else others
         if table.state in ("absent", "empty") and lost:
             sentence = (
-                f"table {table.table} was landed in and is gone, or was made anew by somebody "
+                f"table {table.table} was landed in and is gone, or was created again by somebody "
                 f"else; a start would make it again "
                 f"and begin where Kafka begins now. Restore it, or say that it is to begin anew by stopping the pipeline and "
                 f"removing its progress.json"
