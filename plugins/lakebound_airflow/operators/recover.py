@@ -10,11 +10,11 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import BaseOperator
 
 from lakebound.errors import LakeboundError
-from lakebound.operations.recovery.plan import RequestedAction
+from lakebound.operations.recovery.plan import RequestedRepair
 from lakebound.settings import load_settings
 from lakebound_airflow.pipelines import spec_of
 
-ACTIONS: list[str] = list(get_args(RequestedAction))
+ACTIONS: list[str] = list(get_args(RequestedRepair))
 """What the DAG's form offers."""
 
 Context = Mapping[str, Any]

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from lakebound.control.incidents import Incident
 from lakebound.errors import LakeboundError
 from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
-from lakebound.operations.recovery.plan import RepairAction, RepairPlan, RequestedAction
+from lakebound.operations.recovery.plan import RepairAction, RepairPlan, RequestedRepair
 from lakebound.operations.recovery.rewind.apply import apply_rewind
 from lakebound.operations.recovery.rewind.facts import RewindRequest, make_plan
 from lakebound.operations.recovery.suggestion import suggested_action
@@ -32,7 +32,7 @@ class RepairForm(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     pipeline: str = Field(min_length=1)
-    action: RequestedAction = "auto"
+    action: RequestedRepair = "auto"
     to: str | None = Field(default=None, description="Of a rewind: the time to which the tables go back.")
     table: str | None = Field(default=None, description="Of a rewind: only this table.")
 

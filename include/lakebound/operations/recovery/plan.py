@@ -13,7 +13,7 @@ from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 
 RepairAction = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
-RequestedAction = Literal["auto", RepairAction]
+RequestedRepair = Literal["auto", RepairAction]
 """What a person can ask for; ``auto`` is whatever the doctor's decisive finding asks for."""
 
 HASH_CHARACTERS = 12
