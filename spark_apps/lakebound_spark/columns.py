@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakebound.spec.draft.epoch_units import PER_SECOND, Unit
-from lakebound.tables.table import KAFKA_COLUMN
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
 
 

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from tests.support.streams.stand_ins import ORDERS
 
 from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
-from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.table import KAFKA_COLUMN, KAFKA_TYPE
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.tables.table import KAFKA_TYPE
 from lakebound_spark.batch.decode import PROBLEM, make_decoder, value_schema
 from lakebound_spark.batch.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
 from lakebound_spark.batch.transform import KAFKA_SCHEMA

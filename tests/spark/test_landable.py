@@ -11,9 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakebound.spec.pipeline import PartitionField
+from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField
 from lakebound.tables.layout import FileLayout
-from lakebound.tables.table import KAFKA_COLUMN
 from lakebound_spark.batch.landable import LandableCheck, make_check
 
 pytestmark = pytest.mark.spark

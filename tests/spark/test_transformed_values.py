@@ -11,8 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.support.tables.value_lanes import LandedRows, LaneWorld, Sent
 
-from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.table import KAFKA_COLUMN
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.columns import explode

@@ -22,10 +22,9 @@ from pyiceberg.io import FileIO
 from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.delta.log import commit_file
 from lakebound.tables.places import Places
-from lakebound.tables.table import KAFKA_COLUMN
 
 POLL_SECONDS = 0.005
 _TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"

@@ -14,9 +14,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from lakebound.spec.pipeline import SchemaEvolution
+from lakebound.spec.pipeline import KAFKA_COLUMN, SchemaEvolution
 from lakebound.tables.schemas import normalise_schema
-from lakebound.tables.table import KAFKA_COLUMN
 
 Path = tuple[str, ...]
 """Names from the column down; ``element`` of a list, ``key`` and ``value`` of a map."""

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebound.ledger.entry import Entry, Offsets
-from lakebound.spec.pipeline import KAFKA_COLUMN as KAFKA_COLUMN
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.column_facts import FactsByColumn
 from lakebound.tables.places import Places

@@ -20,8 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from lakebound.spec.pipeline import BytesValueSpec, JsonValueSpec, PipelineSpec
-from lakebound.tables.table import KAFKA_COLUMN
+from lakebound.spec.pipeline import KAFKA_COLUMN, BytesValueSpec, JsonValueSpec, PipelineSpec
 from lakebound_spark.batch.changed_values import as_named, changes, decoded_type, half_character
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS, outside_years, some_field
 from lakebound_spark.batch.row_writer import KEY_FIELDS

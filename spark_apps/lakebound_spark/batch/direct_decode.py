@@ -32,8 +32,8 @@ from pyspark.sql.types import (
 )
 
 from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
-from lakebound.spec.pipeline import JsonValueSpec, PipelineSpec
-from lakebound.tables.table import KAFKA_COLUMN, KAFKA_TYPE
+from lakebound.spec.pipeline import KAFKA_COLUMN, JsonValueSpec, PipelineSpec
+from lakebound.tables.table import KAFKA_TYPE
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
 
 Columns = dict[str, pa.Array]

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from lakebound.first_line import first_line
-from lakebound.tables.table import KAFKA_COLUMN
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.decode import at_place
 from lakebound_spark.batch.misfits import explain
 from lakebound_spark.batch.row_writer import KEY_FIELDS

@@ -30,9 +30,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.column_facts import stored_values
 from lakebound.tables.layout import FileLayout
-from lakebound.tables.table import KAFKA_COLUMN
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 
 FIRST_MS = -62_135_596_800_000

@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StringType
 
-from lakebound.spec.pipeline import PartitionField
+from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField
 from lakebound.tables.datafiles import HELPER_COLUMN, list_data_files
 from lakebound.tables.schemas import normalise_type
-from lakebound.tables.table import KAFKA_COLUMN, DataFile, Table
+from lakebound.tables.table import DataFile, Table
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, write_rows
 

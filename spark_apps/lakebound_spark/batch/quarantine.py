@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakebound.tables.table import KAFKA_COLUMN
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.decode import PROBLEM, VALUE, is_bad
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 

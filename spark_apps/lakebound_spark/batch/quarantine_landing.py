@@ -22,7 +22,7 @@ from lakebound.inspection.proof.offset_arrays import Arrays, size, within, witho
 from lakebound.ledger.entry import Offsets, common, count, missing
 from lakebound.operations.release.candidates import as_offsets, offsets_in
 from lakebound.operations.release.reading import among_offsets
-from lakebound.tables.table import KAFKA_COLUMN
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.decode import at_place
 from lakebound_spark.batch.explained import explained, explained_by_driver
 from lakebound_spark.batch.lanes import PLAIN, Lane, ResultTooLargeError, collect, write_by_cluster

@@ -10,8 +10,9 @@ from types import TracebackType
 import pyarrow as pa
 
 from lakebound.errors import TableMismatchError
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.datafiles import DataFileWriter, write_data_files
-from lakebound.tables.table import KAFKA_COLUMN, DataFile, Table
+from lakebound.tables.table import DataFile, Table
 
 LeftOut = Mapping[str, Collection[str]]
 """By table id, columns of a batch that the table does not get, as ``schema_evolution`` says."""

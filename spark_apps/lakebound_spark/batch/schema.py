@@ -6,9 +6,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.schemas import check_partitioning, normalise_schema
-from lakebound.tables.table import KAFKA_COLUMN, KAFKA_TYPE
+from lakebound.tables.table import KAFKA_TYPE
 
 QUARANTINE_SCHEMA = pa.schema(
     [

@@ -19,8 +19,7 @@ from pyspark.sql.types import (
 
 from lakebound.errors import TransformRefusedError
 from lakebound.first_line import first_line
-from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.table import KAFKA_COLUMN
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.decode import good_columns, make_decoder
 
 Transform = Callable[[DataFrame], DataFrame]

@@ -18,7 +18,8 @@ from lakebound.landing.table_settling import check_settled, check_unmoved
 from lakebound.operations.release.candidates import offsets_in
 from lakebound.operations.release.orders import ReleaseOrders
 from lakebound.operations.release.reading import read_records
-from lakebound.tables.table import KAFKA_COLUMN, Table
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.tables.table import Table
 from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, make_decoder, value_fields
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lane_choice import WayChooser

@@ -24,7 +24,8 @@ from lakebound.inspection.validation.report_file import write_report
 from lakebound.inspection.validation.run import Batch, result_folder, run_validation
 from lakebound.inspection.validation.submission import PROGRESS, ValidationOrders
 from lakebound.inspection.validation.verdict import ExpectationResult, RangeVerdict, ValidatedRange, ValidationReport
-from lakebound.tables.table import KAFKA_COLUMN, open_table
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.tables.table import open_table
 from lakebound_spark.batch.lanes import PLAIN, write_by_cluster
 from lakebound_spark.jvm import obey_signals
 from lakebound_spark.priority import lower_priority

@@ -17,9 +17,9 @@ from lakebound.inspection.validation.expectations import UniqueOverWindow, Value
 from lakebound.inspection.validation.landed_files import LandedFile, LineReader
 from lakebound.inspection.validation.line import LineCommit
 from lakebound.inspection.validation.live_files import live_files
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.places import Places
-from lakebound.tables.table import KAFKA_COLUMN, open_table
+from lakebound.tables.table import open_table
 from lakebound_spark.validate.small_files import are_small, read_small_files
 
 KEY = ("topic", "partition", "offset", "ordinal")

@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 
 from lakebound.control.findings import Severity
 from lakebound.inspection.validation.verdict import MAX_SAMPLES, ExpectationResult
-from lakebound.tables.table import KAFKA_COLUMN
+from lakebound.spec.pipeline import KAFKA_COLUMN
 
 SITE = "runs"
 _INDEX = tuple(f"{KAFKA_COLUMN}.{name}" for name in ("topic", "partition", "offset"))

@@ -22,8 +22,8 @@ from lakebound.inspection.validation.gx_catalog import CATALOG
 from lakebound.inspection.validation.run import Batch
 from lakebound.inspection.validation.verdict import ExpectationResult
 from lakebound.inspection.validation.volume import usual_rows
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.places import Places
-from lakebound.tables.table import KAFKA_COLUMN
 from lakebound_spark.validate.frames import (
     COMMITTED_AT_MS,
     helper_name,

@@ -11,8 +11,8 @@ from tests.support.streams.stand_ins import ORDERS
 
 from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
-from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.table import KAFKA_COLUMN, KAFKA_TYPE
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.tables.table import KAFKA_TYPE
 from lakebound_spark.batch import direct
 from lakebound_spark.batch.direct import DirectLane, make_direct_lane
 from lakebound_spark.batch.direct_decode import make_value_decoder

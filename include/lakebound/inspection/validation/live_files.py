@@ -10,9 +10,8 @@ from urllib.parse import unquote
 
 from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.landed_files import LandedFile
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.places import Places
-from lakebound.tables.table import KAFKA_COLUMN
 
 _TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
 

@@ -13,9 +13,8 @@ import pyarrow.dataset as ds
 
 from lakebound.inspection.proof.offset_arrays import Arrays, among
 from lakebound.ledger.topics import TopicIdPartition
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.places import Places
-from lakebound.tables.table import KAFKA_COLUMN
 
 INDEX = ("topic", "topic_id", "partition", "offset", "timestamp", "ordinal")
 """What an index says of each record, with its reason. A negative ordinal marks a copy of what has landed."""

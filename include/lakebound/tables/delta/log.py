@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from lakebound.errors import BadEntryError, TableRestoredError
 from lakebound.ledger.entry import Entry
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.entries import counting, read_entry
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import leaves
-from lakebound.tables.table import KAFKA_COLUMN, CommittedEntry
+from lakebound.tables.table import CommittedEntry
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"

@@ -23,7 +23,7 @@ from lakebound.errors import (
     VersionGoneError,
 )
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
-from lakebound.spec.pipeline import PartitionField, TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField, TableSpec
 from lakebound.tables.delta.actions import CommitInfo, LogAction, add, commit_text, transaction
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
 from lakebound.tables.delta.log import (
@@ -49,7 +49,6 @@ from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schema_change import SchemaPlan
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 from lakebound.tables.table import (
-    KAFKA_COLUMN,
     KAFKA_TYPE,
     CommittedEntry,
     DataFile,

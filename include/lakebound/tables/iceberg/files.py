@@ -29,12 +29,12 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, Primiti
 
 from lakebound.errors import TableMismatchError
 from lakebound.spec import pipeline as written
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.column_facts import FactsByColumn, Leaf, parquet_leaves
 from lakebound.tables.iceberg.bounds import bounds, partition_value
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import partition_names
-from lakebound.tables.table import KAFKA_COLUMN, DataFile
+from lakebound.tables.table import DataFile
 
 _TRANSFORMS: dict[type[Transform[Any, Any]], str] = {
     IdentityTransform: "identity",

@@ -20,7 +20,7 @@ from pyiceberg.typedef import Identifier
 from lakebound.durable import make_folder, sync_new
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, VersionGoneError
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg.append import append
 from lakebound.tables.iceberg.catalog import LedgerCatalog, make_namespace, open_catalog, slim
@@ -37,7 +37,6 @@ from lakebound.tables.schema_change import SchemaPlan
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 from lakebound.tables.size import may_exist
 from lakebound.tables.table import (
-    KAFKA_COLUMN,
     KAFKA_TYPE,
     CommittedEntry,
     DataFile,
