@@ -124,7 +124,7 @@ def test_a_frozen_driver_is_seen_and_reported_in_time_and_replaced(stack: Stack,
     said = lambda: [(at, body) for at, body in stack.sink.of("stalls") if body["verdict"] == "stalled"]  # noqa: E731
     wait_until(said, STALL_SECONDS, "the webhook")
     at, body = said()[0]
-    assert "silent" in body["reason"]
+    assert "has reported no progress" in body["reason"]
     assert at - frozen.at < STALL_SECONDS
     after = stack.running("stalls", other_than=former.app_id)
     lease = read_lease(stack.control("stalls"))

@@ -99,7 +99,7 @@ def test_vacuum_below_the_tables_retention_is_refused(at: Places) -> None:
     spec = PLAIN.model_copy(update={"properties": {"delta.deletedFileRetentionDuration": "interval 2 days"}})
     small_commits(spec, at, 5)
     DeltaEngine(at).compact(spec, compaction(spec))
-    with pytest.raises(RetentionTooShortError, match=r"of 24 hours is refused.*promises 48.*removed_files_seconds"):
+    with pytest.raises(RetentionTooShortError, match=r"of 24 hours is refused.*requires 48.*removed_files_seconds"):
         DeltaEngine(at).vacuum(spec, vacuum(spec, 24))
     assert DeltaEngine(at).vacuum(spec, vacuum(spec, 48)).is_nothing
     assert len(list(at.delta_path(spec).glob("*.parquet"))) == 6
@@ -177,7 +177,7 @@ def test_a_table_that_was_dropped_is_said_to_be_gone(at: Places) -> None:
         lambda: engine.clean_log(PLAIN, clean(PLAIN, 1)),
         lambda: engine.vacuum(PLAIN, vacuum(PLAIN, 24)),
     ):
-        with pytest.raises(TableGoneError, match="orders is gone"):
+        with pytest.raises(TableGoneError, match="orders does not exist any more"):
             call()
     assert not at.delta_path(PLAIN).exists()
 

@@ -16,7 +16,7 @@ def test_a_new_application_meanwhile_is_followed_after_a_look_at_the_columns(sce
 def test_other_columns_meanwhile_end_it(scene: Scene) -> None:
     scene.meanwhile, scene.columns_moved = scene.take_over, True
     result = scene.release()
-    assert (result.state, result.error_class) == ("failed", "ColumnsMovedError") and "run it again" in result.reason
+    assert (result.state, result.error_class) == ("failed", "ColumnsMovedError") and "Run it again" in result.reason
     assert scene.landed() == [[], []]
 
 

@@ -238,7 +238,7 @@ def test_a_column_that_a_start_adds_meanwhile_ends_it(scene: Scene) -> None:
 
     scene.meanwhile[2] = start_anew
     result = Replay(scene.orders(0, 300)).run()
-    assert (result.state, result.error_class) == ("failed", "ColumnsMovedError") and "run it again" in result.reason
+    assert (result.state, result.error_class) == ("failed", "ColumnsMovedError") and "Run it again" in result.reason
     assert scene.reads == [(0, 100), (100, 200)] and scene.landed() == [list(range(100))] * 2
 
 

@@ -133,5 +133,5 @@ def test_a_version_that_the_log_no_longer_leads_to_is_refused(world: World) -> N
     DeltaTable(str(folder)).create_checkpoint()
     for version in range(2):
         (folder / "_delta_log" / f"{version:020d}.json").unlink()
-    with pytest.raises(VersionGoneError, match="version 2 cannot be brought back"):
+    with pytest.raises(VersionGoneError, match="version 2 cannot be restored"):
         world.plan(then)

@@ -173,7 +173,7 @@ def test_a_stalled_application_fails_the_task_and_is_ended_by_the_next(
     seen = watch.look(time.time() + 61)
     assert seen is not None
     assert (seen["event"], seen["kind"]) == ("stalled", "silent")
-    with pytest.raises(StreamStalledError, match="silent"):
+    with pytest.raises(StreamStalledError, match="has reported no progress"):
         operator.resume(context(FakeTi()), seen)
     assert sent[0][0] == "stalled"
     states["run-1"] = "failed"

@@ -112,7 +112,7 @@ def test_a_second_signal_kills_it(control: ControlFolder) -> None:
     wait_until(lambda: control.stop_marker(submission.app_id).exists(), DEADLINE_SECONDS, "the request")
     process.send_signal(signal.SIGINT)
     code, _, err = finish(process)
-    assert code == 128 + signal.SIGKILL and "killing it" in err
+    assert code == 128 + signal.SIGKILL and "killing the application" in err
 
 
 def test_a_run_that_is_killed_leaves_an_application_that_is_known(control: ControlFolder) -> None:

@@ -98,7 +98,7 @@ def test_what_was_only_passed_over_is_recalled_too(quarantine: Table, spec: Tabl
 
 def test_other_numbers_than_were_counted_are_not_committed(quarantine: Table, spec: TableSpec, at: Places) -> None:
     quarantine_lander, _ = application(spec, at)
-    with pytest.raises(QuarantineMismatchError, match="2 records of the batch were counted as bad, and 1 were found"):
+    with pytest.raises(QuarantineMismatchError, match="2 records of the batch were counted as bad, but 1 were found"):
         quarantine_lander.land(offsets(0, 10), bad(4, counted=2))
     quarantine_lander.land(offsets(0, 10), bad(4))
     with pytest.raises(QuarantineMismatchError):
