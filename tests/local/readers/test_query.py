@@ -91,7 +91,9 @@ def test_nested_values_and_times(landed: Settings, format_: str) -> None:
 
 
 def test_mistakes_are_explained(landed: Settings) -> None:
-    assert "no pipeline has a table 'lake.order'; the pipelines' tables are: delta.lake.orders," in error("select * from lake.order")
+    assert "no pipeline has a table 'lake.order'; the pipelines' tables are: delta.lake.orders," in error(
+        "select * from lake.order"
+    )
     assert 'unable to find column "nope"; valid columns: ["id"' in error("select nope from delta.lake.orders")
     assert "the query cannot be run: sql parser error" in error("select frm where from delta.lake.orders")
     assert "begins with SELECT or WITH, but this one begins with delete" in error("delete from delta.lake.orders")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +17,7 @@ from tests.support.tables.local_tables import SCHEMA, Lander, genesis, landed_of
 
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta.draft import SCRATCH, scratch_folder
 from lakebound.tables.delta.log import last_checkpoint, statistics_columns, with_kafka_statistics
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE, open_table
@@ -157,3 +161,19 @@ def test_a_partition_by_negative_decimals_keeps_nobody_from_the_records_places(a
     priced = rows(0, 3).append_column("price", prices)
     app.land(0, 3, write_data_files(priced, table.layout(), "prices"))
     assert landed_offsets(open_table(table_spec, at)) == [0, 1, 2]
+
+
+def test_a_draft_is_begun_while_another_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who ends a draft removes the folder of all drafts when it is empty: between the two folders that the other one makes."""
+    make, ended = os.mkdir, []
+
+    def end_another_draft(path: Path, *arguments: Any) -> None:
+        if path.parent.name == SCRATCH and path.parent.exists() and not ended:
+            ended.append(path.parent)
+            path.parent.rmdir()
+        make(path, *arguments)
+
+    monkeypatch.setattr(os, "mkdir", end_another_draft)
+    with scratch_folder(tmp_path) as scratch:
+        assert scratch.is_dir() and ended == [scratch.parent]
+    assert list(tmp_path.iterdir()) == []

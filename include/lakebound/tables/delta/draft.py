@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deltalake import DeltaTable, PostCommitHookProperties
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from lakebound.control.folder import write_text
 from lakebound.durable import sync_file, sync_folder
@@ -99,13 +100,19 @@ def _base(folder: Path, back_to: int) -> int:
 def scratch_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder below a table's, which is gone afterwards."""
     scratch = folder / SCRATCH / uuid.uuid4().hex
-    scratch.mkdir(parents=True)
+    _make(scratch)
     try:
         yield scratch
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         with suppress(OSError):
             scratch.parent.rmdir()
+
+
+@retry(retry=retry_if_exception_type(FileNotFoundError), stop=stop_after_attempt(20), reraise=True)
+def _make(scratch: Path) -> None:
+    """Make the folder. Whoever ends a draft of its own removes the folder of all drafts when it is empty, also at this moment."""
+    scratch.mkdir(parents=True)
 
 
 def link(source: Path, target: Path) -> None:
