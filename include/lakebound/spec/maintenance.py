@@ -25,7 +25,9 @@ class _Frozen(BaseModel):
 class CompactionSpec(_Frozen):
     """When small files are rewritten as large ones. The triggers have the names of Flink's Iceberg maintenance."""
 
-    target_file_bytes: int = Field(default=128 * MIB, ge=MIB)
+    target_file_bytes: int = Field(
+        default=128 * MIB, ge=MIB, description="Size at which compaction aims for the files that it writes."
+    )
     small_file_ratio: float = Field(
         default=0.75, gt=0, le=1, description="A file smaller than this fraction of target_file_bytes is small."
     )
@@ -36,7 +38,9 @@ class CompactionSpec(_Frozen):
         description="A partition with this many small files is rewritten if the oldest of them is at least max_age_seconds "
         "old.",
     )
-    max_age_seconds: float = Field(default=HOUR_SECONDS, gt=0)
+    max_age_seconds: float = Field(
+        default=HOUR_SECONDS, gt=0, description="Age of the oldest small file at which min_aged_small_files applies."
+    )
     min_files_removed: int = Field(default=4, ge=1, description="A rewrite that would remove fewer files is not done.")
     hot_seconds: float = Field(default=300.0, ge=0, description="A partition is hot if its newest file is younger than this.")
     hot_min_small_files: int = Field(default=200, ge=2, description="A hot partition with fewer small files is not rewritten.")
@@ -92,10 +96,20 @@ class HistorySpec(_Frozen):
 class OrphansSpec(_Frozen):
     """Orphan files: files that no version of the table refers to. They are moved aside before they are deleted."""
 
-    mode: Literal["off", "dry_run", "quarantine"] = "dry_run"
-    min_age_seconds: float = Field(default=MIN_ORPHAN_AGE_SECONDS, ge=MIN_ORPHAN_AGE_SECONDS)
-    keep_quarantined_seconds: float = Field(default=7 * DAY_SECONDS, ge=DAY_SECONDS)
-    every_seconds: float = Field(default=7 * DAY_SECONDS, ge=HOUR_SECONDS)
+    mode: Literal["off", "dry_run", "quarantine"] = Field(
+        default="dry_run",
+        description="off: maintenance does not look for orphan files. dry_run: it reports them and moves nothing. "
+        "quarantine: it moves them to the folder _orphans of the table, and deletes them later.",
+    )
+    min_age_seconds: float = Field(
+        default=MIN_ORPHAN_AGE_SECONDS, ge=MIN_ORPHAN_AGE_SECONDS, description="A younger file does not count as an orphan."
+    )
+    keep_quarantined_seconds: float = Field(
+        default=7 * DAY_SECONDS, ge=DAY_SECONDS, description="How long files that were moved aside are kept before deletion."
+    )
+    every_seconds: float = Field(
+        default=7 * DAY_SECONDS, ge=HOUR_SECONDS, description="How often maintenance looks for orphan files in each table."
+    )
 
 
 class ReaderSpec(_Frozen):
@@ -104,9 +118,11 @@ class ReaderSpec(_Frozen):
     Give the checkpoint folder of a Spark stream, which contains its position, or a version.
     """
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, description="Name of the reader in plans and messages; each reader has its own.")
     table: str = Field(description="The table's name, or format:name.")
-    checkpoint: Path | None = None
+    checkpoint: Path | None = Field(
+        default=None, description="Checkpoint folder of the reader's Spark query. Its position is read from there."
+    )
     version: int | None = Field(
         default=None, ge=0, description="The reader's position: a Delta version or an Iceberg snapshot id."
     )
@@ -127,7 +143,7 @@ class ReaderSpec(_Frozen):
 class MaintenanceSpec(_Frozen):
     """Maintenance of a pipeline's tables, its quarantine included."""
 
-    enabled: bool = True
+    enabled: bool = Field(default=True, description="With false, maintenance changes nothing in the tables.")
     every_seconds: float = Field(default=1800.0, ge=60, description="Maintenance looks at the tables at least this often.")
     every_commits: int = Field(default=1000, ge=1, description="Maintenance looks at the tables after this many commits.")
     cooldown_seconds: float = Field(default=300.0, ge=0, description="Minimum time between two rewrites of a partition.")
@@ -141,7 +157,9 @@ class MaintenanceSpec(_Frozen):
     vacuum_full_every_seconds: float = Field(
         default=7 * DAY_SECONDS, ge=HOUR_SECONDS, description="Delta: how often a vacuum also lists the table's folder."
     )
-    readers: tuple[ReaderSpec, ...] = ()
+    readers: tuple[ReaderSpec, ...] = Field(
+        default=(), description="Streaming readers of the tables. What they have not read yet is kept."
+    )
 
     @model_validator(mode="after")
     def _distinct_readers(self) -> MaintenanceSpec:

@@ -53,18 +53,20 @@ class SecretRef(Frozen):
 class SaslSpec(Frozen):
     """How to log in to Kafka."""
 
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
-    username: str
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        default="PLAIN", description="SASL mechanism that the brokers expect."
+    )
+    username: str = Field(description="Kafka user as whom the pipeline reads.")
     password: SecretRef
 
 
 class ConnectionSpec(Frozen):
     """The Kafka connection. ``${NAME}``, such as ``${LAKEBOUND_KAFKA}``, is replaced by that environment variable."""
 
-    bootstrap_servers: str = Field(min_length=1)
-    tls: bool = False
+    bootstrap_servers: str = Field(min_length=1, description="Brokers to connect to first, as host:port,host:port.")
+    tls: bool = Field(default=False, description="Whether the connection to the brokers is encrypted with TLS.")
     tls_ca_file: str | None = Field(default=None, description="PEM file of the CA that signed the broker's certificate.")
-    sasl: SaslSpec | None = None
+    sasl: SaslSpec | None = Field(default=None, description="How to log in to Kafka. Without it there is no login.")
 
     @property
     def security_protocol(self) -> str:
@@ -140,10 +142,18 @@ class PartitionField(NamedTuple):
 class TableSpec(Frozen):
     """One target table."""
 
-    format: Literal["delta", "iceberg"]
+    format: Literal["delta", "iceberg"] = Field(description="Table format in which the files and commits are written.")
     name: str = Field(description="namespace.table, or a table name only (the namespace is then 'default').")
-    partition_by: tuple[str, ...] = ()
-    properties: dict[str, str] = Field(default_factory=dict)
+    partition_by: tuple[str, ...] = Field(
+        default=(),
+        description="Partitioning of a new table; that of an existing table cannot be changed. Delta: columns. Iceberg: "
+        "columns, or year(c), month(c), day(c), hour(c), truncate(n, c).",
+    )
+    properties: dict[str, str] = Field(
+        default_factory=dict,
+        description="Table properties of Delta or Iceberg, such as delta.logRetentionDuration. A new table gets them. On an "
+        "existing table, a start applies a changed value, and refuses one that cannot be changed there.",
+    )
 
     @field_validator("name")
     @classmethod
@@ -207,11 +217,18 @@ class LimitsSpec(Frozen):
     lease_ttl_seconds: float = Field(
         default=30.0, ge=2, description="Another application may take the lease after this time without a heartbeat."
     )
-    stop_timeout_seconds: float = Field(default=60.0, gt=0)
+    stop_timeout_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="How long Spark waits for its query to stop. Airflow ends an application that it replaces by force, if it "
+        "has not stopped 30 s after this time.",
+    )
     idle_entry_seconds: float = Field(
         default=60.0, gt=0, description="How often a ledger entry is committed while batches contain no rows."
     )
-    commit_attempts: int = Field(default=8, ge=1)
+    commit_attempts: int = Field(
+        default=8, ge=1, description="How often one commit to a table is tried before it counts as failed."
+    )
     max_failed_starts: int = Field(
         default=3,
         ge=1,
@@ -260,21 +277,27 @@ class ThresholdsSpec(Frozen):
         "this "
         "long while Kafka has new records.",
     )
-    max_lag_seconds: float = Field(default=300.0, gt=0)
+    max_lag_seconds: float = Field(
+        default=300.0, gt=0, description="The doctor warns when the oldest record that waits in Kafka is older than this."
+    )
 
 
 class PipelineSpec(Frozen):
     """One pipeline: its topics, its transform and its tables."""
 
-    pipeline: str = Field(pattern=NAME)
-    description: str = ""
-    topics: tuple[str, ...] = Field(min_length=1)
+    pipeline: str = Field(pattern=NAME, description="The pipeline's name. The file is named after it: <pipeline>.yaml.")
+    description: str = Field(default="", description="What the pipeline lands, in words for a person. Airflow shows it.")
+    topics: tuple[str, ...] = Field(min_length=1, description="Kafka topics that are read.")
     connection: ConnectionSpec
-    value: ValueSpec
+    value: ValueSpec = Field(description="How the values of the records are decoded.")
     null_values: Literal["quarantine", "skip"] = Field(
         default="quarantine", description="What happens to tombstones, that is, records without a value."
     )
-    start_from: Literal["earliest", "latest"] = "earliest"
+    start_from: Literal["earliest", "latest"] = Field(
+        default="earliest",
+        description="Where to start in a topic from which a table has landed nothing yet. Afterwards the ledger in the table "
+        "says where to continue.",
+    )
     freshness: str = Field(description="Trigger interval such as 500ms, 5s or 1m; or available_now, which runs on 'schedule'.")
     schedule: str = Field(default="*/10 * * * *", description="Cron expression. Only available_now pipelines use it.")
     schema_evolution: SchemaEvolution = Field(
@@ -287,7 +310,9 @@ class PipelineSpec(Frozen):
     transform: str | None = Field(
         default=None, description="A function, as module.function in spark_apps/. It takes a DataFrame and returns one."
     )
-    tables: tuple[TableSpec, ...] = Field(min_length=1)
+    tables: tuple[TableSpec, ...] = Field(
+        min_length=1, description="Target tables. Every row is written to each of them. No other pipeline may write to them."
+    )
     quarantine: TableSpec | None = Field(
         default=None, description="Table of records that could not be landed. Default: a Delta table quarantine.<pipeline>."
     )
