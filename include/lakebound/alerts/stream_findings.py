@@ -38,7 +38,16 @@ class StreamFacts:
 def event(
     pipeline: str, verdict: str, reason: str, *, runbook: str, now: float, facts: Mapping[str, Fact] | None = None
 ) -> Finding:
-    """Return the finding of something that happened just now; ``facts`` name application, DAG and run."""
+    """Return the finding of something that happened just now; ``facts`` name application, DAG and run.
+
+    Args:
+        pipeline: Name of the pipeline, for the sentence on what was done already.
+        verdict: What happened: ``stalled``, ``failed``, ``incident``, ``refused`` or ``crash_loop``; it becomes the cause.
+        reason: One sentence on what happened, for the alert.
+        runbook: Name of the page in ``include/runbooks``, without its ending.
+        now: Epoch seconds at which it happened.
+        facts: Evidence by name, of which None values are left out; None when there is no evidence.
+    """
     return Finding(
         cause=verdict,
         severity=_SEVERITIES.get(verdict, Severity.CRITICAL),
@@ -58,12 +67,24 @@ def with_event(before: Iterable[Finding], found: Finding) -> tuple[Finding, ...]
 
 
 def still_wrong(findings: Iterable[Finding], facts: StreamFacts, now: float) -> tuple[Finding, ...]:
-    """Return those that are not over."""
+    """Return those that are not over.
+
+    Args:
+        findings: Events that stood at the last look.
+        facts: Wish, progress and outcome of the pipeline as they are now.
+        now: Epoch seconds of this look.
+    """
     return tuple(one for one in findings if not _is_over(one, facts, now))
 
 
 def waiting(pipeline: str, progress: Progress | None, now: float) -> tuple[Finding, ...]:
-    """Return the outage that the application says it waits out, if it does, and the attempts that fail in a row."""
+    """Return the outage that the application says it waits out, if it does, and the attempts that fail in a row.
+
+    Args:
+        pipeline: Name of the pipeline that is looked at.
+        progress: Newest progress of its application; None when no application has written any.
+        now: Epoch seconds of this look.
+    """
     if progress is None or now - progress.updated_at > _SILENT_SECONDS:
         return ()
     if progress.state == "waiting" and not situations.awaits_topic(progress, now):
@@ -93,7 +114,13 @@ def add_event(control: ControlFolder, found: Finding) -> Findings:
 
 
 def look_again(control: ControlFolder, facts: StreamFacts, now: float) -> Findings:
-    """Write down which of the events still stand."""
+    """Write down which of the events still stand.
+
+    Args:
+        control: State folder of the pipeline; its findings of the stream are replaced.
+        facts: Wish, progress and outcome of the pipeline as they are now.
+        now: Epoch seconds of this look.
+    """
     with locked(control.findings / f"{SOURCE}.json"):
         before = read_source(control, SOURCE)
         return write_findings(control, SOURCE, still_wrong(before.findings if before else (), facts, now))

@@ -46,6 +46,11 @@ class CannotTestError(LakeboundError):
 def send_test(settings: Settings, pipeline: str, channel: str | None) -> TryOut:
     """Send it, and return how each channel took it.
 
+    Args:
+        settings: This machine's settings; they say where ``alerts.yaml`` is.
+        pipeline: Name of the pipeline that the test message names.
+        channel: The one channel of ``alerts.yaml`` that gets the message; None sends it to all of them.
+
     Raises:
         InvalidAlertsError: ``alerts.yaml`` is wrong.
         UnknownChannelError: It has no such channel.
