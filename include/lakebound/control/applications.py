@@ -72,12 +72,24 @@ def submission_is_alive(control: ControlFolder, submission: Submission) -> bool:
 
 
 def ask_stop(control: ControlFolder, app_id: str, *, reason: str, by: str) -> None:
-    """Ask one application to end after the batch in flight; it keeps the desired state as it is."""
+    """Ask one application to end after the batch in flight; it keeps the desired state as it is.
+
+    Args:
+        control: State folder of the pipeline.
+        app_id: The application that is to end; any other goes on.
+        reason: Why it is to end; the application repeats it in its outcome.
+        by: Who asks, such as ``lakebound run`` or ``airflow``; it is kept with the request.
+    """
     request_stop(control, app_id, reason=reason, by=by)
 
 
 def wait_ended(control: ControlFolder, app_id: str, deadline_seconds: float = DEFAULT_STOP_SECONDS) -> bool:
     """Wait until that application lives no longer.
+
+    Args:
+        control: State folder of the pipeline.
+        app_id: The application whose end is awaited.
+        deadline_seconds: How long to wait at most.
 
     Returns:
         Whether it ended within the deadline.
@@ -102,6 +114,12 @@ def stop_streams(
 
     Stop Airflow first: while it runs, a task that sees its application stop starts the next one.
 
+    Args:
+        settings: This machine's settings; all pipelines with a state folder below its home are meant.
+        reason: Why they are to end; each application repeats it in its outcome.
+        by: Who asks, such as ``lakebound run`` or ``airflow``; it is kept with the request.
+        deadline_seconds: How long all of them together may take before they are ended by force.
+
     Returns:
         The ids of the applications that were stopped.
 
@@ -123,6 +141,12 @@ def stop_streams(
 
 def end_application(control: ControlFolder, *, reason: str, by: str, deadline_seconds: float = DEFAULT_STOP_SECONDS) -> None:
     """Ask the pipeline's application to end, wait, and end by force what does not obey.
+
+    Args:
+        control: State folder of the pipeline.
+        reason: Why it is to end; the application repeats it in its outcome.
+        by: Who asks, such as ``lakebound run`` or ``airflow``; it is kept with the request.
+        deadline_seconds: How long it may take before it is ended by force.
 
     Raises:
         DeadlineExceededError: It runs where this machine cannot end it.

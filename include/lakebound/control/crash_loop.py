@@ -33,7 +33,14 @@ class CrashLoop(BaseModel):
     reason: str = ""
 
     def after(self, end_id: str, *, barren: bool, at: float, reason: str = "") -> CrashLoop:
-        """Return the count after an end: one that is not barren starts it anew, one that was counted counts no more."""
+        """Return the count after an end: one that is not barren starts it anew, one that was counted counts no more.
+
+        Args:
+            end_id: Id of the application that ended, or of the Airflow run when none was submitted.
+            barren: Whether it ended uncleanly and soon without landing a row.
+            at: Epoch seconds of the end.
+            reason: How it ended, in words for a person.
+        """
         if not barren:
             return CrashLoop()
         if end_id in self.ends:
@@ -60,6 +67,11 @@ def count_last_end(before: CrashLoop, last: LastEnd | None, wished_at: float) ->
     """Return the count with the end of the last application, as a start finds it. Pure.
 
     A refusal is not an end in this sense: nothing was started.
+
+    Args:
+        before: The count as it was written last.
+        last: How the application before this start ended; None when there was none.
+        wished_at: Epoch seconds of the newest wish; a wish after the last counted end starts the count anew.
     """
     if last is None:
         return before.since(wished_at)

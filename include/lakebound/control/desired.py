@@ -88,5 +88,12 @@ def change_desired(
 
 
 def request_stop(control: ControlFolder, app_id: str, *, reason: str, by: str) -> None:
-    """Ask one application to end gracefully; the desired state stays, so another may be started after it."""
+    """Ask one application to end gracefully; the desired state stays, so another may be started after it.
+
+    Args:
+        control: State folder of the pipeline.
+        app_id: The application that is to end; any other goes on.
+        reason: Why it is to end; the application repeats it in its outcome.
+        by: Who asks, such as ``lakebound run`` or ``airflow``; it is kept with the request.
+    """
     write_json(control.stop_marker(app_id), {"reason": reason, "by": by, "at": time.time()})

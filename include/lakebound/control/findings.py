@@ -60,7 +60,13 @@ class Findings(BaseModel):
 
 
 def write_findings(control: ControlFolder, source: str, findings: Iterable[Finding]) -> Findings:
-    """Replace what the source said of this pipeline before, and return it."""
+    """Replace what the source said of this pipeline before, and return it.
+
+    Args:
+        control: State folder of the pipeline, or of the watch itself.
+        source: Which part has looked, such as ``doctor``; the file is named after it.
+        findings: All that is wrong now; none means that everything found before is over.
+    """
     found = Findings(source=source, pipeline=control.pipeline, at=time.time(), findings=tuple(findings))
     write_json(control.findings / f"{source}.json", found.model_dump(mode="json"))
     return found

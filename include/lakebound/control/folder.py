@@ -123,7 +123,13 @@ def write_json(path: Path, body: Any, *, durable: bool = False) -> None:
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
-    """Replace the file in one step, as ``write_json`` does."""
+    """Replace the file in one step, as ``write_json`` does.
+
+    Args:
+        path: The file to replace; missing folders above it are made.
+        text: The file's whole new content.
+        durable: Whether the file must also survive a power cut (fsync of file and folder).
+    """
     if durable:
         _make_lasting(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)

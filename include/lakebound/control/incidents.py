@@ -47,7 +47,19 @@ def record_incident(
     outcome: str = "",
     loses: Iterable[LostRange] = (),
 ) -> Incident:
-    """Write an incident and return it."""
+    """Write an incident and return it.
+
+    Args:
+        control: State folder of the pipeline.
+        kind: What sort of incident it is; lists of incidents show it.
+        what: One sentence on what went wrong or was done.
+        runbook: Name of the page in ``include/runbooks``, without its ending; None when no page is about it.
+        facts: What explains the incident, by name, as JSON values; None when there is nothing more to say.
+        plan: The approved plan as JSON, with its hash; None when nothing was planned.
+        approved_by: Who approved the plan; None when nobody had to.
+        outcome: How it ended, in words.
+        loses: Ranges of offsets that are given up.
+    """
     now = time.time()
     incident = Incident(
         id=f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now))}-{uuid.uuid4().hex[:6]}",

@@ -117,6 +117,11 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
 def renew(control: ControlFolder, own: Lease, *, spark_ui: str | None = None) -> Lease:
     """Write a sign of life and return the lease as written.
 
+    Args:
+        control: State folder of the pipeline.
+        own: The lease as this process wrote it last.
+        spark_ui: Address of the application's Spark UI; None keeps the address that ``own`` has.
+
     Raises:
         LeaseLostError: Another application took the lease meanwhile.
     """

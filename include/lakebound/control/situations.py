@@ -64,7 +64,14 @@ def crash_looping(pipeline: str, loop: CrashLoop) -> Situation:
 
 
 def start_paused(pipeline: str, loop: CrashLoop, limit: int, not_before: float) -> Situation:
-    """A start failed, and the next one is made after a pause."""
+    """A start failed, and the next one is made after a pause.
+
+    Args:
+        pipeline: Name of the pipeline, for the command that starts it at once.
+        loop: The failed starts in a row.
+        limit: After how many of them no start is made any more (``limits.max_failed_starts``).
+        not_before: Epoch seconds at which the next start may be made.
+    """
     text = (
         f"start {len(loop.ends)} of at most {limit} ended without landing a record ({loop.reason or 'no reason is known'}); "
         f"the next start is at {clock_time(not_before)} or later"

@@ -109,7 +109,13 @@ def pipeline_statuses(
 
 
 def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> StatusFacts:
-    """Read what there is; a file that cannot be read becomes a note and hides nothing else."""
+    """Read what there is; a file that cannot be read becomes a note and hides nothing else.
+
+    Args:
+        pipeline: Name of the pipeline; its state folder has this name.
+        spec: What its YAML says; None when the YAML is missing or has mistakes.
+        settings: This machine's settings; they say where state folders and transforms are.
+    """
     control = ControlFolder(settings.home, pipeline)
     unreadable: list[str] = []
     last = _try(lambda: read_submission(control), control.submission, unreadable)

@@ -109,7 +109,13 @@ class Submission(BaseModel):
 
 
 def app_id_for(pipeline: str, generation: int, run_key: str) -> str:
-    """Return the application's id: the same for the same wish and the same try, so a repeated submission is recognised."""
+    """Return the application's id: the same for the same wish and the same try, so a repeated submission is recognised.
+
+    Args:
+        pipeline: Name of the pipeline; the id begins with it.
+        generation: Generation of the wish that is obeyed; 0 for an application that follows no wish.
+        run_key: Text that names the try, such as ``Owner.key``; another try gets another id.
+    """
     digest = hashlib.sha256(f"{pipeline}\n{generation}\n{run_key}".encode()).hexdigest()[:10]
     return f"{re.sub(r'[^a-z0-9-]', '-', pipeline.lower())}-g{generation}-{digest}"
 

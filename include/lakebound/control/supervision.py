@@ -89,7 +89,13 @@ def decide_start(
 
 
 def belongs_to(submission: Submission, me: Owner, owner_state: str | None) -> bool:
-    """Whether a task that attaches becomes the application's owner; else it only watches."""
+    """Whether a task that attaches becomes the application's owner; else it only watches.
+
+    Args:
+        submission: Record of the application that the task found alive.
+        me: This try of the task.
+        owner_state: What Airflow says of the task that owns ``submission``; None when it knows no such task.
+    """
     if submission.owner is None:
         return False
     return submission.owner == me or owner_state is None or owner_state in _OVER
@@ -115,7 +121,14 @@ class KafkaView:
 
 
 def look_at_kafka(before: KafkaView, progress: Progress | None, latest: NextOffsets, now: float) -> KafkaView:
-    """Return the view after one more look at Kafka's latest offsets."""
+    """Return the view after one more look at Kafka's latest offsets.
+
+    Args:
+        before: The view after the look before this one.
+        progress: Newest progress of the application; None when it has written none.
+        latest: Kafka's end: per topic and partition, the offset that the next record gets.
+        now: Epoch seconds of this look.
+    """
     if progress is None or not progress.high_water_marks:
         return KafkaView()
     marks = progress.high_water_marks
@@ -234,7 +247,14 @@ def decide_end(submission: Submission, outcome: Outcome | None, progress: Progre
 
 
 def has_landed(submission: Submission, outcome: Outcome | None, progress: Progress | None) -> bool:
-    """Whether the application committed any row."""
+    """Whether the application committed any row.
+
+    Args:
+        submission: Record of the application in question.
+        outcome: Its own last word; None when it still lives or died without one.
+        progress: Newest progress of the pipeline, perhaps of another application, which then does not count; None when there
+            is none.
+    """
     if outcome is not None and outcome.commits > 0:
         return True
     if progress is None or progress.app_id != submission.app_id:
