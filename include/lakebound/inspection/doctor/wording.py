@@ -14,14 +14,30 @@ _SHOWN = 8
 
 
 def needs_person(rule: str, sentence: str, runbook: str, **evidence: Any) -> RuleFinding:
-    """Return a finding that only a person can settle."""
+    """Return a finding that only a person can settle.
+
+    Args:
+        rule: The rule's name in kebab-case; it never changes.
+        sentence: What is wrong, what it costs and what is to be done.
+        runbook: Name of the page in ``include/runbooks``, without its ending.
+        **evidence: Facts that decide, by name.
+    """
     return RuleFinding(rule=rule, verdict="needs_person", sentence=sentence, runbook=runbook, evidence=evidence)
 
 
 def needs_approval(
     rule: str, sentence: str, runbook: str, *, loses: Iterable[LostRange] = (), replays: int = 0, **evidence: Any
 ) -> RuleFinding:
-    """Return a finding whose repair must be approved."""
+    """Return a finding whose repair must be approved.
+
+    Args:
+        rule: The rule's name in kebab-case; it never changes.
+        sentence: What is wrong, what it costs and what is to be done.
+        runbook: Name of the page in ``include/runbooks``, without its ending.
+        loses: Ranges of offsets that the repair gives up.
+        replays: How many offsets the repair reads again.
+        **evidence: Facts that decide, by name.
+    """
     return RuleFinding(
         rule=rule,
         verdict="needs_approval",
@@ -34,19 +50,41 @@ def needs_approval(
 
 
 def repairable(rule: str, sentence: str, runbook: str, *, replays: int = 0, **evidence: Any) -> RuleFinding:
-    """Return a finding that the next start repairs without a loss."""
+    """Return a finding that the next start repairs without a loss.
+
+    Args:
+        rule: The rule's name in kebab-case; it never changes.
+        sentence: What is wrong, what it costs and what is to be done.
+        runbook: Name of the page in ``include/runbooks``, without its ending.
+        replays: How many offsets the next start reads again.
+        **evidence: Facts that decide, by name.
+    """
     return RuleFinding(
         rule=rule, verdict="repairable", sentence=sentence, runbook=runbook, evidence=evidence, replays_records=replays
     )
 
 
 def starting(rule: str, sentence: str, runbook: str | None = None, **evidence: Any) -> RuleFinding:
-    """Return a finding that is to be looked at again."""
+    """Return a finding that is to be looked at again.
+
+    Args:
+        rule: The rule's name in kebab-case; it never changes.
+        sentence: What is under way, and for what it waits.
+        runbook: Name of the page in ``include/runbooks``, without its ending; None when no page is about it.
+        **evidence: Facts that decide, by name.
+    """
     return RuleFinding(rule=rule, verdict="starting", sentence=sentence, runbook=runbook, evidence=evidence)
 
 
 def warning(rule: str, sentence: str, runbook: str | None = None, **evidence: Any) -> RuleFinding:
-    """Return a finding that costs nothing yet: the verdict stays healthy."""
+    """Return a finding that costs nothing yet: the verdict stays healthy.
+
+    Args:
+        rule: The rule's name in kebab-case; it never changes.
+        sentence: What was noticed, and what may come of it.
+        runbook: Name of the page in ``include/runbooks``, without its ending; None when no page is about it.
+        **evidence: Facts that decide, by name.
+    """
     return RuleFinding(rule=rule, verdict="healthy", sentence=sentence, runbook=runbook, evidence=evidence)
 
 

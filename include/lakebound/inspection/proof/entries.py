@@ -16,7 +16,14 @@ MAX_NAMED = 20
 
 
 def judge_entries(facts: TableAsFound, history: History, overlaps: Overlaps, pipeline: str) -> TableProof:
-    """Return what the entries of a table say of themselves."""
+    """Return what the entries of a table say of themselves.
+
+    Args:
+        facts: The table as it was found, with its coverage.
+        history: Entries on which this coverage stands.
+        overlaps: Offsets that several of these entries say they landed.
+        pipeline: Name of the pipeline that alone may have written the entries.
+    """
     lost = found(ranges_of(given_up(history)))
     proof = TableProof(
         table=facts.table,

@@ -58,6 +58,15 @@ def validate_by_hand(
 ) -> ValidationReport:
     """Return what is found.
 
+    Args:
+        spec: Pipeline whose tables are validated.
+        places: Where this machine keeps tables and state folders.
+        file: Expectations of the pipeline, table by table.
+        evaluator: Reads the rows of a range and judges them.
+        asked: Tables, suite and versions that the person named.
+        run_id: Id of the validation application; it names the run in the report.
+        tell: Called with the result of each table as soon as it is there.
+
     Raises:
         NoSuchRangeError: Nothing landed there.
     """

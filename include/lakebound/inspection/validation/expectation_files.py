@@ -79,7 +79,14 @@ def conditions(spec: PipelineSpec, settings: Settings) -> list[tuple[Keys, str, 
 
 
 def condition_problem(spec: PipelineSpec, settings: Settings, keys: Keys, what: str) -> str:
-    """Return the line that says what Spark finds wrong with a condition."""
+    """Return the line that says what Spark finds wrong with a condition.
+
+    Args:
+        spec: Pipeline whose expectations were checked.
+        settings: This machine's settings; they say where the file of expectations is.
+        keys: Keys and list positions that lead to the condition in the file; the line is found by them.
+        what: What Spark says of the condition.
+    """
     path = expectations_path(spec.pipeline, settings)
     return problem_line(path, Mistake(read_yaml(path).line_of(keys), what, keys))
 

@@ -52,6 +52,11 @@ def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -
     """Write what stands now, between runs: without new data no run says that something is over.
 
     The record may be long, so it is read only when it has changed, or when something stands that may be over.
+
+    Args:
+        control: State folder of the pipeline; its findings of validation are replaced.
+        spec: Pipeline whose expectations and tables count.
+        settings: This machine's settings; they say where the file of expectations is.
     """
     before = read_source(control, SOURCE)
     try:

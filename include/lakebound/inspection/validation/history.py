@@ -117,6 +117,11 @@ def open_claim(control: ControlFolder, table: str, history: Iterable[ValidatedRa
     """Return the claim of a run that ended in the middle of a table's range; None where there is none.
 
     A claim that cannot be read was never begun: work starts after it is written whole.
+
+    Args:
+        control: State folder of the pipeline.
+        table: Id of the table whose claim is looked for.
+        history: Validated ranges of the pipeline; a claim that is among them is over, and its file is removed.
     """
     path = _claim_file(control, table)
     try:

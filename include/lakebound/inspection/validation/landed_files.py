@@ -60,7 +60,15 @@ def line_reader(spec: TableSpec, places: Places) -> LineReader | None:
 
 
 def step_of(entry: Entry | None, *, position: int, version: str, committed_at_ms: int, parent: int | None) -> LineCommit:
-    """Return a commit as a step of the line."""
+    """Return a commit as a step of the line.
+
+    Args:
+        entry: Ledger entry in this very commit; None when the commit carries none.
+        position: Place among all commits of the table: Delta's version or Iceberg's sequence number.
+        version: Delta version or Iceberg snapshot id.
+        committed_at_ms: When the commit was made, in epoch milliseconds.
+        parent: Position of the commit before it; None for the first one, or when that one is no longer kept.
+    """
     return LineCommit(
         position=position,
         version=version,

@@ -38,7 +38,13 @@ class DueTable(BaseModel):
 
 
 def plan_validation(spec: PipelineSpec, places: Places, file: ExpectationFile) -> list[DueTable]:
-    """Return what is due of each table; tables of which nothing is are left out."""
+    """Return what is due of each table; tables of which nothing is are left out.
+
+    Args:
+        spec: Pipeline whose tables are looked at.
+        places: Where this machine keeps tables and state folders.
+        file: Expectations of the pipeline; a table without any is never due.
+    """
     return list(_due(spec, places.read_only(), file))
 
 

@@ -44,6 +44,9 @@ def has_copies(table: Table, commit: str, since_ms: int) -> bool:
         table: The quarantine.
         commit: The UUID.
         since_ms: It cannot have been made before.
+
+    Raises:
+        NoQuarantineError: The quarantine table does not exist.
     """
     if not table.exists():
         raise NoQuarantineError(table.spec.id)

@@ -245,7 +245,16 @@ def make_batch(
     claim: str,
     past: tuple[ValidatedRange, ...] = (),
 ) -> Batch:
-    """Return a range with the files of its commits; rows of files that are gone are counted."""
+    """Return a range with the files of its commits; rows of files that are gone are counted.
+
+    Args:
+        table: Table whose rows are evaluated.
+        found: Commits of the range.
+        reader: Finds the data files that commits of this table added.
+        expectations: What is expected of the rows.
+        claim: Id under which the range is validated; it marks the copies in the quarantine.
+        past: Ranges of the table that were validated before, oldest first, for expectations that compare with them.
+    """
     files = reader.files(found.landings)
     there = tuple(file for file in files if file.path.exists())
     readable = sum(file.rows or 0 for file in there)

@@ -47,7 +47,17 @@ def validation_orders(
     rows: int | None = None,
     is_waited_for: bool = False,
 ) -> ValidationOrders:
-    """Return the orders of a validation run that is about to be submitted; the arguments are those of the class."""
+    """Return the orders of a validation run that is about to be submitted; the arguments are those of the class.
+
+    Args:
+        spec: Pipeline whose tables are validated.
+        settings: This machine's settings; the orders repeat its places.
+        file: Expectations as they are at this moment; a later change of the file does not reach the run.
+        app_id: Id of the application that will run.
+        by_hand: Range that a person named; None validates what is due.
+        rows: How many rows are due; None when that is not known.
+        is_waited_for: Whether a person waits for the end: the run then gets an ordinary share of the cores.
+    """
     run = make_run_spec(spec, settings, Desired(), app_id)
     fields = {name: getattr(run, name) for name in RunSpec.model_fields}
     return ValidationOrders(**fields, expectations=file, by_hand=by_hand, rows=rows, is_waited_for=is_waited_for)

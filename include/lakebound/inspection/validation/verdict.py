@@ -145,7 +145,16 @@ class ValidatedRange(_Frozen):
 
     @classmethod
     def of(cls, due: Due, verdict: RangeVerdict, *, claim: str, run_id: str, at: float, copied: int = 0) -> ValidatedRange:
-        """Return the record of a range that was evaluated."""
+        """Return the record of a range that was evaluated.
+
+        Args:
+            due: The commits of the range.
+            verdict: What their evaluation found.
+            claim: Id of the claim under which they were validated; empty when a person named the range.
+            run_id: Id of the validation run.
+            at: Epoch seconds at which the verdict was there.
+            copied: How many rows were copied to the quarantine.
+        """
         start = due.since_ms if due.since_ms is not None else due.landings[0].committed_at_ms if due.landings else 0
         return cls(
             claim=claim,
