@@ -41,7 +41,15 @@ class ClientLog:
         self._logger = logger
 
     def log(self, level: int, text: str, facility: str, client: str, message: str) -> None:
-        """Log a message; confluent_kafka's own text, a format of the other three, is left out."""
+        """Log a message; confluent_kafka's own text, a format of the other three, is left out.
+
+        Args:
+            level: Python's counterpart of the message's syslog level.
+            text: Format string that confluent_kafka made for the other three.
+            facility: What librdkafka calls messages of its kind, such as ``GETPID``.
+            client: Name that librdkafka gave the client, such as ``rdkafka#consumer-1``.
+            message: What the client has to say.
+        """
         self._logger.log(level_of(level, facility), "Kafka client %s: %s: %s", client, facility, message)
 
 

@@ -33,7 +33,14 @@ class RunSpec(BaseModel):
 
 
 def make_run_spec(spec: PipelineSpec, settings: Settings, desired: Desired, app_id: str) -> RunSpec:
-    """Return the orders for an application that is about to be submitted."""
+    """Return the orders for an application that is about to be submitted.
+
+    Args:
+        spec: Pipeline that the application works for.
+        settings: This machine's settings; the orders repeat its places.
+        desired: The wish that the application obeys: its generation, bound and, where it names one, freshness.
+        app_id: Id of the application that will run.
+    """
     return RunSpec(
         spec=spec,
         places=places_of(settings),

@@ -46,7 +46,14 @@ def spark_submit_command(
 
 
 def submit_arguments(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0, application: str = APPLICATION) -> list[str]:
-    """Return the arguments of SparkSubmit: options, application, and the application's own argument."""
+    """Return the arguments of SparkSubmit: options, application, and the application's own argument.
+
+    Args:
+        run_spec: Orders of the application; their JSON is its only argument.
+        settings: This machine's settings; they name the Spark master and the folder of the entry points.
+        ui_port: Port of the Spark UI; 0 lets the kernel choose one.
+        application: File name of the entry point in ``settings.apps``.
+    """
     options = ["--master", settings.spark_master, "--name", app_name(run_spec.app_id), "--driver-memory", DRIVER_MEMORY]
     for key, value in sorted(spark_conf(run_spec, settings, ui_port=ui_port).items()):
         options += ["--conf", f"{key}={value}"]
@@ -64,6 +71,11 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
 
     The values were measured on two cores; what each is worth stands in the docs on freshness. Table formats need no
     settings here: Spark only makes rows and Parquet files, the driver's Python commits them.
+
+    Args:
+        run_spec: Orders of the application; they hold the limits of its pipeline.
+        settings: This machine's settings; they name the Spark master.
+        ui_port: Port of the Spark UI; 0 lets the kernel choose one.
     """
     local = is_local(settings.spark_master)
     stop_timeout_ms = int(run_spec.spec.limits.stop_timeout_seconds * 1000)

@@ -133,6 +133,12 @@ def check_settled(
 ) -> Settled:
     """Return how the tables stand, for who lands beside the stream and alters nothing.
 
+    Args:
+        spec: Pipeline whose tables are compared.
+        places: Where this machine keeps tables and state folders.
+        wanted: Columns that the pipeline gives its tables, by table id; tables that are not named are left alone.
+        value_fields: Top-level fields of the records' schema.
+
     Raises:
         SchemaChangedError: A table cannot take the columns, or not before the pipeline's next start has altered it.
     """
@@ -147,6 +153,13 @@ def check_unmoved(
     spec: PipelineSpec, places: Places, wanted: Mapping[str, pa.Schema], before: Settled, value_fields: Sequence[str] = ()
 ) -> None:
     """Check that the tables stand to the columns as they did: what was decoded for others would lose values without a word.
+
+    Args:
+        spec: Pipeline whose tables are compared.
+        places: Where this machine keeps tables and state folders.
+        wanted: Columns that the pipeline gives its tables, by table id; tables that are not named are left alone.
+        before: How the tables stood when the records were decoded.
+        value_fields: Top-level fields of the records' schema.
 
     Raises:
         SchemaChangedError: As of ``check_settled``.

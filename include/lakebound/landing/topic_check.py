@@ -19,6 +19,11 @@ LOOK_SECONDS = 3.0
 def check_landed_topics(spec: PipelineSpec, places: Places, topic_ids: Mapping[str, str]) -> None:
     """Check that no table holds offsets of another topic with the same name; writes nothing.
 
+    Args:
+        spec: Pipeline whose tables are looked at.
+        places: Where this machine keeps tables and state folders.
+        topic_ids: Kafka's id of each topic today, by the topic's name.
+
     Raises:
         TopicRecreatedError: One does.
         LakeboundError: A ledger cannot be read.

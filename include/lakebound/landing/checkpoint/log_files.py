@@ -90,7 +90,13 @@ def parse_metadata(content: bytes, crc: bytes | None = None) -> MetadataFile:
 
 
 def parse_offsets(batch: int, content: bytes, crc: bytes | None = None) -> OffsetsFile:
-    """Parse ``offsets/N``: a version line, a line of metadata, and one line per source."""
+    """Parse ``offsets/N``: a version line, a line of metadata, and one line per source.
+
+    Args:
+        batch: N, the number of the batch in the file's name.
+        content: The file's bytes.
+        crc: Bytes of the ``.crc`` file beside it; None when there is none.
+    """
     checksum = checksum_of(content, crc)
     try:
         version, lines = _versioned(content, checksum, ("v1", "v2"))
@@ -104,7 +110,13 @@ def parse_offsets(batch: int, content: bytes, crc: bytes | None = None) -> Offse
 
 
 def parse_initial_offsets(content: bytes, crc: bytes | None = None, source: int = 0) -> OffsetsFile:
-    """Parse ``sources/I/0``: a zero byte, a version line, and the offsets at which Kafka was read first."""
+    """Parse ``sources/I/0``: a zero byte, a version line, and the offsets at which Kafka was read first.
+
+    Args:
+        content: The file's bytes.
+        crc: Bytes of the ``.crc`` file beside it; None when there is none.
+        source: I, the number of the source in the file's path.
+    """
     checksum = checksum_of(content, crc)
     try:
         _refuse_mismatch(content, checksum)
@@ -120,7 +132,13 @@ def parse_initial_offsets(content: bytes, crc: bytes | None = None, source: int 
 
 
 def parse_commit(batch: int, content: bytes, crc: bytes | None = None) -> CommitFile:
-    """Parse ``commits/N``: a version line, and a line of metadata that may be absent in version 1."""
+    """Parse ``commits/N``: a version line, and a line of metadata that may be absent in version 1.
+
+    Args:
+        batch: N, the number of the batch in the file's name.
+        content: The file's bytes.
+        crc: Bytes of the ``.crc`` file beside it; None when there is none.
+    """
     checksum = checksum_of(content, crc)
     needed = {"v1": (), "v2": ("stateUniqueIds",), "v3": ("sinkMetadataMap",)}
     try:
