@@ -153,7 +153,13 @@ def carried(entry: Entry) -> Entry:
 
 
 def check_owner(entry: Entry, pipeline: str, table: str) -> None:
-    """Raise ForeignTableError when another pipeline lands in the table."""
+    """Raise ForeignTableError when another pipeline lands in the table.
+
+    Args:
+        entry: Newest entry of the table.
+        pipeline: Name of the pipeline that wants to use the table.
+        table: Id of the table, for the message.
+    """
     if entry.pipeline != pipeline:
         raise ForeignTableError(table, entry.pipeline, pipeline)
 

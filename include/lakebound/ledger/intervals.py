@@ -16,7 +16,11 @@ PartitionIntervals = Mapping[int, Intervals]
 
 
 def merge(intervals: Iterable[Interval]) -> Intervals:
-    """Return the union, merged; it begins at the lowest start and ends at the highest end, at a mark if need be."""
+    """Return the union, merged; it begins at the lowest start and ends at the highest end, at a mark if need be.
+
+    Raises:
+        ValueError: An interval ends before it starts, or starts below 0.
+    """
     merged: list[Interval] = []
     for start, end in sorted(intervals):
         if end < start or start < 0:

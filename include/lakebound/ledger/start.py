@@ -18,6 +18,11 @@ def marks_for_unseen(
 
     From then on retention that passes the mark before anything landed is noticed, not skipped. ``latest`` counts only
     for a topic that the table has never seen at all: a partition added later starts at its beginning.
+
+    Args:
+        coverage: What the table's ledger covers, by topic.
+        facts: First and last offsets that Kafka has, by topic.
+        start_from: Where the pipeline wants to start in a new topic.
     """
     marks: Offsets = {}
     for topic, known in facts.items():
