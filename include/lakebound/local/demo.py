@@ -193,7 +193,13 @@ def _is_landed(spec: PipelineSpec, places: Places, ends: NextOffsets) -> bool:
 
 
 def judge(journal: Path, specs: list[PipelineSpec], places: Places) -> Judgement:
-    """Hold the journal of acknowledged records against the rows of tables and quarantines."""
+    """Hold the journal of acknowledged records against the rows of tables and quarantines.
+
+    Args:
+        journal: CSV file with one line per record that Kafka acknowledged.
+        specs: Pipelines that were to land these records.
+        places: Where this machine keeps tables and state folders.
+    """
     acknowledged = list(_acknowledged(journal))
     landed: dict[str, set[Key]] = {"delta": set(), "iceberg": set()}
     complete: set[Key] = set()

@@ -213,7 +213,15 @@ class _Acknowledgements:
 
 
 def journal_line(topic: str, partition: int | None, offset: int | None, value: bytes | None, timestamp_ms: int) -> str:
-    """Return the journal's line for one acknowledged record."""
+    """Return the journal's line for one acknowledged record.
+
+    Args:
+        topic: Topic that got the record.
+        partition: Partition that Kafka acknowledged.
+        offset: Offset that Kafka acknowledged.
+        value: The record's value, of which the line holds a hash; None for a tombstone.
+        timestamp_ms: The record's timestamp in Kafka, in epoch milliseconds.
+    """
     digest = NULL_SUM if value is None else hashlib.sha256(value).hexdigest()
     return f"{topic},{partition},{offset},{digest},{timestamp_ms}\n"
 

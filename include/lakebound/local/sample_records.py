@@ -119,7 +119,13 @@ def value_bytes(record: Record) -> bytes:
 
 
 def bad_value(kind: BadKind, dataset: Dataset, record: Record) -> bytes | None:
-    """Return a Kafka value made bad from a good record; None is a tombstone."""
+    """Return a Kafka value made bad from a good record; None is a tombstone.
+
+    Args:
+        kind: In which way the value is bad.
+        dataset: Kind of the record; it says which field is spoilt.
+        record: The good record, by field name; it is not changed.
+    """
     return _SPOILERS[kind](dataset, record)
 
 
