@@ -86,7 +86,13 @@ def read_health_history(control: ControlFolder) -> list[HealthReading]:
 
 
 def record_health(control: ControlFolder, readings: Iterable[HealthReading], *, kept_per_table: int = KEPT_PER_TABLE) -> None:
-    """Add readings to the history, and drop each table's oldest beyond what is kept. Two writers at once lose nothing."""
+    """Add readings to the history, and drop each table's oldest beyond what is kept. Two writers at once lose nothing.
+
+    Args:
+        control: State folder of the pipeline.
+        readings: New readings, oldest first.
+        kept_per_table: How many readings of one table are kept at most.
+    """
     with locked(control.health_history):
         lines, kept = [], Counter[str]()
         for reading in reversed([*read_health_history(control), *readings]):

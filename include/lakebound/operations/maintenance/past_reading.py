@@ -67,6 +67,11 @@ def record_run(control: ControlFolder, report: RunReport, *, max_bytes: int = MA
 
     Where the record is full, its older half goes, but for the last look at all files of each table: what is done once a week
     would else be done each time that it is forgotten.
+
+    Args:
+        control: State folder of the pipeline.
+        report: What the run that has just ended did to each table.
+        max_bytes: Size of the record in bytes above which its older half goes.
     """
     with locked(control.maintenance_history):
         lines = [*_lines(control), _shortened(report).model_dump_json()]

@@ -26,7 +26,14 @@ class MaintenanceOrders(RunSpec):
 
 
 def maintenance_orders(spec: PipelineSpec, settings: Settings, app_id: str, *, plan_only: bool = False) -> MaintenanceOrders:
-    """Return the orders of a maintenance run that is about to be submitted."""
+    """Return the orders of a maintenance run that is about to be submitted.
+
+    Args:
+        spec: Pipeline whose tables are maintained.
+        settings: This machine's settings; the orders repeat its places.
+        app_id: Id of the application that will run.
+        plan_only: Whether the run only says what is due.
+    """
     run = make_run_spec(spec, settings, Desired(), app_id)
     return MaintenanceOrders(**{name: getattr(run, name) for name in RunSpec.model_fields}, plan_only=plan_only)
 

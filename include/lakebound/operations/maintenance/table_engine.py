@@ -118,6 +118,12 @@ def staged_before_ms(table: TableSpec, places: Places, control: ControlFolder, n
 
     The stream commits a batch before it writes the next: what is older than its newest commit it will not commit any more. Of a
     replay only its start is known. Without either it is now.
+
+    Args:
+        table: Table whose folder is searched for orphan files.
+        places: Where this machine keeps tables and state folders.
+        control: State folder of the pipeline; its lease and its replays tell who writes.
+        now_ms: Epoch milliseconds of this look.
     """
     bound = now_ms
     lease = readable_lease(control)

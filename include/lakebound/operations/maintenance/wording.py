@@ -14,5 +14,11 @@ def size_words(size_bytes: float) -> str:
 
 
 def count_words(count: int, one: str, many: str | None = None) -> str:
-    """Return a count with its noun, such as ``1 file`` or ``2,000 files``."""
+    """Return a count with its noun, such as ``1 file`` or ``2,000 files``.
+
+    Args:
+        count: How many there are.
+        one: The noun in the singular.
+        many: The noun in the plural; None adds an s to ``one``.
+    """
     return f"{count:,} {one if count == 1 else many or one + 's'}"

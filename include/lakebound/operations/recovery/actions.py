@@ -40,7 +40,11 @@ def make_plan(action: RepairAction, facts: RecoveryFacts) -> RepairPlan:
 
 
 def plan_resume(facts: RecoveryFacts) -> RepairPlan:
-    """Release a hold, end a stalled application, start the count of failed starts anew."""
+    """Release a hold, end a stalled application, start the count of failed starts anew.
+
+    Raises:
+        PlanRefusedError: Nothing keeps the pipeline from running, a ledger cannot be read, or a start would be refused.
+    """
     control, desired = facts.control, facts.control.desired
     steps = []
     if control.app is not None and control.stall:
@@ -74,7 +78,11 @@ def plan_resume(facts: RecoveryFacts) -> RepairPlan:
 
 
 def plan_drop_zombie(facts: RecoveryFacts) -> RepairPlan:
-    """Take the lease from whoever holds it, and have the tables refuse its commits from now on."""
+    """Take the lease from whoever holds it, and have the tables refuse its commits from now on.
+
+    Raises:
+        PlanRefusedError: Nobody holds the lease, or a ledger cannot be read.
+    """
     lease, now = facts.control.lease, facts.control.now
     if lease is None or lease.released:
         raise refused(facts, "drop_zombie", "nobody holds the lease; there is nothing to do")

@@ -54,6 +54,11 @@ class Applied:
 def plan_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction) -> RepairPlan:
     """Return the plan of an action as of now; writes nothing.
 
+    Args:
+        spec: Pipeline that is to be repaired.
+        settings: This machine's settings; they say where tables and state folders are.
+        action: The repair; a rewind is not among those that are planned here.
+
     Raises:
         PlanRefusedError: There is nothing to do, or it would do harm.
     """

@@ -54,6 +54,11 @@ class RepairForm(BaseModel):
     def settled(self, spec: PipelineSpec, settings: Settings, now_ms: int) -> RepairForm:
         """Return the form with the doctor's action in place of ``auto``, and an exact time in place of ``10m ago``.
 
+        Args:
+            spec: Pipeline that the doctor examines when the action is ``auto``.
+            settings: This machine's settings; they say where tables and state folders are.
+            now_ms: Epoch milliseconds of now; a time such as ``10m ago`` counts from it.
+
         Raises:
             PlanRefusedError: The doctor asks for no action.
             BadMomentError: The time is none, or has not come yet.
@@ -73,6 +78,12 @@ class RepairForm(BaseModel):
 def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int) -> RepairPlan:
     """Return the plan of a settled form; writes nothing.
 
+    Args:
+        form: What the person asked for, after ``RepairForm.settled``.
+        spec: Pipeline that is to be repaired.
+        settings: This machine's settings; they say where tables and state folders are.
+        now_ms: Epoch milliseconds of now; a time such as ``10m ago`` counts from it.
+
     Raises:
         PlanRefusedError: There is nothing to do, or it would do harm.
     """
@@ -84,6 +95,14 @@ def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms
 
 def apply_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, approved: str, now_ms: int, *, by: str) -> Incident:
     """Carry out the approved plan of a settled form, and return the record of it.
+
+    Args:
+        form: What the person asked for, after ``RepairForm.settled``.
+        spec: Pipeline that is to be repaired.
+        settings: This machine's settings; they say where tables and state folders are.
+        approved: Hash of the plan that the person approved.
+        now_ms: Epoch milliseconds of now; a time such as ``10m ago`` counts from it.
+        by: Who approved it, for the record of the repair.
 
     Raises:
         PlanChangedError: The facts have changed since; nothing was applied.

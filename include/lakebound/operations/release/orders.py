@@ -43,7 +43,15 @@ class ReleaseResult(ReplayResult):
 def release_orders(
     spec: PipelineSpec, settings: Settings, app_id: str, *, reasons: tuple[str, ...] = DECODER_REASONS, is_trial: bool = False
 ) -> ReleaseOrders:
-    """Return the orders of a release that is about to be submitted."""
+    """Return the orders of a release that is about to be submitted.
+
+    Args:
+        spec: Pipeline whose quarantine is released.
+        settings: This machine's settings; the orders repeat its places.
+        app_id: Id of the application that will run.
+        reasons: Only records that were quarantined for one of these reasons are tried.
+        is_trial: Whether the application only counts what would fit, and commits nothing.
+    """
     run = make_run_spec(spec, settings, Desired(freshness=AVAILABLE_NOW), app_id)
     return ReleaseOrders(**{name: getattr(run, name) for name in RunSpec.model_fields}, reasons=reasons, is_trial=is_trial)
 

@@ -62,6 +62,11 @@ class ReleasePlan(_Frozen):
 def prepare(spec: PipelineSpec, places: Places, reason: str | None = None) -> ReleasePlan:
     """Return what a release would try.
 
+    Args:
+        spec: Pipeline whose quarantine is looked at.
+        places: Where this machine keeps tables and state folders.
+        reason: Only records that were quarantined for this reason count; None stands for all reasons of the decoder.
+
     Raises:
         NotReplayableError: The reason is none of the decoder's.
         NothingLandedYetError: A table has no ledger yet.
@@ -86,6 +91,11 @@ def prepare(spec: PipelineSpec, places: Places, reason: str | None = None) -> Re
 
 def owned(spec: PipelineSpec, one: TableSpec, places: Places) -> Table:
     """Return a table as the stream has made it.
+
+    Args:
+        spec: Pipeline that must own the table.
+        one: Table as the pipeline's YAML names it.
+        places: Where this machine keeps tables and state folders.
 
     Raises:
         NothingLandedYetError: It is not there yet.

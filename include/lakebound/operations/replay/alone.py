@@ -29,6 +29,12 @@ class StreamRunsError(LakeboundError):
 def take_back_alone(spec: PipelineSpec, settings: Settings, plan: ReplayPlan, *, by: str) -> dict[str, int]:
     """Take back what the plan says, and return how many offsets per table id.
 
+    Args:
+        spec: Pipeline whose tables lack rows.
+        settings: This machine's settings; they say where tables and state folders are.
+        plan: Plan of the replay that is to land these offsets again.
+        by: Who asks; the record of the incident has it as the approver.
+
     Raises:
         StreamRunsError: The pipeline's application lives.
         LakeboundError: What taking the lease and writing the tables raises; the pipeline then stays held.

@@ -41,6 +41,11 @@ FIRST = ReplayBound("--from", "0", end="first")
 def parse_bound(option: str, text: str, now_ms: int) -> ReplayBound:
     """Return the bound in ``text``: earliest, latest, a past time (``lakebound.spec.times``), or JSON offsets.
 
+    Args:
+        option: Name of the command-line option, such as ``--from``, for messages.
+        text: What the person wrote after it.
+        now_ms: Epoch milliseconds of now; a time such as ``10m ago`` counts from it.
+
     Raises:
         BadBoundError: It is none of them.
     """
@@ -84,7 +89,13 @@ def resolve(bound: ReplayBound, topics: Mapping[str, TopicFacts], at_time: NextO
 
 
 def between(start: NextOffsets, end: NextOffsets, topics: Mapping[str, TopicFacts]) -> Offsets:
-    """Return the offsets from ``start`` up to but without ``end``, in the partitions that both name."""
+    """Return the offsets from ``start`` up to but without ``end``, in the partitions that both name.
+
+    Args:
+        start: First offset that is asked for, per topic and partition.
+        end: Offset after the last one that is asked for, per topic and partition.
+        topics: What Kafka has of each topic in ``start``; the topic ids come from here.
+    """
     result: Offsets = {}
     for topic, starts in start.items():
         ends = end.get(topic, {})

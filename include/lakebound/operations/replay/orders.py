@@ -55,7 +55,14 @@ class ReplayResult(BaseModel):
 
 
 def replay_orders(spec: PipelineSpec, settings: Settings, wanted: Offsets, app_id: str) -> ReplayOrders:
-    """Return the orders of a replay that is about to be submitted."""
+    """Return the orders of a replay that is about to be submitted.
+
+    Args:
+        spec: Pipeline whose tables get the records.
+        settings: This machine's settings; the orders repeat its places.
+        wanted: Offsets to land, by topic.
+        app_id: Id of the application that will run.
+    """
     run = make_run_spec(spec, settings, Desired(freshness=AVAILABLE_NOW), app_id)
     return ReplayOrders(**{name: getattr(run, name) for name in RunSpec.model_fields}, wanted=wanted)
 
