@@ -36,7 +36,13 @@ _FIXED = {
 
 
 def describe(error: ValidationError, source: YamlSource, model: type[BaseModel] = PipelineSpec) -> list[Mistake]:
-    """Return the mistakes, each once; below ``connection`` none repeats a value. ``model`` is what the file should be."""
+    """Return the mistakes, each once; below ``connection`` none repeats a value. ``model`` is what the file should be.
+
+    Args:
+        error: What pydantic found wrong with the file.
+        source: The parsed file, which knows the line of each key.
+        model: Model against which the file was checked.
+    """
     found: dict[tuple[Keys, str], Mistake] = {}
     for detail in error.errors(include_url=False, include_input=True, include_context=True):
         tag, keys = _keys(detail["loc"])
