@@ -139,7 +139,13 @@ def _as_told(rows: pa.Table, layout: FileLayout) -> pa.Table:
 
 
 def write_data_files(rows: pa.Table, layout: FileLayout, tag: str) -> list[DataFile]:
-    """Write rows as files of one partition value each, and return them: see DataFileWriter, which they go through at once."""
+    """Write rows as files of one partition value each, and return them: see DataFileWriter, which they go through at once.
+
+    Args:
+        rows: All columns of the table, partition columns included, in the table's order.
+        layout: Folder and partitioning of the table.
+        tag: Start of the file names; they are unique whatever it is.
+    """
     writer = DataFileWriter(layout, tag)
     writer.write(rows)
     return writer.close()

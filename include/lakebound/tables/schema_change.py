@@ -237,6 +237,11 @@ def holds(found: pa.DataType, wanted: pa.DataType, *, is_nested: bool) -> bool:
 
     Iceberg has no integers below 32 bits, and Parquet stores the small ones in 32. Beyond that only a column's own values are
     cast when they are written, not those inside of it.
+
+    Args:
+        found: Type of the column in the table.
+        wanted: Type that the pipeline gives the column.
+        is_nested: Whether the column is inside of another one: a struct, a list or a map.
     """
     small = found == pa.int32() and wanted in _INTEGERS[:2]
     return small if is_nested else small or is_wider(wanted, found)

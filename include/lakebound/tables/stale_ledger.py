@@ -29,7 +29,13 @@ def txn_epoch(spec: TableSpec, places: Places) -> int | None:
 
 
 def check_not_behind(table: Table, view: LedgerView, places: Places) -> None:
-    """Raise LedgerBehindError when the table holds more than the entry says."""
+    """Raise LedgerBehindError when the table holds more than the entry says.
+
+    Args:
+        table: The table, opened; its rows may be read.
+        view: The ledger as it was just read from it.
+        places: Where this machine keeps tables and state folders.
+    """
     beyond = count(rows_beyond(table, view))
     if beyond:
         raise LedgerBehindError(

@@ -60,6 +60,11 @@ def base_version(files: Iterable[DeltaLogFile], before_version: int, is_readable
     """Return the newest version, at most ``before_version``, from whose checkpoint the log can be read; None without one.
 
     Everything below it may go: no version from it on needs that, so ``before_version`` and what follows stay readable.
+
+    Args:
+        files: Files in the folder ``_delta_log``.
+        before_version: Oldest version that must stay readable.
+        is_readable: Whether the checkpoint file of that name can be read.
     """
     checkpoints = whole_checkpoints(files)
     for version in sorted((number for number in checkpoints if number <= before_version), reverse=True):

@@ -103,6 +103,11 @@ def entries(folder: Path, version: int) -> Iterator[CommittedEntry]:
 def counting_entry(folder: Path, version: int, table: str) -> CommittedEntry | None:
     """Return the entry that counts, or None where the log holds none.
 
+    Args:
+        folder: Folder of the table.
+        version: Newest version of the log that is looked at.
+        table: Id of the table, for the message.
+
     Raises:
         TableRestoredError: The table was restored, without an entry, after the entry that would count.
     """

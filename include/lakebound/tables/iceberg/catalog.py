@@ -86,13 +86,25 @@ class LedgerCatalog(SqlCatalog):
         super().__init__(name, **properties)
 
     def metadata_at(self, identifier: Identifier, location: str, io: FileIO) -> TableMetadata:
-        """Return the metadata in a metadata file, all snapshots included. It is shared: never change it."""
+        """Return the metadata in a metadata file, all snapshots included. It is shared: never change it.
+
+        Args:
+            identifier: Namespace and name of the table.
+            location: Address of the metadata file.
+            io: Reads the file when it is not the one that is remembered.
+        """
         return self._at(identifier, location, io).metadata
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Commit updates; an append to an existing table costs no copy of its history."""
+        """Commit updates; an append to an existing table costs no copy of its history.
+
+        Args:
+            table: Handle on whose metadata the updates are based.
+            requirements: What must hold of the table's current metadata.
+            updates: Changes of the metadata, in order; an append adds a snapshot and makes it the current one.
+        """
         if not _is_append(updates):
             return super().commit_table(table, requirements, updates)
         current = self.load_table(table.name())

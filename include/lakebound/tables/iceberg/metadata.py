@@ -111,7 +111,14 @@ def _is(catalog: LedgerCatalog, table: TableSpec) -> tuple[Any, ...]:
 
 
 def swap(catalog: LedgerCatalog, table: TableSpec, old: str, new: str) -> bool:
-    """Have the catalog name another metadata file, which is on the disk, and return whether it named the old one until then."""
+    """Have the catalog name another metadata file, which is on the disk, and return whether it named the old one until then.
+
+    Args:
+        catalog: Catalog that names the table's metadata file.
+        table: The table in this catalog.
+        old: Address of the metadata file that the catalog must still name; otherwise nothing is changed.
+        new: Address of the metadata file that it is to name from now on.
+    """
     change = update(IcebergTables).where(*_is(catalog, table), IcebergTables.metadata_location == old)
     with Session(catalog.engine) as session:
         swapped = session.execute(change.values(metadata_location=new, previous_metadata_location=old))
