@@ -65,6 +65,12 @@ def target_from_environment(settings: Settings, environ: Mapping[str, str] | Non
 def target_from_connection(conn_id: str, host: str, port: int | None, extra: Mapping[str, object]) -> Target:
     """Return the target that an Airflow connection of type ``spark`` names.
 
+    Args:
+        conn_id: Id of the connection, for the message.
+        host: Host field of the connection: ``local[...]`` or ``spark://...``.
+        port: Port field of the connection; None when it is empty. A port in ``host`` counts before it.
+        extra: Extra field of the connection; ``rest-port`` and ``rest-scheme`` are read from it.
+
     Raises:
         UnknownBackendError: Its host is neither ``local[...]`` nor ``spark://...``.
     """

@@ -14,6 +14,11 @@ SPARK_CONN_ID = "lakebound_spark"
 def choose_target(conn_id: str, pipeline: str, settings: Settings) -> Target:
     """Return the pipeline's own connection's target, else the shared connection's, else the environment's.
 
+    Args:
+        conn_id: Id of the connection that all pipelines share.
+        pipeline: Name of the pipeline; its own connection is ``<conn_id>_<pipeline>``.
+        settings: This machine's settings; they name the Spark master when there is no connection.
+
     Raises:
         UnknownBackendError: What was found names no backend.
     """

@@ -49,7 +49,16 @@ def alert(
     *,
     runbook: str | None = None,
 ) -> None:
-    """Write down what happened, and tell it at once. Never raises: a broken channel must not hide what it was called for."""
+    """Write down what happened, and tell it at once. Never raises: a broken channel must not hide what it was called for.
+
+    Args:
+        context: Airflow's context of the task that calls.
+        control: State folder of the pipeline.
+        verdict: What happened; it decides the severity.
+        reason: One sentence on what happened.
+        app_id: The application that it happened to; None when there was none.
+        runbook: Name of the page in ``include/runbooks``, without its ending; None takes the page of the verdict.
+    """
     ti = context["ti"]
     facts = {"app_id": app_id, "dag_id": ti.dag_id, "run_id": ti.run_id, "log_url": getattr(ti, "log_url", None)}
     page, now = runbook or RUNBOOKS[verdict], time.time()

@@ -64,6 +64,11 @@ class ControlOperator(BaseOperator):
     def finish(self, context: Context, event: dict[str, str], wish: dict[str, Any]) -> Any:
         """Return the wish, when it is so.
 
+        Args:
+            context: Airflow's context of the task.
+            event: What the trigger saw: ``event`` is ``met`` when the wish is fulfilled, ``reason`` is a sentence.
+            wish: The wish as ``execute`` wrote it, in JSON; it becomes the XCom.
+
         Raises:
             WishNotMetError: It is not, and why.
         """

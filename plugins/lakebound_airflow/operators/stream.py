@@ -83,7 +83,14 @@ class StreamOperator(BaseOperator):
         return self._start(context)
 
     def resume(self, context: Context, event: dict[str, str]) -> Any:
-        """Act on what the trigger saw."""
+        """Act on what the trigger saw.
+
+        Raises:
+            StreamStuckError: An application that must be replaced cannot be ended from here.
+            StreamStalledError: The application lives and does not land.
+            StreamFailedError: The application ended with an error, or without a word.
+            AirflowFailException: The application refused to start.
+        """
         settings = load_settings()
         control = control_of(self.pipeline, settings)
         kind, reason = event["event"], event["reason"]
