@@ -271,7 +271,13 @@ def in_offsets(offsets: Mapping[str, TopicOffsets]) -> Column:
 
 
 def range_between(start: NextOffsets, end: NextOffsets, topic_ids: Mapping[str, str]) -> Offsets:
-    """Return the offsets that a batch reads; a partition without a start is new and begins at 0, as Spark reads it."""
+    """Return the offsets that a batch reads; a partition without a start is new and begins at 0, as Spark reads it.
+
+    Args:
+        start: Next offset to read before the batch, per topic and partition.
+        end: Next offset to read after the batch, per topic and partition.
+        topic_ids: Kafka's id of each topic, by the topic's name.
+    """
     result: Offsets = {}
     for topic, ends in end.items():
         starts = start.get(topic, {})

@@ -111,7 +111,15 @@ class WayChooser:
         return faster
 
     def learn(self, way: Way, records: int, value_bytes: int, rows: int, seconds: float) -> None:
-        """Take a batch into account: wider records and more rows count at once, less of either slowly."""
+        """Take a batch into account: wider records and more rows count at once, less of either slowly.
+
+        Args:
+            way: Which way it took: who read it and who wrote its files.
+            records: How many Kafka records it had.
+            value_bytes: Size of their values together, in bytes.
+            rows: How many rows they gave in one table.
+            seconds: How long the batch took from reading to written files.
+        """
         if records == 0:
             return
         width = value_bytes / records

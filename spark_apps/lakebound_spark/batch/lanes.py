@@ -94,6 +94,12 @@ def collect(output: DataFrame) -> pa.Table:
 def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, how: How) -> Written:
     """Have Spark's executors write the rows as Parquet files of each table; one file per core and partition value.
 
+    Args:
+        output: Rows of the batch; nothing of them is computed yet.
+        tables: Each of them gets every row.
+        tag: Start of the files' names; it is unique per attempt.
+        how: Whether records multiply, which columns are left out, and which rows cannot land.
+
     Raises:
         TableMismatchError: A table lacks a column that is not left out.
         UnlandableRowsError: Some of the rows cannot land.

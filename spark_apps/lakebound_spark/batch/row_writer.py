@@ -112,7 +112,15 @@ class RowWriter:
 
 
 def write_rows(rows: pa.Table, tables: Sequence[Table], tag: str, *, multiplies: bool, left_out: LeftOut = NOTHING) -> Written:
-    """Write rows that the driver holds as Parquet files of each table."""
+    """Write rows that the driver holds as Parquet files of each table.
+
+    Args:
+        rows: Rows of the batch, with all columns of the pipeline.
+        tables: Each of them gets every row.
+        tag: Start of the files' names; it is unique per attempt.
+        multiplies: Whether one record may give several rows; only then the records are counted.
+        left_out: Columns that a table does not get, by table id.
+    """
     files = {table.spec.id: _write_arrow(rows, table, tag, left_out) for table in tables} if rows.num_rows else {}
     return Written(files, rows.num_rows, _count_records(rows) if multiplies else rows.num_rows)
 
@@ -134,6 +142,12 @@ def fit(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def check_housed(columns: Collection[str], schema: pa.Schema, table: str, left_out: LeftOut) -> None:
     """Check that a table has a column for all that a batch gives it.
+
+    Args:
+        columns: Names of the columns that the batch has.
+        schema: Columns of the table.
+        table: Id of the table, as in ``left_out``.
+        left_out: Columns that a table does not get, by table id.
 
     Raises:
         TableMismatchError: It lacks one that is not left out on purpose: its values would be lost without a word.

@@ -104,6 +104,18 @@ class Target:
     ) -> Committed:
         """Commit the files with an entry for ``landed`` and everything pending, or for what is released from quarantine.
 
+        Args:
+            writer: What all commits of this application have in common.
+            landed: Offsets of the batch, by topic; empty when nothing new is covered.
+            counts: Records and rows of these offsets.
+            files: Data files that lie in the table's folder already; an entry may come without any.
+            kind: Kind of the entry; None takes the writer's own kind.
+            batch: Number of Spark's batch; None when the commit belongs to none.
+            lane: Who wrote the files; None leaves it out of the entry.
+            timestamps_ms: Kafka's earliest and latest timestamp of the records, in epoch milliseconds; None leaves them out of
+                the entry.
+            releases: Covered offsets that this commit decides anew, by topic; None when there are none.
+
         Raises:
             LeaseLostError: A later application writes to the table.
             BatchOverlapError: Somebody else landed some of these offsets meanwhile.

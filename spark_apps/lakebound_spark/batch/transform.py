@@ -62,6 +62,11 @@ def load_transform(spec: PipelineSpec) -> Transform:
 def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transform) -> DataFrame:
     """Return an empty DataFrame with the columns that the tables get.
 
+    Args:
+        session: Spark session in which the transform is planned; no job is run.
+        spec: Pipeline whose records the transform gets.
+        transform: The pipeline's function; the identity when it has none.
+
     Raises:
         TransformRefusedError: The transform fails on the schema, loses ``_kafka``, or does what a wider replay changes.
     """

@@ -167,6 +167,11 @@ class Application:
     def prepare(self, session, lease: Lease, facts: dict[str, TopicFacts]) -> Parts:  # type: ignore[no-untyped-def]
         """Make the tables what the pipeline needs, and return what lands in them.
 
+        Args:
+            session: The running Spark session.
+            lease: Lease of this application; its epoch goes into every commit.
+            facts: What Kafka has of each topic, by the topic's name.
+
         Raises:
             LakeboundError: The pipeline is refused; nothing was created or changed.
         """

@@ -66,12 +66,25 @@ def range_options(spec: PipelineSpec, start: NextOffsets, end: NextOffsets) -> d
 
 
 def read_stream(session: SparkSession, spec: PipelineSpec, start: NextOffsets) -> DataFrame:
-    """Return the streaming DataFrame with Kafka's own columns."""
+    """Return the streaming DataFrame with Kafka's own columns.
+
+    Args:
+        session: Spark session in which the stream runs.
+        spec: Pipeline whose topics are read.
+        start: Next offset to read, for every partition that there is; Spark refuses a list with one missing.
+    """
     return session.readStream.format("kafka").options(**stream_options(spec, start)).load()
 
 
 def read_range(session: SparkSession, spec: PipelineSpec, start: NextOffsets, end: NextOffsets) -> DataFrame:
-    """Return the records from ``start`` up to but without ``end`` with Kafka's own columns."""
+    """Return the records from ``start`` up to but without ``end`` with Kafka's own columns.
+
+    Args:
+        session: Spark session in which the records are read.
+        spec: Pipeline whose connection is used.
+        start: First offset to read, per topic and partition.
+        end: Offset after the last one to read, for the same partitions.
+    """
     return session.read.format("kafka").options(**range_options(spec, start, end)).load()
 
 
