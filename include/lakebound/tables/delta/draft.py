@@ -111,7 +111,7 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
 
 @retry(retry=retry_if_exception_type(FileNotFoundError), stop=stop_after_attempt(20), reraise=True)
 def _make(scratch: Path) -> None:
-    """Make the folder. Whoever ends a draft of its own removes the folder of all drafts when it is empty, also at this moment."""
+    """Make the folder. Whoever ends another draft removes the folder of all drafts when it is empty, also at this moment."""
     scratch.mkdir(parents=True)
 
 
