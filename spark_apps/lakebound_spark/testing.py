@@ -13,6 +13,7 @@ from lakebound.landing.direct_read import RecordColumns
 from lakebound.landing.sampling import TopicSample
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.settings import load_settings
+from lakebound.spec.load import load_file as load_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.transform import load_transform, planned_output
@@ -51,7 +52,7 @@ def land(spec: PipelineSpec, records: Sequence[str | bytes | None]) -> Landed:
     """Return what a pipeline makes of records.
 
     Args:
-        spec: The pipeline, as ``lakebound.spec.load.load_file`` reads it.
+        spec: The pipeline, as ``load_file`` reads it.
         records: Their values.
 
     Raises:

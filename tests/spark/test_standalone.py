@@ -123,6 +123,6 @@ def test_a_master_that_does_not_answer_is_said_and_leaves_no_record(settings: Se
     nobody = StandaloneBackend(
         replace(settings, spark_master="spark://127.0.0.1:1"), rest_url=f"http://127.0.0.1:{free_port()}"
     )
-    with pytest.raises(SubmitFailedError, match="needs spark"):
+    with pytest.raises(SubmitFailedError, match="no REST server of a Spark master answers"):
         nobody.submit(run_spec, OWNER)
     assert read_submission(run_spec.control) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 
 import psutil
 
@@ -44,10 +45,16 @@ def launch_stream(orders: RunSpec, settings: Settings, owner: Owner | None = Non
         living = living_submission(control)
         if living is not None:
             return living, None
-        kill_leftovers(read_submission(control))
+        before = read_submission(control)
+        kill_leftovers(before)
         try:
             return _start_stream(orders, settings, owner)
         except (LakeboundError, OSError) as exc:
+            # Nothing was started: how the application before it ended is still what a person has to know.
+            if before is None:
+                control.submission.unlink(missing_ok=True)
+            else:
+                write_submission(control, before)
             raise SubmitFailedError(control.pipeline, str(exc)) from exc
 
 
@@ -102,5 +109,6 @@ def _complete_record(control: ControlFolder) -> None:
     name = app_name(submission.app_id)
     for process in psutil.process_iter(["cmdline"]):
         if name in (process.info["cmdline"] or ()):
-            write_submission(control, submission.led_by(identity_of(process.pid)))
+            with suppress(psutil.NoSuchProcess):  # it ends this very moment
+                write_submission(control, submission.led_by(identity_of(process.pid)))
             return

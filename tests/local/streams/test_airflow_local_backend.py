@@ -17,6 +17,7 @@ from lakebound.control.lease import read_lease
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import BackendName, Submission, read_submission, write_submission
+from lakebound.errors import SubmitFailedError
 from lakebound.landing import local_launch
 from lakebound.settings import Settings, load_settings
 from lakebound_airflow.backends.choice import backend_for, backend_of
@@ -74,6 +75,24 @@ def test_a_submitter_that_died_before_it_wrote_the_pid_leaves_an_application_tha
     again = backend.submit(orders(settings, "another"), OWNER)
     assert (again.app_id, again.pid) == (submission.app_id, submission.pid)
     assert backend.kill(again)
+
+
+def test_a_start_that_fails_leaves_the_record_of_the_application_before(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What kept that one from landing is what a person has to know; a pipeline that never ran goes on to be one."""
+    run_spec, missing = orders(settings), ["/no/such/program"]
+    with monkeypatch.context() as patch:
+        patch.setattr(local_launch, "spark_submit_command", lambda *_, **__: missing)
+        with pytest.raises(SubmitFailedError, match="/no/such/program"):
+            local_launch.launch_stream(run_spec, settings)
+        assert read_submission(run_spec.control) is None
+    submission = LocalBackend(settings).submit(run_spec, OWNER)
+    assert LocalBackend(settings).kill(submission)
+    monkeypatch.setattr(local_launch, "spark_submit_command", lambda *_, **__: missing)
+    with pytest.raises(SubmitFailedError, match="/no/such/program"):
+        local_launch.launch_stream(orders(settings, "another"), settings)
+    assert read_submission(run_spec.control) == submission
 
 
 def test_a_killed_application_is_seen_dead_and_followed_by_another(settings: Settings) -> None:

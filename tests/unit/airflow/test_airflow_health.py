@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from airflow.sdk.module_loading import import_string
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
 
 import lakebound.inspection.doctor.examine
@@ -116,3 +117,8 @@ def test_a_late_run_raises_nothing_where_nothing_can_be_written(settings: Settin
 def test_a_pipeline_nobody_has_looked_at_is_no_late_run(settings: Settings) -> None:
     round_module.look_whether_health_is_late(settings)
     assert not (settings.home / "alerts").exists()
+
+
+def test_a_deadline_that_was_set_before_an_upgrade_finds_its_function() -> None:
+    """Airflow's database names it by its path (``AsyncCallback``)."""
+    assert import_string("lakebound_airflow.alerts.health_is_late") is alerts.health_is_late

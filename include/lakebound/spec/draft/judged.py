@@ -56,8 +56,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebound.spec.load import load_file
-from lakebound_spark.testing import land
+from lakebound_spark.testing import land, load_file
 
 pytestmark = pytest.mark.spark  # it starts a local Spark
 
