@@ -182,7 +182,7 @@ def test_a_topic_that_was_made_anew_and_has_grown_past_is_landed_from_its_beginn
     story.produce(1200)
     ends = story.journal.ends()[story.topic]
     assert all(ends[partition] > mark for (_, partition), mark in marks.items()), "it has not grown past the old marks"
-    assert "was recreated" in story.refusal()
+    assert "was deleted and created again" in story.refusal()
     plan = story.recover("auto")
     assert plan["action"] == "new_incarnation"
     assert plan["facts"]["topic_ids"] == {story.topic: [old, story.topic_id]}

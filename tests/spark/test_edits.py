@@ -228,7 +228,7 @@ def test_a_topic_that_was_recreated_is_refused_before_a_new_table_is_created(ses
     run = run_of(PipelineSpec.model_validate(before), at, "recreated-2")
     lease = take_lease(run)
     try:
-        with pytest.raises(LakeboundError, match="was recreated"):
+        with pytest.raises(LakeboundError, match="was deleted and created again"):
             Application(run, None, StopSignal()).prepare(  # type: ignore[arg-type]
                 session, lease, {"orders": TopicFacts("another-id", {0: 0}, {0: 3})}
             )
