@@ -167,6 +167,12 @@ def test_a_topic_becomes_a_pipeline_that_is_right_and_lands_its_records(
     )
     assert "2 passed" in done.stdout, done.stdout
 
+    written = transform.read_text()
+    failing = written.replace('from_epoch("created_at", "milliseconds")', 'functions.to_date("created_at")')
+    transform.write_text(failing.replace("import DataFrame", "import DataFrame, functions"))
+    assert "CAST_INVALID_INPUT" in answer("try", "payments", "--from-beginning", code=1)["problems"][0]
+    transform.write_text(written)
+
     before = {path: path.read_bytes() for path in (yaml_file, transform, expectations, test)}
     for path in before:
         others = [other for other in before if other != path]

@@ -27,6 +27,7 @@ from lakebound.cli.run import run
 from lakebound.cli.services import demo, down, up
 from lakebound.cli.start import start
 from lakebound.cli.status import status
+from lakebound.cli.stop import stop
 from lakebound.cli.tables import ledger, tables
 from lakebound.cli.try_pipeline import try_records
 from lakebound.cli.validate import validate
@@ -57,6 +58,7 @@ app.command(rich_help_panel=PIPELINES)(run)
 app.command(rich_help_panel=PIPELINES)(replay)
 app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=PIPELINES)(recover)
+app.command(rich_help_panel=PIPELINES)(stop)
 app.command(rich_help_panel=PIPELINES)(rewind)
 app.command(rich_help_panel=PIPELINES)(incidents)
 app.command(rich_help_panel=PIPELINES)(alerts)

@@ -127,9 +127,7 @@ def _start(orders: RunSpec, settings: Settings) -> tuple[Submission, subprocess.
     submission, process = launch_stream(orders, settings)
     if process is None:
         pipeline = orders.spec.pipeline
-        raise SubmitFailedError(
-            pipeline, f"{submission.app_id} is already running; stop it first (`lakebound status` shows it)"
-        )
+        raise SubmitFailedError(pipeline, f"{submission.app_id} is already running; stop it first: lakebound stop {pipeline}")
     return submission, process
 
 

@@ -28,7 +28,7 @@ def up(kafka_port: KafkaPort = 9092, airflow_port: AirflowPort = 8080, json: Jso
         return
     typer.echo(f"Kafka:   {services.kafka}")
     typer.echo(f"Airflow: {services.airflow_url}  user {services.airflow_user}, password {_password(services)}")
-    typer.echo("Next: unpause an ingest__ DAG in Airflow, send records with `lakebound produce`, and see `lakebound status`.")
+    typer.echo("Next: `lakebound start PIPELINE` (such as orders), `lakebound produce`, and `lakebound status`.")
 
 
 def down(json: Json = False) -> None:

@@ -124,12 +124,13 @@ def failing(progress: Progress) -> Situation:
     return Situation("failing", text, "", runbook if runbook != LakeboundError.runbook else "stall")
 
 
-def ended_badly(outcome: Outcome) -> Situation:
+def ended_badly(pipeline: str, outcome: Outcome) -> Situation:
     """The last application failed or refused to start."""
+    ends = f"mend the cause, then start it: {start_command(pipeline)}" if outcome.verdict == "refused" else ""
     return Situation(
         f"last-start-{outcome.verdict}",
         f"the last application {outcome.verdict} at {clock_time(outcome.ended_at)}: {outcome.reason}",
-        "",
+        ends,
         outcome.runbook,
     )
 

@@ -66,7 +66,7 @@ class StatusFacts:
     """What the state folder and the YAML say.
 
     Attributes:
-        spec: None when no right YAML file declares the pipeline.
+        spec: None when no valid YAML file declares the pipeline.
         source_hash: Of YAML and transform as they are now.
         living: The application that lives.
         last: The application that was submitted last, living or not.
@@ -183,13 +183,15 @@ def _why_nothing_lives(facts: StatusFacts, loop: CrashLoop, now: float) -> Situa
         return situations.crash_looping(facts.pipeline, loop)
     if facts.last is None and facts.progress is None:
         return situations.never_started(facts.pipeline)
+    if facts.outcome is not None and facts.outcome.verdict == "refused":
+        return situations.ended_badly(facts.pipeline, facts.outcome)
     if facts.is_paused:
         return situations.dag_paused(facts.pipeline)
     not_before = loop.not_before(limits.failed_start_pause_seconds)
     if now < not_before:
         return situations.start_paused(facts.pipeline, loop, limits.max_failed_starts, not_before)
-    if facts.outcome is not None and facts.outcome.verdict in ("failed", "refused"):
-        return situations.ended_badly(facts.outcome)
+    if facts.outcome is not None and facts.outcome.verdict == "failed":
+        return situations.ended_badly(facts.pipeline, facts.outcome)
     return None
 
 
@@ -220,10 +222,14 @@ def _freshness_seconds(progress: Progress | None) -> float | None:
 def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool) -> list[str]:
     notes = [*facts.unreadable]
     if facts.spec is None:
-        notes.append("no right YAML file declares it (lakebound check)")
+        notes.append("no valid YAML file declares it (lakebound check)")
     if outdated:
-        notes.append("outdated: YAML or transform changed since it started; restart it")
-    if situation is not None:
+        name = facts.pipeline
+        notes.append(
+            f"outdated: YAML or transform changed since it started; to take the change: lakebound check {name}, then lakebound "
+            f"stop {name} and lakebound start {name}"
+        )
+    if situation is not None and facts.spec is not None:
         notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))
     if facts.living is None and facts.last is not None and not _says_how_it_ended(situation):
         notes.append(_how_it_ended(facts.last, facts.outcome))

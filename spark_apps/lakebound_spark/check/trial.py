@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from lakebound.first_line import first_line
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import TopicSample
 from lakebound.landing.table_settling import Settled, compare_tables
@@ -102,8 +103,14 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     schemas = {one.id: table_schema(output.schema, one) for one in spec.tables if one.id in planned.tables}
     settled = Settled({}) if found.problems else compare_tables(spec, run.places.read_only(), schemas, value_fields(spec))
     landable = make_check(output.schema, _layouts(run), has_transform=spec.transform is not None)
-    made, bad = land_in_memory(session, spec, sample, landable, settled.unhoused)
-    found.read, found.bad, found.rows = len(sample.records), bad.num_rows, made.num_rows
+    found.read = len(sample.records)
+    try:
+        made, bad = land_in_memory(session, spec, sample, landable, settled.unhoused)
+    except Exception as exc:
+        # What a transform raises for a value is an answer, too: a stream would fail with it.
+        found.problems.append(f"the transform fails on these records: {type(exc).__name__}: {first_line(exc)}")
+        return found
+    found.bad, found.rows = bad.num_rows, made.num_rows
     found.landed = len(set(_places(made)))
     found.filtered = found.read - found.bad - found.landed
     found.reasons = _reasons(bad)

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from lakebound.cli import app
 from lakebound.control import status
+from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Progress, write_progress
 from lakebound.errors import ServiceError
@@ -242,3 +243,9 @@ def test_demo_passes_its_exit_code_on(settings: Settings, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(demo, "run_demo", lambda _: 3)
     lakebound("demo", code=3)
+
+
+def test_stop_says_what_is_wanted_and_by_whom(settings: Settings) -> None:
+    assert "orders: the desired state is stopped" in lakebound("stop", "orders", "--reason", "a new broker").stdout
+    desired = read_desired(ControlFolder(settings.home, "orders"))
+    assert (desired.state, desired.reason) == ("stopped", "a new broker") and desired.by

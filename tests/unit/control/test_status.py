@@ -65,7 +65,7 @@ def test_the_lag_counts_what_was_landed_since_the_application_looked_at_kafka() 
 
 def test_a_changed_source_shows_as_outdated() -> None:
     status = status_of(replace(RUNNING, source_hash="newer"), NOW)
-    assert status.outdated and "restart" in status.notes[0]
+    assert status.outdated and "lakebound check orders" in status.notes[0]
     assert not status_of(replace(RUNNING, source_hash="newer", living=None), NOW).outdated
 
 
@@ -92,7 +92,8 @@ def test_how_the_last_application_ended_is_told() -> None:
     status = status_of(ended, NOW)
     assert (status.app, status.alive, status.spark_ui) == ("refused", False, None)
     assert status.notes == (
-        "the last application refused at 1970-01-12 13:46:35 UTC: the topic was recreated (runbook refused)",
+        "the last application refused at 1970-01-12 13:46:35 UTC: the topic was recreated; mend the cause, then start it: "
+        "lakebound start orders (runbook refused)",
     )
 
 
@@ -160,5 +161,5 @@ def test_a_pipeline_whose_file_is_wrong_or_gone_is_still_shown(settings: Setting
     (settings.pipelines / "wrong.yaml").write_text("pipeline: wrong\n")
     statuses = {status.pipeline: status for status in pipeline_statuses(settings)}
     assert sorted(statuses) == ["gone", "orders", "wrong"]
-    assert all("no right YAML" in statuses[name].notes[0] for name in ("gone", "wrong"))
+    assert all("no valid YAML" in statuses[name].notes[0] for name in ("gone", "wrong"))
     assert [status.pipeline for status in pipeline_statuses(settings, "gone")] == ["gone"]
