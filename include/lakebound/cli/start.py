@@ -34,8 +34,7 @@ def start(
     else:
         typer.echo(
             f"{spec.pipeline}: the desired state is running. No embedded Airflow runs here: unpause the DAG {dag} in your "
-            f"Airflow, "
-            f"or run the pipeline without Airflow: lakebound run {spec.pipeline}"
+            f"Airflow, or run the pipeline without Airflow: lakebound run {spec.pipeline}"
         )
 
 

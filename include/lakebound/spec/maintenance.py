@@ -74,8 +74,7 @@ class HistorySpec(_Frozen):
         default=1000,
         ge=100,
         description="Iceberg: maximum number of snapshots of which every one is kept. Of older ones within keep_all_seconds, "
-        "the "
-        "last snapshot of each second is kept.",
+        "the last snapshot of each second is kept.",
     )
     keep_minutely_seconds: float = Field(
         default=6 * HOUR_SECONDS, ge=0, description="Iceberg: how long the last snapshot of each minute is kept."
@@ -129,8 +128,7 @@ class ReaderSpec(_Frozen):
     available_now: bool = Field(
         default=False,
         description="The reader runs with Trigger.AvailableNow. On an Iceberg table it then needs every snapshot since the "
-        "first "
-        "one that it read (apache/iceberg#18000), and none of these is expired.",
+        "first one that it read (apache/iceberg#18000), and none of these is expired.",
     )
 
     @model_validator(mode="after")

@@ -255,14 +255,12 @@ class DriverLaneSpec(Frozen):
         default=32 * 1024 * 1024,
         ge=0,
         description="Maximum size of the batch's rows. The size is estimated from recent batches; a row counts as many bytes "
-        "as "
-        "its record's value.",
+        "as its record's value.",
     )
     direct: bool = Field(
         default=True,
         description="In a pipeline without a transform, the driver also reads and decodes batches of any size, slice by slice. "
-        "It "
-        "does so only where the result is certainly the same as Spark's, and faster. With false, Spark always reads and "
+        "It does so only where the result is certainly the same as Spark's, and faster. With false, Spark always reads and "
         "decodes.",
     )
 
@@ -274,8 +272,7 @@ class ThresholdsSpec(Frozen):
         default=60.0,
         gt=0,
         description="The stream stalls when the application reports nothing for this long, or when nothing is committed for "
-        "this "
-        "long while Kafka has new records.",
+        "this long while Kafka has new records.",
     )
     max_lag_seconds: float = Field(
         default=300.0, gt=0, description="The doctor warns when the oldest record that waits in Kafka is older than this."
@@ -303,8 +300,7 @@ class PipelineSpec(Frozen):
     schema_evolution: SchemaEvolution = Field(
         default="refuse",
         description="What happens when the pipeline has a column that an existing table does not have. refuse: the pipeline "
-        "does "
-        "not start. add_columns: the column is added to the table, and types are widened where the format supports it. "
+        "does not start. add_columns: the column is added to the table, and types are widened where the format supports it. "
         "quarantine: records that have such a field go to the quarantine table. ignore: the column is not written.",
     )
     transform: str | None = Field(

@@ -23,8 +23,7 @@ class ContradictedEntryError(LakeboundError):
     def __init__(self, table: str, version: int, offsets: int) -> None:
         super().__init__(
             f"table {table} was restored to version {version}, but {offsets} offsets of its rows are not in the ledger entry "
-            f"of "
-            f"that version: another writer added these rows, and a person must find out which rows they are"
+            f"of that version: another writer added these rows, and a person must find out which rows they are"
         )
 
 
