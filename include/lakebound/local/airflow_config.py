@@ -13,6 +13,13 @@ from lakebound.control.ports import LOOPBACK
 
 ADMIN = "admin"
 
+BUSY_TIMEOUT_SECONDS = 60.0
+CONNECT_ARGS = {"timeout": BUSY_TIMEOUT_SECONDS}
+"""How Airflow's processes open their SQLite file. By default they wait five seconds for each other; on a busy machine a scheduler
+that has waited so long ends, and starts nothing any more."""
+
+ASYNC_CONNECT_ARGS = {"timeout": BUSY_TIMEOUT_SECONDS}
+
 
 @dataclass(frozen=True)
 class AirflowPorts:
@@ -79,7 +86,11 @@ def airflow_cfg(home: Path, dags: Path, plugins: Path, ports: AirflowPorts, keys
             "simple_auth_manager_passwords_file": passwords_file(home),
             "execution_api_server_url": f"{url}/execution/",
         },
-        "database": {"sql_alchemy_conn": f"sqlite:///{home}/airflow.db"},
+        "database": {
+            "sql_alchemy_conn": f"sqlite:///{home}/airflow.db",
+            "sql_alchemy_connect_args": f"{__name__}.CONNECT_ARGS",
+            "sql_alchemy_connect_args_async": f"{__name__}.ASYNC_CONNECT_ARGS",
+        },
         "api": {
             "host": LOOPBACK,
             "port": ports.api,

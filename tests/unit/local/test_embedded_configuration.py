@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from airflow.sdk.module_loading import import_string
 
 from lakebound.control.ports import FIRST_PORT, LAST_PORT, free_port, is_free, is_open
 from lakebound.local.airflow import Airflow, _is_alive_since
@@ -147,3 +148,8 @@ def test_the_preferred_port_is_taken_when_it_is_free() -> None:
     port = free_port()
 
     assert free_port(preferred=port) == port
+
+
+@pytest.mark.parametrize("key", ["sql_alchemy_connect_args", "sql_alchemy_connect_args_async"])
+def test_airflows_processes_wait_long_for_each_other(key: str) -> None:
+    assert import_string(configuration()["database"][key])["timeout"] >= 60
