@@ -15,8 +15,8 @@ ADMIN = "admin"
 
 BUSY_TIMEOUT_SECONDS = 60.0
 CONNECT_ARGS = {"timeout": BUSY_TIMEOUT_SECONDS}
-"""How Airflow's processes open their SQLite file. By default they wait five seconds for each other; on a busy machine a scheduler
-that has waited so long ends, and starts nothing any more."""
+"""How Airflow's processes open their SQLite file. By default they wait five seconds for each other; on a busy machine a
+scheduler that has waited so long ends, and starts nothing any more."""
 
 ASYNC_CONNECT_ARGS = {"timeout": BUSY_TIMEOUT_SECONDS}
 
