@@ -101,14 +101,16 @@ class Stack:
         instances = self.client.task_instances(f"ingest__{pipeline}", run_id)
         return next(instance for instance in instances if instance["task_id"] == task_id)
 
-    def wait_task(self, pipeline: str, condition: Callable[[dict[str, Any]], object], what: str) -> dict[str, Any]:
+    def wait_task(
+        self, pipeline: str, condition: Callable[[dict[str, Any]], object], what: str, deadline_seconds: float = 60.0
+    ) -> dict[str, Any]:
         """Wait until the stream's task instance fulfils the condition, and return it."""
 
         def found() -> dict[str, Any] | None:
             instance = self.task(pipeline)
             return instance if condition(instance) else None
 
-        return wait_until(found, 60, f"{what} of {pipeline}", poll_seconds=0.5) or pytest.fail("unreachable")
+        return wait_until(found, deadline_seconds, f"{what} of {pipeline}", poll_seconds=0.5) or pytest.fail("unreachable")
 
     def deferred(self, pipeline: str) -> dict[str, Any]:
         """Wait until the stream's task is deferred and a triggerer has it."""
