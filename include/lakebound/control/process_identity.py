@@ -95,18 +95,12 @@ def is_visible(space: PidSpace, own: PidSpace) -> bool | None:
 
 
 def find(identity: ProcessIdentity) -> psutil.Process | None:
-    """Return the process if it is there and can be seen from here, be it as a zombie.
+    """Return the process if it is there and can be seen from here; it may be a zombie.
 
     Raises:
         psutil.Error: It may not be looked at.
     """
-    if not is_visible(identity.space, own_space()):
-        return None
-    try:
-        process = psutil.Process(identity.pid)
-        return process if is_start_of(process, identity.started_at) else None
-    except psutil.NoSuchProcess:
-        return None
+    return _started_here(identity) if is_visible(identity.space, own_space()) else None
 
 
 def lives(identity: ProcessIdentity) -> bool | None:
@@ -118,7 +112,7 @@ def lives(identity: ProcessIdentity) -> bool | None:
     if not is_here:
         return is_here
     try:
-        process = find(identity)
+        process = _started_here(identity)
         return process is not None and is_running(process)
     except psutil.Error:
         return None
@@ -136,6 +130,14 @@ def is_running(process: psutil.Process) -> bool:
 def is_start_of(process: psutil.Process, since: float) -> bool:
     """Return whether a process is the one that was started at a time."""
     return abs(process.create_time() - since) < START_TOLERANCE_SECONDS
+
+
+def _started_here(identity: ProcessIdentity) -> psutil.Process | None:
+    try:
+        process = psutil.Process(identity.pid)
+        return process if is_start_of(process, identity.started_at) else None
+    except psutil.NoSuchProcess:
+        return None
 
 
 def _differ(one: str | None, other: str | None) -> bool:

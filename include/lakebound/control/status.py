@@ -172,13 +172,12 @@ def situation_of(facts: StatusFacts, now: float) -> Situation | None:
         if progress.state == "waiting":
             return situations.waiting(progress)
         return situations.failing(progress) if progress.failures else None
-    if not desired.wants_app:
-        return None
-    return _why_nothing_lives(facts, facts.crash_loop.since(desired.since), now)
+    if facts.spec is None or not desired.wants_app:
+        return None  # without a valid file every start is refused: none of the situations below is what a person has to end
+    return _why_nothing_lives(facts, facts.spec.limits, facts.crash_loop.since(desired.since), now)
 
 
-def _why_nothing_lives(facts: StatusFacts, loop: CrashLoop, now: float) -> Situation | None:
-    limits = facts.spec.limits if facts.spec else LimitsSpec()
+def _why_nothing_lives(facts: StatusFacts, limits: LimitsSpec, loop: CrashLoop, now: float) -> Situation | None:
     if loop.is_over_limit(limits.max_failed_starts):
         return situations.crash_looping(facts.pipeline, loop)
     if facts.last is None and facts.progress is None:
@@ -229,7 +228,7 @@ def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool) -> l
             f"outdated: YAML or transform changed since it started; to take the change: lakebound check {name}, then lakebound "
             f"stop {name} and lakebound start {name}"
         )
-    if situation is not None and facts.spec is not None:
+    if situation is not None:
         notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))
     if facts.living is None and facts.last is not None and not _says_how_it_ended(situation):
         notes.append(_how_it_ended(facts.last, facts.outcome))

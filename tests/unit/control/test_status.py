@@ -163,3 +163,16 @@ def test_a_pipeline_whose_file_is_wrong_or_gone_is_still_shown(settings: Setting
     assert sorted(statuses) == ["gone", "orders", "wrong"]
     assert all("no valid YAML" in statuses[name].notes[0] for name in ("gone", "wrong"))
     assert [status.pipeline for status in pipeline_statuses(settings, "gone")] == ["gone"]
+
+
+def test_without_a_valid_file_status_says_how_the_application_is_and_not_to_start_it() -> None:
+    """A start is refused until the file is valid; what lives, or how it ended, is told all the same."""
+    file = "no valid YAML file declares it (lakebound check)"
+    assert status_of(StatusFacts("orders", None, "new"), NOW).notes == (file,)
+    failing = PROGRESS.model_copy(
+        update={"failures": 3, "last_failure": "no space left", "failing_error": "CommitUnknownError"}
+    )
+    lives = status_of(replace(RUNNING, spec=None, progress=failing), NOW)
+    assert lives.situation == "failing" and lives.notes[0] == file and "no space left" in lives.notes[1]
+    ended = status_of(replace(RUNNING, spec=None, living=None, outcome=outcome("refused", "no room")), NOW)
+    assert ended.situation is None and ended.notes == (file, "the last application refused: no room")
