@@ -37,12 +37,19 @@ class BrokerMaker(Protocol):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test."""
+    """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test.
+
+    Where several processes run tests (``--dist loadgroup``), one process runs a whole file, because its tests share an
+    application or a session; and one runs all tests of the one Airflow. Unit and local tests go to whoever is free.
+    """
     for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] == "local":
+        folder, *rest = item.path.relative_to(Path(__file__).parent).parts
+        if folder == "local":
             item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)
+        if folder not in ("unit", "local"):
+            item.add_marker(pytest.mark.xdist_group("airflow" if folder == "airflow" else "/".join((folder, *rest))))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -112,6 +112,17 @@ def test_zeros_in_list(at: Places) -> None:
     assert pyiceberg(at, "v = 0.0") == [0, 1]
 
 
+def test_zeros_in_long_list(at: Places) -> None:
+    make(DELTA, at, pa.float64(), [[-0.0, 0.0, 1.0]])
+    assert sql(at, f"v IN ({floats(0.0, 5.0, 6.0)})") == [0, 1]
+    assert sql(at, f"v IN ({floats(0.0, 5.0, 6.0, 7.0)})") == [1]
+    assert sql(at, f"v IN ({floats(-0.0, 5.0, 6.0, 7.0)})") == [0]
+
+
+def floats(*values: float) -> str:
+    return ", ".join(f"arrow_cast('{value!r}', 'Float64')" for value in values)
+
+
 def test_unequal_of_added_column(at: Places) -> None:
     make(ICEBERG, at, pa.int64(), [[1, 2], [None, 4, 5]], added="later")
     assert pyiceberg(at, "later <> 4") == [0, 1, 4]

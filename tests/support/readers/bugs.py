@@ -78,7 +78,8 @@ def _is_by_decimal(question: Question) -> bool:
 
 
 _LARGEST_FLOAT32 = 3.4028234663852886e38
-_DATASET, _PYICEBERG = "deltalake dataset", "pyiceberg"
+_DATASET, _SQL, _PYICEBERG = "deltalake dataset", "deltalake SQL", "pyiceberg"
+_LONG_LIST = 4
 
 BUGS = (
     Bug("nan-bound", (_DATASET,), lambda asked: asked.is_float and asked.has_nan),
@@ -86,6 +87,11 @@ BUGS = (
     Bug("null-count-of-added-column", (_DATASET,), lambda asked: asked.predicate.op.endswith("null") and asked.is_added),
     Bug("negative-decimal-partition", (_DATASET,), _is_by_decimal),
     Bug("zeros-in-list", (_DATASET, _PYICEBERG), lambda asked: asked.is_float and asked.lists_zero),
+    Bug(
+        "zeros-in-long-list",
+        (_SQL,),
+        lambda asked: asked.is_float and asked.lists_zero and len(asked.predicate.literals) >= _LONG_LIST,
+    ),
     Bug("unequal-of-added-column", (_PYICEBERG,), lambda asked: asked.predicate.op == "<>" and asked.is_added),
     Bug(
         "literal-beyond-float32",
