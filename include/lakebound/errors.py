@@ -149,6 +149,19 @@ class BadEntryError(LakeboundError):
         super().__init__(f"the ledger entry in {where} cannot be read: {reason}. Follow the runbook bad-entry")
 
 
+class NewerEntryError(BadEntryError):
+    """An entry was written by a later version, and says that who does not know what is new in it must not read it."""
+
+    runbook = "newer-entry"
+
+    def __init__(self, where: str, writer: str | None, needs: str, here: str) -> None:
+        LakeboundError.__init__(
+            self,
+            f"the ledger entry in {where} was written by a later version of Lakebound ({writer or 'not named'}): "
+            f"it needs {needs}, which version {here} does not know. Nothing is damaged. Follow the runbook newer-entry",
+        )
+
+
 class ForeignTableError(LakeboundError):
     """A table belongs to another pipeline; one pipeline per table."""
 

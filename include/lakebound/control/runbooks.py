@@ -19,6 +19,7 @@ RUNBOOKS = (
     "ledger-behind",
     "lease-held",
     "missing-secret",
+    "newer-entry",
     "no-ledger",
     "offsets-beyond-end",
     "refused",

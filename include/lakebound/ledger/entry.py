@@ -13,12 +13,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lakebound.errors import BadEntryError, ForeignTableError, TopicRecreatedError
+from lakebound import __version__
+from lakebound.errors import BadEntryError, ForeignTableError, NewerEntryError, TopicRecreatedError
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
 
 FORMAT_VERSION = 1
+KNOWN_REQUIREMENTS: frozenset[str] = frozenset()
+"""What an entry may require of its readers so far: nothing."""
 ENTRY_KEY = "lakebound"
 """Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
 
@@ -62,6 +65,10 @@ FormerCoverage = Mapping[str, tuple[TopicOffsets, ...]]
 class Entry(_Frozen):
     """One commit's record.
 
+    A field that this version does not know was written by a later one and is left out: it says something of its own commit
+    only, because the next commit of an older version does not repeat it. Whatever changes the meaning of other fields, or
+    must be carried on, is named in ``requires``: a version that does not know it refuses the entry instead of misreading it.
+
     ``coverage`` is everything landed so far, this commit included; ``range`` is what this commit adds.
     Counts are records (not rows) of ``range``: ``read = filtered + landed + quarantined``.
     ``rows`` are rows of the table; an explode makes more rows than records.
@@ -73,7 +80,11 @@ class Entry(_Frozen):
     decided anew.
     """
 
+    model_config = ConfigDict(extra="ignore")
+
     version: Literal[1] = 1
+    writer: str | None = Field(default=__version__, description="Version of Lakebound that wrote it, if noted.")
+    requires: tuple[str, ...] = Field(default=(), description="What a reader must know so that it does not misread the entry.")
     kind: EntryKind
     pipeline: str
     epoch: int = Field(ge=0)
@@ -107,6 +118,7 @@ def encode(entry: Entry) -> str:
     """Return the entry as compact JSON with the one key ``lakebound``; many released intervals are packed."""
     body = entry.model_dump(mode="json", exclude_defaults=True)
     body["version"] = FORMAT_VERSION
+    body["writer"] = entry.writer
     if entry.releases:
         body["releases"] = _packed(body["releases"])
     return json.dumps({ENTRY_KEY: body}, separators=(",", ":"))
@@ -121,6 +133,7 @@ def decode(text: str | None, where: str) -> Entry | None:
 
     Raises:
         BadEntryError: It says it is an entry, and cannot be read.
+        NewerEntryError: It needs a later version.
     """
     if not text:
         return None
@@ -130,8 +143,12 @@ def decode(text: str | None, where: str) -> Entry | None:
         return None
     if not isinstance(body, dict) or ENTRY_KEY not in body:
         return None
+    entry = body[ENTRY_KEY]
+    if isinstance(entry, dict):
+        _check_known(entry, where)
+        entry = {"writer": None, **entry}
     try:
-        return Entry.model_validate(_unpacked(body[ENTRY_KEY]))
+        return Entry.model_validate(_unpacked(entry))
     except ValidationError as exc:
         raise BadEntryError(where, str(exc.errors()[0]["msg"])) from exc
     except ValueError as exc:
@@ -228,6 +245,17 @@ def intervals_of(offsets: Mapping[str, TopicOffsets]) -> list[tuple[str, int, In
         for topic, topic_offsets in sorted(offsets.items())
         for partition, intervals in sorted(topic_offsets.partitions.items())
     ]
+
+
+def _check_known(body: Mapping[str, Any], where: str) -> None:
+    """Raise NewerEntryError for a later format, and for what is required and not known; validation judges other shapes."""
+    version, required, writer = body.get("version"), body.get("requires"), body.get("writer")
+    said_by = writer if isinstance(writer, str) else None
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise NewerEntryError(where, said_by, f"format {version} of the entry", __version__)
+    unknown = [str(one) for one in required if one not in KNOWN_REQUIREMENTS] if isinstance(required, list) else []
+    if unknown:
+        raise NewerEntryError(where, said_by, ", ".join(sorted(unknown)), __version__)
 
 
 def _packed(releases: dict[str, Any]) -> dict[str, Any]:

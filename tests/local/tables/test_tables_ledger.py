@@ -21,8 +21,9 @@ from tests.support.tables.local_tables import (
     rows,
 )
 
-from lakebound.errors import BadEntryError, NoLedgerError, TableMismatchError, TableRestoredError
+from lakebound.errors import BadEntryError, NewerEntryError, NoLedgerError, TableMismatchError, TableRestoredError
 from lakebound.ledger.entry import ENTRY_KEY, TopicOffsets, encode
+from lakebound.operations.recovery.rebuild import rebuild
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.iceberg.catalog import make_namespace, open_catalog
 from lakebound.tables.places import Places
@@ -168,6 +169,16 @@ def test_a_forged_entry_is_refused_with_the_commit_that_holds_it(spec: TableSpec
     where = "00000000000000000004.json" if spec.format == "delta" else "snapshot "
     with pytest.raises(BadEntryError, match=where):
         open_table(spec, at).read_ledger()
+
+
+def test_an_entry_that_needs_a_later_version_is_refused_and_not_reconstructed(spec: TableSpec, at: Places) -> None:
+    app = three_batches(spec, at)
+    body = json.loads(encode(next(app.table.entries()).entry))[ENTRY_KEY]
+    write_metadata(spec, at, json.dumps({ENTRY_KEY: {**body, "writer": "9.1.0", "requires": ["holes"]}}))
+    table = open_table(spec, at)
+    with pytest.raises(NewerEntryError, match=r"9\.1\.0.*needs holes") as caught:
+        table.read_ledger()
+    assert rebuild(table, caught.value, {}) is None
 
 
 def test_iceberg_counts_the_ancestry_of_the_current_snapshot_only(iceberg: TableSpec, at: Places) -> None:

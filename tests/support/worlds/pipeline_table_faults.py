@@ -50,6 +50,7 @@ def _damages(*, is_delta: bool) -> Iterator[Damage]:
     yield "rows without an entry", _without_entries, "rows-without-entry"
     yield "newest entry cut", lambda stored: stored.change(-1, entry=str(stored.commits[-1].entry)[:-7]), "entry-unreadable"
     yield "newest entry forged", lambda stored: stored.change(-1, entry=_forged(stored.commits[-1])), "entry-unreadable"
+    yield "of a later version", lambda stored: stored.change(-1, entry=_newer(stored.commits[-1])), "entry-newer"
     yield "another pipeline's", _foreign, "foreign-table"
     yield "does not answer", lambda stored: setattr(stored, "locked", True), "table-unreadable"
     yield "carried on from before its rows", _carried, "ledger-behind-rows"
@@ -74,6 +75,10 @@ def _without_entries(stored: Stored) -> None:
 
 def _forged(commit: Commit) -> str:
     return str(commit.entry).replace('"epoch":', '"epoch":-')
+
+
+def _newer(commit: Commit) -> str:
+    return str(commit.entry).replace('"epoch":', '"requires":["holes"],"epoch":')
 
 
 def _foreign(stored: Stored) -> None:

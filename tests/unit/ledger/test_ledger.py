@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebound.errors import BadEntryError, ForeignTableError, TopicRecreatedError
+from lakebound import __version__
+from lakebound.errors import BadEntryError, ForeignTableError, NewerEntryError, TopicRecreatedError
 from lakebound.ledger.entry import (
     ENTRY_KEY,
     Entry,
     Offsets,
     TopicOffsets,
     add,
+    carried,
     check_owner,
     check_topic_ids,
     common,
@@ -95,9 +98,38 @@ def test_metadata_of_others_is_no_entry(text: str | None) -> None:
     assert read_entry(text, "commit 7") is None
 
 
+def of_the_future(**fields: Any) -> str:
+    body = json.loads(encode(entry(rows=3)))[ENTRY_KEY]
+    return json.dumps({ENTRY_KEY: {**body, "writer": "9.1.0", **fields}})
+
+
+def test_an_entry_names_its_writer_and_an_older_one_has_none() -> None:
+    assert json.loads(encode(entry()))[ENTRY_KEY]["writer"] == __version__
+    body = json.loads(encode(entry()))[ENTRY_KEY]
+    del body["writer"]
+    read = read_entry(json.dumps({ENTRY_KEY: body}), "commit 7")
+    assert read is not None and read.writer is None
+    assert carried(read).writer == __version__
+
+
+@given(st.dictionaries(st.text(min_size=1).map("new_{}".format), st.none() | st.integers() | st.lists(st.text()), max_size=3))
+def test_optional_fields_of_a_later_version_are_left_out(fields: dict[str, Any]) -> None:
+    read = read_entry(of_the_future(**fields), "commit 7")
+    assert read is not None
+    assert read == entry(rows=3, commit=read.commit, writer="9.1.0")
+
+
+@pytest.mark.parametrize("needs", [{"requires": ["holes"]}, {"version": 2, "coverage": "in another form"}])
+def test_what_a_later_version_must_be_read_with_is_refused_by_name(needs: dict[str, Any]) -> None:
+    with pytest.raises(NewerEntryError, match=r"commit 7 was written by a later version of Lakebound \(9\.1\.0\)") as caught:
+        read_entry(of_the_future(**needs), "commit 7")
+    assert caught.value.is_refusal
+    assert ("holes" if "requires" in needs else "format 2") in str(caught.value)
+
+
 HOSTILE = {
     "not an entry": {ENTRY_KEY: 1},
-    "unknown key": {ENTRY_KEY: {"kind": "land", "pipeline": "p", "epoch": 1, "commit": "c", "shell": "rm"}},
+    "key of another type": {ENTRY_KEY: {"kind": "land", "pipeline": "p", "epoch": 1, "commit": "c", "requires": "rm"}},
     "unknown kind": {ENTRY_KEY: {"kind": "drop", "pipeline": "p", "epoch": 1, "commit": "c"}},
     "later version": {ENTRY_KEY: {"version": 2, "kind": "land", "pipeline": "p", "epoch": 1, "commit": "c"}},
     "negative epoch": {ENTRY_KEY: {"kind": "land", "pipeline": "p", "epoch": -1, "commit": "c"}},

@@ -8,7 +8,14 @@ from typing import Literal
 
 import pyarrow.compute as pc
 
-from lakebound.errors import BadEntryError, LakeboundError, NoLedgerError, TableRestoredError, TopicRecreatedError
+from lakebound.errors import (
+    BadEntryError,
+    LakeboundError,
+    NewerEntryError,
+    NoLedgerError,
+    TableRestoredError,
+    TopicRecreatedError,
+)
 from lakebound.ledger.entry import Entry, FormerCoverage, Offsets, TopicOffsets, add, count, missing
 from lakebound.ledger.intervals import gaps, total
 from lakebound.tables.reconstruction import from_rows
@@ -67,6 +74,8 @@ def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) 
             _check_rows(table, entry, version, topic_ids)
             return Rebuilt(entry.coverage, "entry", str(version), entry.former, released=entry.released)
         return _from_table(table, topic_ids)
+    if isinstance(reason, NewerEntryError):
+        return None  # it is whole, and says more than the rows do
     return _from_table(table, topic_ids) if isinstance(reason, NoLedgerError | BadEntryError) else None
 
 

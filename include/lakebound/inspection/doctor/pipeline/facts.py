@@ -18,7 +18,7 @@ from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec, TableRole
 
-TableState = Literal["entry", "empty", "absent", "no_ledger", "bad_entry", "foreign", "restored", "unreadable"]
+TableState = Literal["entry", "empty", "absent", "no_ledger", "bad_entry", "newer_entry", "foreign", "restored", "unreadable"]
 """entry: one counts · empty: it exists, and holds nothing · absent · the rest: why no entry counts."""
 
 KafkaProblem = Literal["unavailable", "missing_secret", "refused"]

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice
 
-from lakebound.errors import BadEntryError, ForeignTableError, LakeboundError, NoLedgerError, TableRestoredError
+from lakebound.errors import (
+    BadEntryError,
+    ForeignTableError,
+    LakeboundError,
+    NewerEntryError,
+    NoLedgerError,
+    TableRestoredError,
+)
 from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import LedgerFacts, TableState
 from lakebound.ledger.entry import check_owner
@@ -17,6 +24,7 @@ from lakebound.tables.table import LedgerView, Table, open_table
 
 _STATES: tuple[tuple[type[LakeboundError], TableState], ...] = (
     (NoLedgerError, "no_ledger"),
+    (NewerEntryError, "newer_entry"),
     (BadEntryError, "bad_entry"),
     (ForeignTableError, "foreign"),
     (TableRestoredError, "restored"),

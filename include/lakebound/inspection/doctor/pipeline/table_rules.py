@@ -25,6 +25,13 @@ def entry_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
             yield needs_person("entry-unreadable", sentence, "bad-entry", table=table.table)
 
 
+def entry_newer(facts: PipelineFacts) -> Iterator[RuleFinding]:
+    """The newest entry was written by a later version of Lakebound, which must be used here, too."""
+    for table in facts.tables:
+        if table.state == "newer_entry":
+            yield needs_person("entry-newer", table.problem, "newer-entry", table=table.table)
+
+
 def foreign_table(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Another pipeline lands in the table."""
     for table in facts.tables:
@@ -147,6 +154,7 @@ def state_folder_behind(facts: PipelineFacts) -> Iterator[RuleFinding]:
 TABLE_RULES = (
     rows_without_entry,
     entry_unreadable,
+    entry_newer,
     foreign_table,
     table_restored,
     table_unreadable,
