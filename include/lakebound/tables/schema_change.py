@@ -15,6 +15,7 @@ from typing import Literal
 import pyarrow as pa
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, SchemaEvolution
+from lakebound.tables.renames import likely_renames, question
 from lakebound.tables.schemas import normalise_schema
 
 Path = tuple[str, ...]
@@ -37,13 +38,26 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Addition:
-    """A column or field that the table lacks."""
+    """A column or field that the table lacks.
+
+    Attributes:
+        path: Its names.
+        type: Its type.
+        former: Name of a field beside it, of the same type, that only the table has: it may have been renamed.
+    """
 
     path: Path
     type: pa.DataType
+    former: str | None = None
 
     def __str__(self) -> str:
         return f"column {name_of(self.path)} ({type_name(self.type)})"
+
+    def asked(self) -> str:
+        """Return the question whether it was renamed, to be appended; empty where it does not look so."""
+        if self.former is None:
+            return ""
+        return f", and {self.former}, which only the table has, gets nulls: {question(self.path, self.former)}"
 
 
 @dataclass(frozen=True)
@@ -96,9 +110,9 @@ class SchemaPlan:
         """Return every change and difference as a sentence."""
         return [
             *(str(difference) for difference in self.differences),
-            *(f"{addition} is added" for addition in self.additions),
+            *(f"{addition} is added{addition.asked()}" for addition in self.additions),
             *(f"{widening} is widened" for widening in self.widenings),
-            *(f"{addition} is left out, as schema_evolution says" for addition in self.left_out),
+            *(f"{addition} is left out, as schema_evolution says{addition.asked()}" for addition in self.left_out),
             *(f"column {name} is only in the table: it stays, and gets nulls" for name in self.unfilled),
         ]
 
@@ -166,6 +180,9 @@ class _Comparison:
     def _fields(self, path: Path, found: list[pa.Field], wanted: list[pa.Field]) -> None:
         known = {one.name: one.type for one in found}
         folded = {one.name.casefold(): one.name for one in found}
+        kept = {one.name for one in wanted}
+        lost = {name: kind for name, kind in known.items() if name not in kept}
+        former = likely_renames(lost, {one.name: one.type for one in wanted if one.name not in known})
         for one in wanted:
             here = (*path, one.name)
             if one.name in known:
@@ -173,7 +190,7 @@ class _Comparison:
             elif one.name.casefold() in folded:
                 self._differ(here, f"differs from {folded[one.name.casefold()]} in the table by upper and lower case only")
             else:
-                self._missing(Addition(here, one.type))
+                self._missing(Addition(here, one.type, former.get(one.name)))
 
     def _missing(self, addition: Addition) -> None:
         path, kind = addition.path, type_name(addition.type)
@@ -185,6 +202,13 @@ class _Comparison:
             )
         elif self.policy == "add_columns":
             self.additions.append(addition)
+        elif self.policy == "refuse" and addition.former is not None:
+            self._differ(
+                path,
+                f"({kind}) is missing in the table, and the pipeline no longer has {addition.former}, which the table has: "
+                f"{question(path, addition.former)}; if it is a new column, schema_evolution: add_columns adds it, and "
+                f"{addition.former} gets nulls",
+            )
         elif self.policy == "refuse":
             self._differ(path, f"({kind}) is missing in the table: schema_evolution: add_columns adds it")
         elif len(path) > 1:

@@ -64,6 +64,36 @@ def test_without_the_word_a_new_column_is_a_difference() -> None:
     assert str(difference) == "column new (timestamp) is missing in the table: schema_evolution: add_columns adds it"
 
 
+def test_a_column_that_looks_renamed_is_asked_about_with_the_way_out() -> None:
+    found, wanted = schema(id=pa.int64(), amount=pa.int64(), city=pa.string()), schema(id=pa.int64(), amount_eur=pa.int64())
+    (difference,) = plan(found, wanted, "refuse").differences
+    assert str(difference) == (
+        "column amount_eur (bigint) is missing in the table, and the pipeline no longer has amount, which the table has: was "
+        "amount renamed to amount_eur? A table's column keeps its name: if the records still have amount, write amount in the "
+        "schema again; if they have amount_eur now, give it the name amount in the transform: "
+        '.withColumnRenamed("amount_eur", "amount"); if it is a new column, schema_evolution: add_columns adds it, and amount '
+        "gets nulls"
+    )
+
+
+@pytest.mark.parametrize("policy", ["add_columns", "ignore", "quarantine"])
+def test_a_column_that_looks_renamed_is_asked_about_where_nothing_is_refused(policy: SchemaEvolution) -> None:
+    told = plan(schema(amount=pa.int64()), schema(total=pa.int64()), policy).told()
+    assert "which only the table has, gets nulls: was amount renamed to total?" in told[0]
+
+
+def test_a_field_inside_of_a_column_can_look_renamed_too() -> None:
+    (difference,) = plan(schema(m=struct(town=pa.string())), schema(m=struct(city=pa.string())), "refuse").differences
+    assert "was town renamed to city?" in str(difference) and "withColumnRenamed" not in str(difference)
+
+
+def test_only_a_column_of_the_same_type_can_look_renamed() -> None:
+    (difference,) = plan(schema(amount=pa.int64()), schema(total=pa.string()), "refuse").differences
+    assert "renamed" not in str(difference)
+    lost, new = schema(paid_at=UTC, sent_at=UTC), schema(sent=UTC, paid=UTC)
+    assert [one.former for one in plan(lost, new, "add_columns").additions] == ["sent_at", "paid_at"]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_partition_fields_name_is_no_name_for_a_new_column(policy: SchemaEvolution) -> None:
     found, wanted = schema(at=UTC), schema(at=UTC, at_day=pa.date32())
