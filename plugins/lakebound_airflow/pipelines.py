@@ -6,19 +6,19 @@ from lakebound.control.folder import ControlFolder
 from lakebound.inspection.validation.expectation_files import InvalidExpectationsError, load_expectations
 from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.settings import Settings, load_settings
-from lakebound.spec.load import load_pipeline, load_pipelines
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.declared import owned_pipeline, owned_pipelines
 
 
 def valid_specs(settings: Settings | None = None) -> list[PipelineSpec]:
     """Return the pipelines whose YAML is right; a wrong file keeps none of the others from loading."""
-    return list(load_pipelines(settings or load_settings()).specs.values())
+    return list(owned_pipelines(settings or load_settings()).specs.values())
 
 
 def problems(settings: Settings | None = None) -> list[str]:
     """Return what is wrong with the YAML files, a line per mistake: file, line, field."""
     chosen = settings or load_settings()
-    loaded = load_pipelines(chosen)
+    loaded = owned_pipelines(chosen)
     found = list(loaded.problems)
     for spec in loaded.specs.values():
         try:
@@ -35,7 +35,7 @@ def spec_of(pipeline: str, settings: Settings) -> PipelineSpec:
         InvalidSpecError: Its YAML is wrong.
         UnknownPipelineError: No file declares it.
     """
-    return load_pipeline(pipeline, settings)
+    return owned_pipeline(pipeline, settings)
 
 
 def control_of(pipeline: str, settings: Settings) -> ControlFolder:

@@ -61,10 +61,10 @@ def doctor(
 def _examine_pipeline(pipeline: str) -> Diagnosis:
     from lakebound.inspection.doctor.examine import examine_pipeline
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
 
     settings = load_settings()
-    return examine_pipeline(load_pipeline(pipeline, settings), settings)
+    return examine_pipeline(owned_pipeline(pipeline, settings), settings)
 
 
 def _examine_checkpoint(checkpoint: str, tables: list[str], bootstrap_servers: str | None) -> tuple[Diagnosis, Mending | None]:

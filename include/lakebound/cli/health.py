@@ -43,17 +43,17 @@ def health(
     Exit code 1 if a table cannot be read.
     """
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline, load_pipelines
+    from lakebound.tables.declared import owned_pipeline, shown_pipelines
 
     if table is not None and pipeline is None:
         raise typer.BadParameter("--table needs the name of the pipeline that writes the table")
     settings = load_settings()
     problems: list[str] = []
     if pipeline is None:
-        loaded = load_pipelines(settings)
+        loaded = shown_pipelines(settings)
         specs, problems = list(loaded.specs.values()), list(loaded.problems)
     else:
-        specs = [load_pipeline(pipeline, settings)]
+        specs = [owned_pipeline(pipeline, settings)]
     rows = [row for spec in specs for row in _look(spec, table, settings, record)]
     if json:
         print_json({"tables": [_body(row) for row in rows], "problems": problems})

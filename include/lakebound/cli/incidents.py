@@ -20,14 +20,14 @@ def incidents(
     from lakebound.control.folder import ControlFolder
     from lakebound.control.incidents import read_incidents
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
 
     settings = load_settings()
     folders = pipelines_with_state(settings)
     if pipeline is not None:
         folders = [folder for folder in folders if folder.pipeline == pipeline]
         if not folders:
-            load_pipeline(pipeline, settings)  # says so if there is no such pipeline
+            owned_pipeline(pipeline, settings)  # says so if there is no such pipeline
             folders = [ControlFolder(settings.home, pipeline)]
     found = sorted(
         (incident for folder in folders for incident in read_incidents(folder)), key=lambda one: one.at, reverse=True

@@ -29,7 +29,7 @@ def maintain(
     """
     from lakebound.operations.maintenance.planning import plan_now
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
     from lakebound.tables.places import places_of
 
     if plan == run:
@@ -39,7 +39,7 @@ def maintain(
             "--run works on all tables of the pipeline; use --table with --plan only", param_hint="--table"
         )
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     if run:
         from lakebound.cli.maintain_run import run_maintenance
 

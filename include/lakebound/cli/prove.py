@@ -28,11 +28,11 @@ def prove(
     from lakebound.inspection.proof.collect import prove as prove_pipeline
     from lakebound.inspection.proof.record import record_proof
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
     from lakebound.tables.places import places_of
 
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     if deep:
         say(f"prove: comparing the rows of {len(spec.tables) + 1} tables with {', '.join(spec.topics)}")
     proof = prove_pipeline(spec, places_of(settings), deep=deep, table=table)

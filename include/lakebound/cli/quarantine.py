@@ -42,13 +42,13 @@ def quarantine(
     again. Nothing is deleted: a released record stays in the quarantine table and is no longer open.
     """
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
     from lakebound.tables.places import places_of
 
     if plan and not replay:
         raise typer.BadParameter("give it together with --replay", param_hint="--plan")
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     if replay:
         _replay(spec, settings, reason, is_trial=plan, json=json)
         return

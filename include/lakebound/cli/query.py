@@ -46,13 +46,13 @@ def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, c
     from lakebound.cli.tables import chosen_tables
     from lakebound.inspection.query import run_query
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipelines
+    from lakebound.tables.declared import shown_pipelines
     from lakebound.tables.places import places_of
 
     if csv and json:
         raise typer.BadParameter("give either --csv or --json", param_hint="--csv")
     settings = load_settings()
-    loaded = load_pipelines(settings)
+    loaded = shown_pipelines(settings)
     tables = {name: chosen_tables(spec, None) for name, spec in loaded.specs.items()}
     chosen: Format | None = None if format_ is None else format_.value
     answer = run_query(sql, tables, places_of(settings), chosen=chosen, limit=limit)

@@ -43,12 +43,12 @@ def recover(
     """
     from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
 
     if plan and apply is not None:
         raise typer.BadParameter("give --plan or --apply HASH", param_hint="--plan")
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     chosen = _action(action, spec, settings)
     if apply is None:
         _print_plan(plan_recovery(spec, settings, chosen), json)

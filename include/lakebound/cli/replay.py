@@ -48,12 +48,12 @@ def replay(
     from lakebound.operations.replay.bounds import FIRST, parse_bound
     from lakebound.operations.replay.prepare import prepare
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
 
     if start is None and not missing:
         raise typer.BadParameter("give a start, or --missing", param_hint="--from")
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     now_ms = int(time.time() * 1000)
     first, last = FIRST if start is None else parse_bound("--from", start, now_ms), parse_bound("--to", end, now_ms)
     if missing:

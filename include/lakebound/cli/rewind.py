@@ -47,14 +47,14 @@ def rewind(
     from lakebound.operations.recovery.rewind.apply import apply_rewind
     from lakebound.operations.recovery.rewind.facts import make_plan
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
     from lakebound.tables.places import places_of
 
     request = _request(to, table, undo=undo)
     if plan and apply is not None:
         raise typer.BadParameter("give --plan or --apply HASH", param_hint="--plan")
     settings = load_settings()
-    spec, places = load_pipeline(pipeline, settings), places_of(settings)
+    spec, places = owned_pipeline(pipeline, settings), places_of(settings)
     if apply is None:
         _print_plan(make_plan(spec, places, request).plan, request, json=json)
         return

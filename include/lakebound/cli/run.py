@@ -52,10 +52,10 @@ def run(
     from lakebound.control.submission import app_id_for
     from lakebound.landing.run_spec import make_run_spec
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
 
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     _check_freshness(freshness)
     control = ControlFolder(settings.home, pipeline)
     desired = _wanted(control)

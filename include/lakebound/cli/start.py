@@ -19,10 +19,10 @@ def start(
     from lakebound.control.desired import change_desired
     from lakebound.control.folder import ControlFolder
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
 
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     control = ControlFolder(settings.home, spec.pipeline)
     change_desired(control, "running", reason=reason or "lakebound start", by=getpass.getuser())
     dag = f"ingest__{spec.pipeline}"

@@ -27,12 +27,12 @@ def status(
     from lakebound.errors import UnknownPipelineError
     from lakebound.local.stack import status as services_status
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipelines
+    from lakebound.tables.declared import shown_pipelines
 
     settings = load_settings()
     services = services_status(settings)
-    pipelines = pipeline_statuses(settings, pipeline, _paused(settings))
-    loaded = load_pipelines(settings)
+    loaded = shown_pipelines(settings)
+    pipelines = pipeline_statuses(settings, pipeline, _paused(settings), loaded)
     if pipeline is not None and not pipelines:
         raise UnknownPipelineError(pipeline, list(loaded.specs), settings.pipelines)
     if json:

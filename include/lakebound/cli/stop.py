@@ -16,9 +16,9 @@ def stop(
     from lakebound.control.desired import change_desired
     from lakebound.control.folder import ControlFolder
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
 
     settings = load_settings()
-    control = ControlFolder(settings.home, load_pipeline(pipeline, settings).pipeline)
+    control = ControlFolder(settings.home, owned_pipeline(pipeline, settings).pipeline)
     change_desired(control, "stopped", reason=reason or "lakebound stop", by=getpass.getuser())
     typer.echo(f"{pipeline}: the desired state is stopped; it ends after the current batch. See: lakebound status {pipeline}")

@@ -45,11 +45,11 @@ def ledger(
 ) -> None:
     """Show the ledger entry of each commit: the offsets that it landed, newest first."""
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
     from lakebound.tables.places import places_of
 
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     places = places_of(settings)
     found = {wanted.id: list(_entries(wanted, places, limit)) for wanted in chosen_tables(spec, table)}
     if json:
@@ -67,10 +67,10 @@ def tables(
 ) -> None:
     """Show the tables of all pipelines: rows, files, version, newest entry and folder. With a name, show how to open it."""
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipelines
+    from lakebound.tables.declared import shown_pipelines
 
     settings = load_settings()
-    loaded = load_pipelines(settings)
+    loaded = shown_pipelines(settings)
     every = [(spec, found) for spec in loaded.specs.values() for found in chosen_tables(spec, None)]
     wanted = [(spec, found) for spec, found in every if name is None or _is_called(found, name)]
     if name is not None and not wanted:

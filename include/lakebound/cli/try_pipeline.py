@@ -31,10 +31,10 @@ def try_records(
     """
     from lakebound.cli.trial import try_pipeline
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
 
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     which = "oldest" if from_beginning else "newest"
     say(f"try: Spark reads the {which} {number(records)} records of {', '.join(spec.topics)} (it takes some seconds to start)")
     body = try_pipeline(spec, settings, records=records, newest=not from_beginning, rows=rows)

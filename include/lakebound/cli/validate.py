@@ -47,11 +47,11 @@ def validate(
     from lakebound.inspection.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
     from lakebound.inspection.validation.planning import plan_validation
     from lakebound.settings import load_settings
-    from lakebound.spec.load import load_pipeline
+    from lakebound.tables.declared import owned_pipeline
     from lakebound.tables.places import places_of
 
     settings = load_settings()
-    spec = load_pipeline(pipeline, settings)
+    spec = owned_pipeline(pipeline, settings)
     file = load_expectations(spec, settings)
     if file is None:
         raise NoExpectationsError(pipeline, expectations_path(pipeline, settings))

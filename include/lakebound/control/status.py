@@ -91,7 +91,10 @@ class StatusFacts:
 
 
 def pipeline_statuses(
-    settings: Settings, only: str | None = None, paused: Mapping[str, bool] | None = None
+    settings: Settings,
+    only: str | None = None,
+    paused: Mapping[str, bool] | None = None,
+    loaded: LoadedPipelines | None = None,
 ) -> list[PipelineStatus]:
     """Return the status of every pipeline that is declared or ever ran here, by name.
 
@@ -99,9 +102,10 @@ def pipeline_statuses(
         settings: Of this machine.
         only: A single pipeline.
         paused: Whether a DAG is paused, by its id; what is not in it is not known.
+        loaded: What the YAML files declare; None: they are read, and none that names another's table is valid.
     """
     known = paused or {}
-    loaded = load_pipelines(settings)
+    loaded = loaded or load_pipelines(settings)
     names = {*loaded.specs, *(control.pipeline for control in pipelines_with_state(settings)), *_wrong(loaded)}
     chosen = [name for name in sorted(names) if only in (None, name)]
     found = [(read_facts(name, loaded.specs.get(name), settings), known.get(f"ingest__{name}")) for name in chosen]

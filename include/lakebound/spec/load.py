@@ -18,12 +18,21 @@ from pydantic import ValidationError
 from lakebound.errors import InvalidSpecError, UnknownPipelineError
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.mistakes import describe, field_name
-from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_TABLE = "table "
 _PASSWORD: Keys = ("connection", "sasl", "password")
+
+
+@dataclass(frozen=True)
+class Contested:
+    """A pipeline of which nothing is wrong but that another file names a table of it, too; and these tables."""
+
+    spec: PipelineSpec
+    tables: tuple[TableSpec, ...]
 
 
 @dataclass(frozen=True)
@@ -33,10 +42,13 @@ class LoadedPipelines:
     Attributes:
         specs: The pipelines whose file is right, by name.
         mistakes: What is wrong with the others, by file: ``FILE:LINE: FIELD: what is wrong``.
+        contested: Those of the others that are right but for tables that another file names, too: these tables, by pipeline.
+            ``lakebound.tables.declared`` knows whose they are.
     """
 
     specs: dict[str, PipelineSpec] = field(default_factory=dict)
     mistakes: dict[Path, list[str]] = field(default_factory=dict)
+    contested: dict[str, Contested] = field(default_factory=dict)
 
     @property
     def problems(self) -> list[str]:
@@ -58,10 +70,12 @@ def load_pipelines(where: Settings | Path) -> LoadedPipelines:
     read = {path: _read(path, kafka) for path in files}
     right = {path: spec for path, (spec, _) in read.items() if spec is not None}
     mistakes: dict[Path, list[str]] = {path: lines for path, (_, lines) in read.items() if lines}
-    for path, lines in _claimed_twice(right).items():
-        mistakes.setdefault(path, []).extend(lines)
+    disputed = _claimed_twice(right)
+    for path, claims in disputed.items():
+        mistakes.setdefault(path, []).extend(_disputed_lines(path, claims))
     specs = {spec.pipeline: spec for path, spec in right.items() if path not in mistakes}
-    return LoadedPipelines(specs, dict(sorted(mistakes.items())))
+    contested = {right[path].pipeline: one for path, claims in disputed.items() if (one := _contested(right[path], claims))}
+    return LoadedPipelines(specs, dict(sorted(mistakes.items())), contested)
 
 
 def load_pipeline(pipeline: str, where: Settings | Path) -> PipelineSpec:
@@ -71,11 +85,24 @@ def load_pipeline(pipeline: str, where: Settings | Path) -> PipelineSpec:
         InvalidSpecError: Its YAML is wrong.
         UnknownPipelineError: No file declares it.
     """
-    loaded = load_pipelines(where)
+    return choose_pipeline(pipeline, load_pipelines(where), _places(where)[0])
+
+
+def choose_pipeline(pipeline: str, loaded: LoadedPipelines, folder: Path) -> PipelineSpec:
+    """Return one pipeline of those that were read from a folder.
+
+    Args:
+        pipeline: Its name.
+        loaded: What was read.
+        folder: Where the YAML files are.
+
+    Raises:
+        InvalidSpecError: Its YAML is wrong.
+        UnknownPipelineError: No file declares it.
+    """
     if pipeline in loaded.specs:
         return loaded.specs[pipeline]
     own = [line for path, lines in loaded.mistakes.items() if path.stem == pipeline for line in lines]
-    folder, _ = _places(where)
     if own or not folder.is_dir():
         raise InvalidSpecError(own or loaded.problems)
     raise UnknownPipelineError(pipeline, list(loaded.specs), folder)
@@ -170,24 +197,46 @@ def _expanded(source: YamlSource, environment: Mapping[str, str], mistakes: list
     return expand(source.root.get("connection"), ("connection",))
 
 
-def _claimed_twice(specs: Mapping[Path, PipelineSpec]) -> dict[Path, list[str]]:
-    """Return a mistake for each file that names a pipeline or a table that another one names, too."""
+def _claimed_twice(specs: Mapping[Path, PipelineSpec]) -> dict[Path, dict[str, list[Path]]]:
+    """Return the names of each file that another one has, too, or that it has twice, with all files that have them."""
     claims: defaultdict[str, list[Path]] = defaultdict(list)
     for path, spec in specs.items():
         for claim in _claims(spec):
             claims[claim].append(path)
-    found: defaultdict[Path, list[str]] = defaultdict(list)
+    found: defaultdict[Path, dict[str, list[Path]]] = defaultdict(dict)
     for claim, paths in claims.items():
         for path in paths if len(paths) > 1 else ():
-            others = ", ".join(sorted({other.name for other in paths if other != path})) or "the same file"
-            found[path].append(problem_line(path, Mistake(_claim_line(path, claim), f"{claim} is also named in {others}")))
-    return found
+            found[path][claim] = paths
+    return dict(sorted(found.items()))
+
+
+def _disputed_lines(path: Path, claims: Mapping[str, list[Path]]) -> Iterator[str]:
+    for claim, paths in claims.items():
+        others = ", ".join(sorted({other.name for other in paths if other != path})) or "the same file"
+        what = f"{claim} is also named in {others}"
+        if claim.startswith(_TABLE):
+            what += "; a table has one pipeline: name another table in the file whose pipeline has not made this one"
+        yield problem_line(path, Mistake(_claim_line(path, claim), what))
+
+
+def _contested(spec: PipelineSpec, claims: Mapping[str, list[Path]]) -> Contested | None:
+    """Return the tables that are in dispute; None where something else is wrong, too."""
+    if any(not claim.startswith(_TABLE) or len(set(paths)) < len(paths) for claim, paths in claims.items()):
+        return None
+    return Contested(spec, tuple(table for table in _tables(spec) if _table_claim(table) in claims))
 
 
 def _claims(spec: PipelineSpec) -> Iterator[str]:
     yield f"pipeline {spec.pipeline}"
-    for table in (*spec.tables, spec.quarantine_table):
-        yield f"table {table.format}:{table.namespace}.{table.short_name}"
+    yield from map(_table_claim, _tables(spec))
+
+
+def _tables(spec: PipelineSpec) -> tuple[TableSpec, ...]:
+    return (*spec.tables, spec.quarantine_table)
+
+
+def _table_claim(table: TableSpec) -> str:
+    return f"{_TABLE}{table.format}:{table.namespace}.{table.short_name}"
 
 
 def _claim_line(path: Path, claim: str) -> int:

@@ -57,10 +57,15 @@ def test_a_table_in_two_files_is_refused_in_both(settings: Settings) -> None:
     write(settings, RIGHT.replace("pipeline: orders", "pipeline: third").replace("sales.orders", "sales.third"), "third.yaml")
     loaded = load_pipelines(settings)
     assert list(loaded.specs) == ["third"]
+    way_out = "a table has one pipeline: name another table in the file whose pipeline has not made this one"
     assert loaded.problems == [
-        f"{settings.pipelines}/more.yaml:10: table delta:sales.orders is also named in orders.yaml",
-        f"{settings.pipelines}/orders.yaml:10: table delta:sales.orders is also named in more.yaml",
+        f"{settings.pipelines}/more.yaml:10: table delta:sales.orders is also named in orders.yaml; {way_out}",
+        f"{settings.pipelines}/orders.yaml:10: table delta:sales.orders is also named in more.yaml; {way_out}",
     ]
+    assert {name: [table.id for table in one.tables] for name, one in loaded.contested.items()} == {
+        "more": ["delta:sales.orders"],
+        "orders": ["delta:sales.orders"],
+    }
 
 
 def test_a_table_is_the_same_with_and_without_its_default_namespace(settings: Settings) -> None:
@@ -86,6 +91,7 @@ def test_a_pipeline_in_two_files_is_refused_in_both(settings: Settings) -> None:
     assert not loaded.specs
     assert f"{settings.pipelines}/orders.yaml:1: pipeline orders is also named in orders.yml" in loaded.problems
     assert f"{settings.pipelines}/orders.yml:1: pipeline orders is also named in orders.yaml" in loaded.problems
+    assert not loaded.contested, "no ledger can say which of two files of one pipeline is right"
 
 
 def test_a_missing_folder_is_told(settings: Settings) -> None:
