@@ -12,6 +12,7 @@ import sys
 from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import read_sample
+from lakebound.spec.placed import PlacedProblem
 from lakebound_spark.check.trial import Trial, try_records
 from lakebound_spark.entry import answer
 from lakebound_spark.session import make_session
@@ -26,7 +27,7 @@ def main() -> int:
         # Before Spark starts: a topic that is not there is told at once.
         sample = read_sample(spec.connection, spec.topics, orders["records"], newest=orders["newest"], reader=spec.pipeline)
     except LakeboundError as exc:
-        found = Trial(problems=[str(exc)])
+        found = Trial(problems=[PlacedProblem(str(exc), ("topics",))])
     else:
         found = try_records(make_session("lakebound-try", log_level="ERROR"), run, sample, orders["rows"])
     answer(spec.pipeline, found.body())

@@ -126,9 +126,8 @@ def record(topic: str, offset: int) -> tuple[Any, ...]:
 
 
 def said_by_check(session: SparkSession, spec: PipelineSpec, at: Places) -> list[str]:
-    """Return the problems that check sees, without the pipeline's name."""
-    own = f"pipeline {spec.pipeline!r}: "
-    return [line.removeprefix(own) for line in check(session, run_of(spec, at.read_only(), "check"), []).problems]
+    """Return the problems that check sees."""
+    return [problem.what for problem in check(session, run_of(spec, at.read_only(), "check"), []).problems]
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:

@@ -171,17 +171,19 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
 
     from lakebound.cli.plan_check import check_plans
     from lakebound.landing.topic_check import look_at_topics
+    from lakebound.spec.placed import PlacedProblem, told
     from lakebound.tables.places import places_of
 
-    specs = list(report.specs.values())
+    files, specs = list(report.specs), list(report.specs.values())
     say(f"check: Spark plans {_counted(len(specs))} (it takes some seconds to start; --static skips this step)")
     with ThreadPoolExecutor(8) as pool:
         looks = [pool.submit(look_at_topics, spec, places_of(settings).read_only()) for spec in specs]
-        for spec, plan, look in zip(specs, check_plans(specs, settings), looks, strict=True):
+        for path, spec, plan, look in zip(files, specs, check_plans(specs, settings), looks, strict=True):
             known = set(report.problems)
             topics, awaited = look.result()
-            found = [f"pipeline {spec.pipeline!r}: {problem}" for problem in topics]
-            found += plan.problems or _planned_problems(spec, plan, settings)
+            problems = [*(PlacedProblem(topic, ("topics",)) for topic in topics), *plan.problems]
+            found = [told(problem, spec, path, settings.apps) for problem in problems]
+            found += [] if plan.problems else _planned_problems(spec, plan, settings)
             new = [problem for problem in found if problem not in known]
             report.add(spec.pipeline, new, awaited)
             report.tables[spec.pipeline] = plan.tables

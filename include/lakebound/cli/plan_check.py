@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
@@ -19,6 +19,7 @@ from lakebound.landing.run_spec import make_run_spec
 from lakebound.landing.spark_command import driver_java_options, spark_environment
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.yaml_source import Keys
 
 APPLICATION = "check_pipelines.py"
@@ -49,7 +50,7 @@ class SparkPlan:
     """
 
     pipeline: str
-    problems: list[str] = field(default_factory=list)
+    problems: list[PlacedProblem] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
     columns: dict[str, list[str]] = field(default_factory=dict)
     conditions: list[tuple[Keys, str]] = field(default_factory=list)
@@ -123,8 +124,14 @@ def _answer(process: subprocess.Popen[str], pipeline: str, asked: list[Keys], no
         body = answer_of(line, pipeline)
         if body is not None:
             wrong = [(keys, what) for keys, what in zip(asked, body.pop("conditions"), strict=False) if what]
-            return SparkPlan(**body, conditions=wrong)
+            problems = placed_problems(body.pop("problems"))
+            return SparkPlan(**body, problems=problems, conditions=wrong)
     raise CheckFailedError(pipeline, f"exit code {process.wait()}: {last_words(noise)}")
+
+
+def placed_problems(bodies: Iterable[Mapping[str, Any]]) -> list[PlacedProblem]:
+    """Return problems that came as JSON."""
+    return [PlacedProblem(**{**body, "keys": tuple(body["keys"]), "column": tuple(body["column"])}) for body in bodies]
 
 
 def last_words(noise: IO[str]) -> str:

@@ -7,12 +7,14 @@ from tempfile import TemporaryFile
 from threading import Timer
 from typing import Any
 
-from lakebound.cli.plan_check import answer_of, last_words, start_spark, tell
+from lakebound.cli.plan_check import answer_of, last_words, placed_problems, start_spark, tell
 from lakebound.control.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.settings import Settings
+from lakebound.spec.load import path_of
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.placed import told
 
 APPLICATION = "try_pipeline.py"
 LIMIT_SECONDS = 300.0
@@ -50,7 +52,9 @@ def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest
             for line in process.stdout:
                 body = answer_of(line, spec.pipeline)
                 if body is not None:
-                    return body
+                    path = path_of(spec.pipeline, settings)
+                    problems = [told(one, spec, path, settings.apps) for one in placed_problems(body["problems"])]
+                    return body | {"problems": problems}
             raise TrialFailedError(spec.pipeline, f"exit code {process.wait()}: {last_words(noise)}")
         finally:
             limit.cancel()

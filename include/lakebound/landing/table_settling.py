@@ -19,7 +19,7 @@ from lakebound.errors import CommitRefusedError, LakeboundError, LeaseLostError,
 from lakebound.ledger.entry import carried
 from lakebound.spec.pipeline import JsonValueSpec, PipelineSpec, TableSpec
 from lakebound.tables.places import Places
-from lakebound.tables.plan import FoundTable, TablePlan, plan_table
+from lakebound.tables.plan import Difference, FoundTable, TablePlan, plan_table
 from lakebound.tables.schema_change import names
 from lakebound.tables.table import Table, open_table
 
@@ -56,7 +56,7 @@ class Settled:
     @property
     def differences(self) -> dict[str, tuple[str, ...]]:
         """Of the tables in which nothing can be landed."""
-        return {table: plan.differences for table, plan in self.plans.items() if plan.differences}
+        return {table: tuple(map(str, plan.differences)) for table, plan in self.plans.items() if plan.differences}
 
     @property
     def left_out(self) -> dict[str, frozenset[str]]:
@@ -197,7 +197,7 @@ def _tried(table: Table, wanted: pa.Schema, plan: TablePlan) -> TablePlan:
     try:
         table.check_new(wanted)
     except TableMismatchError as exc:
-        return TablePlan(is_new=True, differences=(exc.difference,))
+        return TablePlan(is_new=True, differences=(Difference(exc.difference),))
     return plan
 
 

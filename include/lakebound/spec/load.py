@@ -122,12 +122,16 @@ def load_file(path: Path, settings: Settings | None = None) -> PipelineSpec:
 
 def problem_line(path: Path, mistake: Mistake) -> str:
     """Return ``FILE:LINE: FIELD: what is wrong``."""
-    cwd = Path.cwd()
-    shown = path.relative_to(cwd) if path.is_relative_to(cwd) else path
     # Below that field a key might be the password itself: `password: {hunter2, hunter2}`.
     keys = _PASSWORD if mistake.keys[: len(_PASSWORD)] == _PASSWORD else mistake.keys
     name = field_name(keys)
-    return f"{shown}:{mistake.line}: " + (f"{name}: " if name else "") + mistake.what
+    return f"{shown_path(path)}:{mistake.line}: " + (f"{name}: " if name else "") + mistake.what
+
+
+def shown_path(path: Path) -> Path:
+    """Return a path as it is shown: from the current folder, where it lies below."""
+    cwd = Path.cwd()
+    return path.relative_to(cwd) if path.is_relative_to(cwd) else path
 
 
 def path_of(pipeline: str, settings: Settings) -> Path:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lakebound.errors import ForeignTableError
 from lakebound.spec.pipeline import PartitionField, PipelineSpec, SchemaEvolution, TableSpec
 from lakebound.tables.delta.log import with_kafka_statistics
-from lakebound.tables.schema_change import SchemaPlan, plan_schema
+from lakebound.tables.schema_change import Path, SchemaPlan, plan_schema
 from lakebound.tables.schemas import partition_names
 
 _CHANGEABLE_DELTA = (
@@ -32,6 +32,7 @@ _CHANGEABLE_DELTA = (
 """Starts of the names of Delta's properties that change no protocol, so that they may change on an existing table."""
 
 _FIXED_ICEBERG = {"format-version": "2", "write.format.default": "parquet", "write.object-storage.enabled": "false"}
+_PARTITIONING = ("partition_by",)
 _UNUSED_ICEBERG = ("write.data.path", "write.folder-storage.path", "write.metadata.path", "write.location-provider.impl")
 
 
@@ -57,6 +58,24 @@ class FoundTable:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """Why nothing can be landed in a table.
+
+    Attributes:
+        text: What is different, and what to do.
+        keys: Where it is said in the YAML, below the table; empty: the table itself.
+        column: The column or field that it is about; empty: none.
+    """
+
+    text: str
+    keys: tuple[str, ...] = ()
+    column: Path = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class TablePlan:
     """What is to be done with one table.
 
@@ -64,13 +83,13 @@ class TablePlan:
         is_new: Whether it is created.
         columns: What is done with the columns of an existing one.
         properties: What is set of an existing one.
-        differences: Why nothing can be landed in it, a sentence each; then nothing is done.
+        differences: Why nothing can be landed in it; then nothing is done.
     """
 
     is_new: bool = False
     columns: SchemaPlan = field(default_factory=SchemaPlan)
     properties: Mapping[str, str] = field(default_factory=dict)
-    differences: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
     @property
     def is_change(self) -> bool:
@@ -104,75 +123,82 @@ def plan_table(
         *fixed,
         *_ownership(spec, one, found),
         *_partitioning(one, found),
-        *(str(difference) for difference in columns.differences),
-        *(difference for difference in _unchangeable(one, found)),
+        *(Difference(str(one), column=one.path) for one in columns.differences),
+        *_unchangeable(one, found),
     )
     return TablePlan(columns=columns, properties={} if differences else _properties(one, found), differences=differences)
 
 
-def new_table_problems(one: TableSpec, wanted: pa.Schema) -> Iterator[str]:
+def new_table_problems(one: TableSpec, wanted: pa.Schema) -> Iterator[Difference]:
     """Yield why a table with these columns cannot be created, as far as its names tell."""
     partitioned_by = {part.column for part in one.partition_fields()}
     for name in sorted(set(partition_names(one)) & set(wanted.names) - partitioned_by):
-        yield f"its partition field {name} would have the name of a column: give the column another name"
+        text = f"its partition field {name} would have the name of a column: give the column another name"
+        yield Difference(text, column=(name,))
     folded: dict[str, str] = {}
     for name in wanted.names:
         other = folded.setdefault(name.casefold(), name)
         if other != name:
-            yield f"its columns {other} and {name} differ by upper and lower case only: give one of them another name"
+            text = f"its columns {other} and {name} differ by upper and lower case only: give one of them another name"
+            yield Difference(text, column=(name,))
     if one.format == "delta":
         for name in wanted.names:
             if set(name) & set(" ,;{}()\n\t="):
-                yield f"its column {name!r} has a character that Delta's readers refuse (one of ' ,;{{}}()=' or a line break)"
+                refused = "a character that Delta's readers refuse (one of ' ,;{}()=' or a line break)"
+                yield Difference(f"its column {name!r} has {refused}: give it another name", column=(name,))
 
 
 def _policy(spec: PipelineSpec, one: TableSpec) -> SchemaEvolution:
     return "refuse" if one.id == spec.quarantine_table.id else spec.schema_evolution
 
 
-def _ownership(spec: PipelineSpec, one: TableSpec, found: FoundTable) -> Iterator[str]:
+def _ownership(spec: PipelineSpec, one: TableSpec, found: FoundTable) -> Iterator[Difference]:
     if found.owner is not None and found.owner != spec.pipeline:
-        yield str(ForeignTableError(one.id, found.owner, spec.pipeline))
+        yield Difference(str(ForeignTableError(one.id, found.owner, spec.pipeline)), ("name",))
         return
     moved = found.quarantine is not None and found.quarantine != spec.quarantine_table.id
     if moved and one.id != spec.quarantine_table.id:
-        yield (
+        yield Difference(
             f"its bad records are in {found.quarantine}, as its ledger says, and the YAML says {spec.quarantine_table.id}: "
             f"a quarantine cannot be moved, name the old one again"
         )
 
 
-def _partitioning(one: TableSpec, found: FoundTable) -> Iterator[str]:
+def _partitioning(one: TableSpec, found: FoundTable) -> Iterator[Difference]:
     wanted = one.partition_fields()
     if found.fields is None:
-        yield "it is partitioned in a way that is not written here, such as by buckets: land into a new table"
+        text = "it is partitioned in a way that is not written here, such as by buckets: land into a new table"
+        yield Difference(text, _PARTITIONING)
     elif found.fields != wanted:
         now, said = (f"[{', '.join(map(str, fields))}]" if fields else "nothing" for fields in (found.fields, wanted))
         keep = f"write partition_by: {now}" if found.fields else "remove partition_by"
-        yield (
+        yield Difference(
             f"it is partitioned by {now}, and the YAML says {said}: the partitioning of a table cannot be changed; {keep}, or "
-            f"land into a new table"
+            f"land into a new table",
+            _PARTITIONING,
         )
 
 
-def _unusable_properties(one: TableSpec) -> Iterator[str]:
+def _unusable_properties(one: TableSpec) -> Iterator[Difference]:
     """Yield what the YAML asks for that no table of ours can have."""
     if one.format == "delta":
         return
     for name, value in one.properties.items():
         if name in _FIXED_ICEBERG and value.strip().lower() != _FIXED_ICEBERG[name]:
-            yield f"property {name} is always {_FIXED_ICEBERG[name]} here: remove it"
+            yield Difference(f"property {name} is always {_FIXED_ICEBERG[name]} here: remove it", ("properties", name))
         elif name in _UNUSED_ICEBERG:
-            yield f"property {name} is not used here: files lie in the table's own folder; remove it"
+            text = f"property {name} is not used here: files lie in the table's own folder; remove it"
+            yield Difference(text, ("properties", name))
 
 
-def _unchangeable(one: TableSpec, found: FoundTable) -> Iterator[str]:
+def _unchangeable(one: TableSpec, found: FoundTable) -> Iterator[Difference]:
     for name, value in _properties(one, found).items():
         if one.format == "delta" and name.startswith("delta.") and not name.startswith(_CHANGEABLE_DELTA):
             now = found.properties.get(name, "not set")
-            yield (
+            yield Difference(
                 f"property {name} is {now} in the table and {value} in the YAML: it cannot be changed on an existing table "
-                f"here; change the YAML back, or land into a new table"
+                f"here; change the YAML back, or land into a new table",
+                ("properties", name),
             )
 
 

@@ -76,13 +76,16 @@ def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transfo
     try:
         output = transform(source)
     except Exception as exc:
-        raise TransformRefusedError(spec.pipeline, name, f"fails on the schema of its input: {first_line(exc)}") from exc
+        reason = f"fails on the schema of its input: {first_line(exc)}; its input has the columns {', '.join(source.columns)}"
+        raise TransformRefusedError(spec.pipeline, name, reason) from exc
     if not isinstance(output, DataFrame):
-        raise TransformRefusedError(spec.pipeline, name, f"returns {type(output).__name__}, not a DataFrame")
+        raise TransformRefusedError(
+            spec.pipeline, name, f"returns {type(output).__name__}, not a DataFrame; end it with return"
+        )
     _check_kafka_column(spec, name, output)
     path = _path_to_source(output._jdf.queryExecution().analyzed())
     if path is None:
-        raise TransformRefusedError(spec.pipeline, name, "does not use the DataFrame that it is given")
+        raise TransformRefusedError(spec.pipeline, name, "does not use the DataFrame that it is given; begin with that one")
     _check_nodes(spec, name, path)
     return output
 
@@ -103,7 +106,9 @@ def _check_kafka_column(spec: PipelineSpec, name: str, output: DataFrame) -> Non
         raise TransformRefusedError(spec.pipeline, name, f"changes the fields of {KAFKA_COLUMN}; leave it as it is")
     twice = {column for column in output.columns if output.columns.count(column) > 1}
     if twice:
-        raise TransformRefusedError(spec.pipeline, name, f"gives two columns the name {', '.join(sorted(twice))}")
+        raise TransformRefusedError(
+            spec.pipeline, name, f"gives two columns the name {', '.join(sorted(twice))}; rename or drop one"
+        )
 
 
 def _check_nodes(spec: PipelineSpec, name: str, path: list[Any]) -> None:
@@ -115,7 +120,7 @@ def _check_nodes(spec: PipelineSpec, name: str, path: list[Any]) -> None:
             )
             raise TransformRefusedError(spec.pipeline, name, reason)
         if not node.deterministic():
-            reason = f"uses a function that gives another result each time ({kind}); a replay would differ"
+            reason = f"uses a function that gives another result each time ({kind}); a replay would differ: take it out"
             raise TransformRefusedError(spec.pipeline, name, reason)
     generates = [index for index, node in enumerate(path) if node.nodeName() == "Generate"]
     if generates and not _renumbers(path[: generates[0]]):

@@ -10,16 +10,19 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType
+from pyspark.sql.types import BooleanType, StructType
 
 from lakebound.errors import LakeboundError, TableMismatchError
 from lakebound.first_line import first_line
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import compare_tables
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
-from lakebound_spark.batch.decode import value_fields
+from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.placed import Origin, PlacedProblem
+from lakebound.spec.yaml_source import Keys
+from lakebound_spark.batch.decode import value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.transform import load_transform, planned_output
+from lakebound_spark.check.mistakes import schema_problem, transform_problem
 
 
 @dataclass
@@ -27,14 +30,14 @@ class PlannedCheck:
     """What was found.
 
     Attributes:
-        problems: What keeps the pipeline from starting, a line each.
+        problems: What keeps the pipeline from starting.
         tables: The columns of each table, by the table's id.
         columns: The names of these columns.
         changes: What the next start does with each table.
         conditions: What is wrong with each of the conditions that were asked about; None: nothing.
     """
 
-    problems: list[str] = field(default_factory=list)
+    problems: list[PlacedProblem] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
     columns: dict[str, list[str]] = field(default_factory=dict)
     changes: dict[str, list[str]] = field(default_factory=dict)
@@ -55,40 +58,60 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
     """
     found, spec = PlannedCheck(), run.spec
     try:
+        given = value_schema(spec)
+    except Exception as exc:  # Spark says in many ways that a text is no schema
+        found.problems.append(schema_problem(spec, exc))
+        return found
+    try:
         output = planned_output(session, spec, load_transform(spec))
-    except Exception as exc:  # a mistake in a schema or a transform arrives as anything
-        found.problems.append(_line(spec, _told(exc)))
+    except Exception as exc:  # a mistake in a transform arrives as anything
+        found.problems.append(transform_problem(spec, exc))
         return found
     found.conditions = [_wrong(output, condition) for condition in conditions]
-    for one in spec.tables:
-        _check_table(found, run, one, output)
-    _compare(found, run, spec.quarantine_table, QUARANTINE_SCHEMA, ())
+    made = _made_by_transform(output.schema, given)
+    for position, one in enumerate(spec.tables):
+        _check_table(found, run, one, ("tables", position), output, made)
+    _compare(found, run, spec.quarantine_table, ("quarantine",), QUARANTINE_SCHEMA, frozenset(QUARANTINE_SCHEMA.names))
     return found
 
 
-def _check_table(found: PlannedCheck, run: RunSpec, one: TableSpec, output: DataFrame) -> None:
+def _check_table(
+    found: PlannedCheck, run: RunSpec, one: TableSpec, keys: Keys, output: DataFrame, made: frozenset[str]
+) -> None:
     try:
         schema = table_schema(output.schema, one)
     except TableMismatchError as exc:
-        found.problems.append(_line(run.spec, f"{one.id}: {exc.difference}"))
+        found.problems.append(PlacedProblem(f"{one.id}: {exc.difference}", (*keys, "partition_by")))
         return
     except (PySparkException, pa.ArrowException, TypeError) as exc:
-        found.problems.append(_line(run.spec, f"{one.id}: no table holds what the pipeline makes: {first_line(exc)}"))
+        what = f"{one.id}: no table holds what the pipeline makes: {first_line(exc)}; give the column another type by a cast"
+        found.problems.append(PlacedProblem(what, ("transform",) if run.spec.transform else keys))
         return
     found.tables[one.id], found.columns[one.id] = str(schema), list(schema.names)
-    _compare(found, run, one, schema, value_fields(run.spec))
+    _compare(found, run, one, keys, schema, made)
 
 
-def _compare(found: PlannedCheck, run: RunSpec, one: TableSpec, schema: pa.Schema, fields: Sequence[str]) -> None:
+def _compare(found: PlannedCheck, run: RunSpec, one: TableSpec, keys: Keys, schema: pa.Schema, made: frozenset[str]) -> None:
     """Compare with the table as it is, by the function by which a start is decided."""
+    spec = run.spec
+    fields = () if one.id == spec.quarantine_table.id else value_fields(spec)
     try:
-        plan = compare_tables(run.spec, run.places.read_only(), {one.id: schema}, fields).plans[one.id]
+        plan = compare_tables(spec, run.places.read_only(), {one.id: schema}, fields).plans[one.id]
     except LakeboundError as exc:
-        found.problems.append(_line(run.spec, f"{one.id}: {exc}"))
+        found.problems.append(PlacedProblem(f"{one.id}: {exc}", keys))
         return
-    found.problems += [_line(run.spec, f"{one.id}: {difference}") for difference in plan.differences]
-    if not plan.differences and one.id != run.spec.quarantine_table.id:
+    for difference in plan.differences:
+        origin: Origin = "transform" if difference.column[:1] and difference.column[0] in made else "schema"
+        place = (*keys, *difference.keys)
+        found.problems.append(PlacedProblem(f"{one.id}: {difference}", place, column=difference.column, origin=origin))
+    if not plan.differences and one.id != spec.quarantine_table.id:
         found.changes[one.id] = plan.told()
+
+
+def _made_by_transform(output: StructType, given: StructType | None) -> frozenset[str]:
+    """Return the columns that are not as the records' schema has them."""
+    known = {field.name: field.dataType for field in given} if given is not None else {}
+    return frozenset(field.name for field in output if known.get(field.name) != field.dataType)
 
 
 def _wrong(rows: DataFrame, condition: str) -> str | None:
@@ -98,12 +121,3 @@ def _wrong(rows: DataFrame, condition: str) -> str | None:
     except AnalysisException as exc:
         return f"is not a condition on the columns: {first_line(exc)}"
     return None if isinstance(kind, BooleanType) else f"is {kind.simpleString()}, not true or false"
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, LakeboundError) else first_line(error)
-
-
-def _line(spec: PipelineSpec, text: str) -> str:
-    own = f"pipeline {spec.pipeline!r}: "
-    return text if text.startswith(own) else own + text

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from lakebound.first_line import first_line
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import TopicSample
 from lakebound.landing.table_settling import Settled, compare_tables
 from lakebound.spec.partition_warnings import partition_warnings
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec, TableSpec
+from lakebound.spec.placed import PlacedProblem
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.decode import good_columns, make_decoder, value_fields, value_schema
@@ -25,6 +25,7 @@ from lakebound_spark.batch.rescue import kafka_columns
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.schema import table_schema
 from lakebound_spark.batch.transform import load_transform, planned_output
+from lakebound_spark.check.mistakes import failed_on_records
 from lakebound_spark.check.plan import check
 
 _EXAMPLES = 3
@@ -67,7 +68,7 @@ class Trial:
         ranges: Which offsets were read: topic, partition, first, next.
     """
 
-    problems: list[str] = field(default_factory=list)
+    problems: list[PlacedProblem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     ranges: list[tuple[str, int, int, int]] = field(default_factory=list)
     read: int = 0
@@ -108,7 +109,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
         made, bad = land_in_memory(session, spec, sample, landable, settled.unhoused)
     except Exception as exc:
         # What a transform raises for a value is an answer, too: a stream would fail with it.
-        found.problems.append(f"the transform fails on these records: {type(exc).__name__}: {first_line(exc)}")
+        found.problems.append(failed_on_records(spec, exc))
         return found
     found.bad, found.rows = bad.num_rows, made.num_rows
     found.landed = len(set(_places(made)))

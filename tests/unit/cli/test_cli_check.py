@@ -15,6 +15,7 @@ from lakebound.cli.plan_check import CheckFailedError, SparkPlan, check_plans, s
 from lakebound.landing import topic_check
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.schema import pipeline_schema
 
 __all__ = ["settings"]
@@ -74,10 +75,12 @@ def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.Monke
     warned = "  warning: topic orders is not on the broker\n"
     assert lakebound("check").stdout == f"orders: valid\n{warned}  delta:lake.orders: id: int64\n"
     topics["said"] = (["topic 'orders' was recreated"], [])
-    assert answer("check", code=1)["problems"] == ["pipeline 'orders': topic 'orders' was recreated"]
+    file, lines = settings.pipelines / "orders.yaml", (settings.pipelines / "orders.yaml").read_text().splitlines()
+    topic_line = 1 + lines.index("topics:")
+    assert answer("check", code=1)["problems"] == [f"{file}:{topic_line}: topics: topic 'orders' was recreated"]
     topics["said"] = ([], [])
-    plans["orders"] = SparkPlan("orders", problems=["pipeline 'orders': transform: it aggregates"])
-    assert answer("check", code=1)["problems"] == ["pipeline 'orders': transform: it aggregates"]
+    plans["orders"] = SparkPlan("orders", problems=[PlacedProblem("it aggregates", file="/apps/x.py", line=3)])
+    assert answer("check", code=1)["problems"] == ["/apps/x.py:3: it aggregates"]
 
 
 ANSWERS = """
@@ -85,7 +88,8 @@ import json, sys
 for line in sys.stdin:
     name = json.loads(line)["run_spec"]["spec"]["pipeline"]
     print("noise")
-    print(json.dumps({"pipeline": name, "problems": ["bad"] * (name == "returns"), "conditions": []}), flush=True)
+    bad = [{"what": "bad", "keys": ["tables", 0], "column": ["id"]}] * (name == "returns")
+    print(json.dumps({"pipeline": name, "problems": bad, "conditions": []}), flush=True)
 """
 
 
@@ -93,7 +97,7 @@ def test_each_pipeline_has_an_answer_of_its_own(settings: Settings) -> None:
     (settings.apps / "check_pipelines.py").write_text(ANSWERS)
     specs = [PipelineSpec.model_validate({**ORDERS, "pipeline": name}) for name in ("orders", "returns")]
     found = [(plan.pipeline, plan.problems) for plan in check_plans(specs, settings)]
-    assert found == [("orders", []), ("returns", ["bad"])]
+    assert found == [("orders", []), ("returns", [PlacedProblem("bad", ("tables", 0), ("id",))])]
 
 
 def test_a_plan_without_an_answer_says_why(settings: Settings) -> None:
