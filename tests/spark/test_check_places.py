@@ -83,7 +83,12 @@ def problems(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "another name",
         ),
         (("at TIMESTAMP", "at DECIMAL(50,2)"), ("", ""), "orders.yaml:6: value.schema: is not a schema: ", "write NAME TYPE"),
-        (("at TIMESTAMP", "at TIMESTAMP NOT NULL NULL"), ("", ""), "orders.yaml:9: value.schema: is not a schema: ", "write NAME TYPE"),
+        (
+            ("at TIMESTAMP", "at TIMESTAMP NOT NULL NULL"),
+            ("", ""),
+            "orders.yaml:9: value.schema: is not a schema: ",
+            "write NAME TYPE",
+        ),
         (
             ("    name: shop.orders", "    name: shop.orders\n    partition_by: [nowhere]"),
             ("", ""),

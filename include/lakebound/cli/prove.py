@@ -22,6 +22,9 @@ def prove(
 ) -> None:
     """Prove that every offset was landed, filtered or quarantined exactly once, or name the offsets that were not.
 
+    Of each table, RECORDS + FILTERED + QUARANTINED is the number of records that were read. A record that was released from
+    quarantine counts once, as landed.
+
     Exit code 1 if the proof fails.
     """
     from lakebound.control.folder import ControlFolder
@@ -63,6 +66,11 @@ def _print(proof: Proof) -> None:
     for found in proof.tables:
         for problem in found.problems:
             typer.echo(f"{found.table}: {problem}")
+        if found.role == "target" and found.released:
+            typer.echo(
+                f"{found.table}: {number(found.released)} of its RECORDS and FILTERED were in quarantine first: they are not "
+                f"counted as QUARANTINED again, and their copies stay in the quarantine table"
+            )
         for note in found.notes:
             typer.echo(f"{found.table}: note: {note}")
     typer.echo(proof.sentence)
@@ -70,6 +78,7 @@ def _print(proof: Proof) -> None:
 
 def _row(found: TableProof) -> tuple[str, ...]:
     name = found.table + (" (quarantine)" if found.role == "quarantine" else "")
-    counts = (found.records, found.rows, found.filtered, found.quarantined, found.missing.count, found.duplicated.count)
+    quarantined = found.only_quarantined if found.role == "target" else found.quarantined
+    counts = (found.records, found.rows, found.filtered, quarantined, found.missing.count, found.duplicated.count)
     rest = (found.gaps.count, found.lag)
     return (name, *(number(count) for count in (*counts, *rest)), found.source, "yes" if found.ok else "NO")

@@ -47,6 +47,19 @@ def test_released_records_are_landed_once() -> None:
     assert (proved(world).records, proved(world).rows, proved(world).quarantined) == (3 + 3, 5 + 2 + 3, 4)
 
 
+def test_the_counts_add_up_after_a_release() -> None:
+    """Read are 3 + 4 + 2 records: 3 landed, 2 were filtered, 4 quarantined. A release lands two and filters one."""
+    world = World(batches=BATCHES)
+    for deep in (True, False):
+        before = proved(world, deep=deep)
+        assert (before.records, before.filtered, before.only_quarantined) == (3, 2, 4)
+    release(world, 1, 8, filtered=(6,))
+    for deep in (True, False):
+        proof = proved(world, deep=deep)
+        assert (proof.records, proof.filtered, proof.only_quarantined, proof.released) == (5, 3, 1, 3), deep
+        assert proof.records + proof.filtered + proof.only_quarantined == 9
+
+
 def test_the_same_without_the_entry_is_doubled() -> None:
     world = World(batches=BATCHES)
     release(world, 1, 8)

@@ -35,6 +35,7 @@ def judge_entries(facts: TableAsFound, history: History, overlaps: Overlaps, pip
         rows=sum(committed.entry.rows for committed in history.standing),
         filtered=sum(committed.entry.filtered for committed in history.standing),
         quarantined=sum(committed.entry.quarantined for committed in history.standing),
+        released=sum(one.entry.landed + one.entry.filtered for one in history.standing if one.entry.kind == "release"),
         problems=tuple(named(_contradictions(history.recent, pipeline))),
         notes=(*_limits(history), *([f"lost by decision, as a skip entry says: {lost}"] if lost else [])),
     )

@@ -65,6 +65,7 @@ class TableProof(_Frozen):
         rows: Rows landed, counted likewise.
         filtered: Records that the transform dropped, by the entries.
         quarantined: Records in quarantine, of this table's coverage.
+        released: Of these, records that were landed or filtered after all, mostly by a release: they are counted in both.
         missing: Records that should be there and are not. Where a record has lost only some of its rows, those rows.
         duplicated: Surplus copies of rows, and offsets both landed and quarantined; by entries alone, what ``overlaps`` says.
         overlaps: Offsets in the ranges of more than one commit.
@@ -87,6 +88,7 @@ class TableProof(_Frozen):
     rows: int = 0
     filtered: int = 0
     quarantined: int = 0
+    released: int = 0
     missing: Found = Found()
     duplicated: Found = Found()
     overlaps: Found = Found()
@@ -105,6 +107,11 @@ class TableProof(_Frozen):
     def ok(self) -> bool:
         """Whether the proof holds."""
         return not self.problems
+
+    @property
+    def only_quarantined(self) -> int:
+        """Records that are in quarantine and nowhere else: ``records + filtered + only_quarantined`` is what was read."""
+        return max(0, self.quarantined - self.released)
 
     def adding(self, *, problems: Iterable[str] = (), notes: Iterable[str] = (), **changes: Any) -> TableProof:
         """Return the same with more problems and notes, and other fields changed."""

@@ -116,6 +116,7 @@ def judge_target_rows(
         records=size(landed),
         rows=size(each),
         quarantined=size(bad),
+        released=size(both(landed, bad)) + sum(one.entry.filtered for one in releases.entries),
     )
 
 
