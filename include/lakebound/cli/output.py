@@ -35,6 +35,11 @@ class OneSentence(TyperGroup):
             raise typer.Exit(1) from exc
 
 
+def wants_debug(context: typer.Context) -> bool:
+    """Whether the command was called with ``--debug``."""
+    return bool(context.find_root().params.get("debug"))
+
+
 def say(text: str) -> None:
     """Print progress, or an error."""
     typer.echo(text, err=True)

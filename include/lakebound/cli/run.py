@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.output import Json, number, print_json, say, wants_debug
+from lakebound.cli.shown_log import ShownLog
 from lakebound.cli.signals import on_stop_signals
 from lakebound.errors import SubmitFailedError
 
 if TYPE_CHECKING:
     from lakebound.control.desired import Desired
     from lakebound.control.folder import ControlFolder
+    from lakebound.control.progress import Outcome
     from lakebound.control.submission import Submission
     from lakebound.landing.run_spec import RunSpec
     from lakebound.settings import Settings
@@ -37,12 +39,15 @@ Trace = Annotated[
 
 
 def run(
+    context: typer.Context,
     pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     freshness: Freshness = None,
     trace: Trace = False,
     json: Json = False,
 ) -> None:
     """Run the stream of one pipeline in the foreground until Ctrl-C. A second Ctrl-C kills it.
+
+    At the end it prints how many records it read, and how many of them were landed, filtered and quarantined.
 
     The exit code is that of the application. The desired state of a stopped pipeline becomes "running"; a held pipeline is
     refused. Airflow sees the application and does not start another one.
@@ -65,7 +70,8 @@ def run(
     orders = make_run_spec(spec, settings, desired, app_id).model_copy(update={"trace": trace})
     submission, process = _start(orders, settings)
     say(f"run: {app_id}; log: {submission.log}; Spark UI: {submission.spark_ui}; Ctrl-C stops it gracefully")
-    code = _follow(process, control, submission, sys.stderr if json else sys.stdout)
+    shown = ShownLog(everything=wants_debug(context))
+    code = _follow(process, control, submission, sys.stderr if json else sys.stdout, shown)
     if trace:
         _draw_trace(control.trace(app_id))
     outcome = read_outcome(control, app_id)
@@ -73,7 +79,19 @@ def run(
         print_json({"app_id": app_id, "exit_code": code, "outcome": outcome.model_dump(mode="json") if outcome else None})
     elif outcome is None:
         say(f"run: {app_id} died without an outcome (exit code {code}). Read its log: {submission.log}")
+    elif outcome.verdict != "refused" or outcome.records:
+        typer.echo(f"since its start: {_counts(outcome)}")
     raise typer.Exit(code)
+
+
+def _counts(outcome: Outcome) -> str:
+    """Return what became of the records that the application read."""
+    rows = ", ".join(f"{number(rows)} rows in {table}" for table, rows in sorted(outcome.rows.items()))
+    landed = outcome.records - outcome.filtered - outcome.quarantined
+    return (
+        f"{number(outcome.records)} records read: {number(landed)} landed{f' ({rows})' if rows else ''}, "
+        f"{number(outcome.filtered)} filtered, {number(outcome.quarantined)} quarantined"
+    )
 
 
 def _draw_trace(path: Path) -> None:
@@ -131,8 +149,10 @@ def _start(orders: RunSpec, settings: Settings) -> tuple[Submission, subprocess.
     return submission, process
 
 
-def _follow(process: subprocess.Popen[bytes], control: ControlFolder, submission: Submission, output: TextIO) -> int:
-    """Print the log until the application has ended; return its exit code."""
+def _follow(
+    process: subprocess.Popen[bytes], control: ControlFolder, submission: Submission, output: TextIO, shown: ShownLog
+) -> int:
+    """Print what is shown of the log until the application has ended; return its exit code."""
     from lakebound.control.applications import kill_leftovers
     from lakebound.control.desired import request_stop
 
@@ -147,9 +167,10 @@ def _follow(process: subprocess.Popen[bytes], control: ControlFolder, submission
         while True:
             code = process.poll()
             for text in iter(lambda: log.read(65_536), ""):
-                output.write(text)
+                output.write(shown.take(text))
                 output.flush()
             if code is not None:
+                output.write(shown.end())
                 return 128 - code if code < 0 else code
             if asked > done:
                 done += 1

@@ -75,7 +75,10 @@ class Outcome(BaseModel):
     reason: str
     error_class: str | None = None
     page: str | None = Field(default=None, description="The runbook of the error; None in files of older applications.")
-    records: int = 0
+    records: int = Field(default=0, description="Records read; of these, the next two.")
+    filtered: int = 0
+    quarantined: int = 0
+    rows: dict[str, int] = Field(default_factory=dict, description="Rows landed, by table.")
     commits: int = Field(default=0, description="Commits with rows: what makes a crash an incident rather than a crash loop.")
     started_at: float
     ended_at: float

@@ -105,7 +105,8 @@ class Application:
             signs.start()
             self._land(lease)
         except Exception as exc:
-            log.exception("pipeline %s ended", self._run.spec.pipeline)
+            refused = isinstance(exc, LakeboundError) and exc.is_refusal
+            log.exception("pipeline %s %s", self._run.spec.pipeline, "is refused" if refused else "ended")
             died = not isinstance(exc, LakeboundError) and self._jvm.has_caused(exc)
             error = SparkDiedError(self._run.spec.pipeline) if died else exc
         outcome = self._outcome(error)
@@ -287,6 +288,9 @@ class Application:
             error_class=type(error).__name__ if error else None,
             page=error.runbook if isinstance(error, LakeboundError) else None,
             records=self._board.latest.records,
+            filtered=self._board.latest.filtered,
+            quarantined=self._board.latest.quarantined,
+            rows={target.id: target.rows for target in self._targets},
             commits=sum(target.commits for target in self._targets),
             started_at=self._started_at,
             ended_at=time.time(),

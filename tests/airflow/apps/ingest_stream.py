@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -30,6 +31,15 @@ def write_trace(run: RunSpec) -> None:
         append_spans(run.control.trace(run.app_id), BatchSpans(batch=1, track="Spark", spans=(span,)))
 
 
+def log_refusal(run: RunSpec) -> None:
+    """Log a traceback as the application does."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        raise RuntimeError("told to refuse")
+    except RuntimeError:
+        logging.exception("pipeline %s is refused", run.spec.pipeline)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--run-spec", required=True)
@@ -43,13 +53,20 @@ def main() -> int:
     def end(verdict: EndVerdict, reason: str, commits: int = 0) -> int:
         print(f"{verdict}: {reason}", flush=True)
         outcome = Outcome(
-            app_id=run.app_id, verdict=verdict, reason=reason, commits=commits, started_at=started, ended_at=time.time()
+            app_id=run.app_id,
+            verdict=verdict,
+            reason=reason,
+            commits=commits,
+            started_at=started,
+            ended_at=time.time(),
+            **behaviour.get("counts", {}),
         )
         write_outcome(control, outcome)
         return 0 if verdict in ("stopped", "completed") else 1
 
     write_trace(run)
     if behaviour.get("refuse"):
+        log_refusal(run)
         return end("refused", str(behaviour["refuse"]))
     lease = acquire(control, run.app_id, run.spec.limits.lease_ttl_seconds)
     commits = 0

@@ -29,7 +29,7 @@ def command(run_spec, settings, *, ui_port):
     return [sys.executable, {str(FAKE_APPS / "ingest_stream.py")!r}, "--run-spec", run_spec.model_dump_json(by_alias=True)]
 
 local_launch.spark_submit_command = command
-app(["run", *sys.argv[1:]])
+app(sys.argv[1:])
 """
 DEADLINE_SECONDS = 60.0
 
@@ -39,8 +39,8 @@ def control(settings: Settings) -> ControlFolder:
     return ControlFolder(settings.home, "orders")
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", COMMAND, "orders", *arguments]
+def start(*arguments: str, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", COMMAND, *before, "run", "orders", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -62,6 +62,26 @@ def test_a_run_that_completes(control: ControlFolder) -> None:
     submission = read_submission(control)
     assert submission is not None and submission.owner is None and submission.log is not None
     assert "completed: nothing more to read" in submission.log.read_text()
+
+
+def test_a_run_says_what_became_of_the_records(control: ControlFolder) -> None:
+    counts = {"records": 1003, "filtered": 2, "quarantined": 1, "rows": {"delta:lake.orders": 1200}}
+    write_json(control.folder / "behaviour.json", {"complete_after_seconds": 0.1, "counts": counts})
+    _, out, _ = finish(start())
+    assert out.splitlines()[-1] == (
+        "since its start: 1,003 records read: 1,000 landed (1,200 rows in delta:lake.orders), 2 filtered, 1 quarantined"
+    )
+
+
+def test_a_refusal_is_a_sentence_and_its_traceback_is_in_the_log(control: ControlFolder) -> None:
+    write_json(control.folder / "behaviour.json", {"refuse": "the topic was recreated"})
+    code, out, _ = finish(start())
+    assert code == 1 and out.splitlines()[1:] == ["refused: the topic was recreated"]
+    submission = read_submission(control)
+    assert submission is not None and submission.log is not None
+    assert "Traceback" in submission.log.read_text()
+    _, out, _ = finish(start(before=("--debug",)))
+    assert "Traceback" in out and "refused: the topic was recreated" in out
 
 
 def test_a_traced_run_says_where_the_time_went_and_draws_it(control: ControlFolder) -> None:
