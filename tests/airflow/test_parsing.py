@@ -91,7 +91,7 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     assert (found["dags"]["alerts"]["tasks"], found["dags"]["alerts"]["max_active_runs"]) == (["round"], 1)
     ingest = found["dags"]["ingest__orders"]
     assert ingest["schedule"] == "@continuous"
-    assert (ingest["max_active_runs"], ingest["limit"], ingest["tasks"]) == (1, 3, ["guard", "stream"])
+    assert (ingest["max_active_runs"], ingest["limit"], ingest["tasks"]) == (1, 2, ["guard", "stream"])
     assert "delta:lake.orders" in ingest["doc"]
     assert found["dags"]["ingest__nightly"]["schedule"] == "0 3 * * *"
     assert "until_time" in found["dags"]["control__orders"]["params"]

@@ -15,7 +15,9 @@ import pytest
 
 from lakebound.control import processes
 from lakebound.control.applications import app_is_alive, living_submission, wait_ended
+from lakebound.control.crash_loop import read_crash_loop
 from lakebound.control.desired import read_desired
+from lakebound.control.folder import write_json
 from lakebound.control.lease import read_lease
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome
@@ -74,7 +76,7 @@ def test_the_link_to_the_spark_ui_is_there_while_the_task_is_deferred(stack: Sta
 
 def test_runs_that_land_nothing_pause_the_dag_and_call_the_webhook(stack: Stack) -> None:
     wait_until(lambda: stack.client.dags()["ingest__crashes"]["is_paused"], 120, "the pause")
-    assert [run["state"] for run in stack.client.runs("ingest__crashes")[:2]] == ["failed", "failed"]
+    assert [run["state"] for run in stack.client.runs("ingest__crashes")[:2]] == ["failed", "success"]
     told = [(body["kind"], body["verdict"]) for _, body in stack.sink.of("crashes")]
     assert told == [("opened", "failed"), ("opened", "crash_loop")], "the second failure is the same alert"
     instance = stack.task("crashes")
@@ -205,6 +207,18 @@ def test_what_the_doctor_found_is_told_once_it_has_stood_for_a_minute(stack: Sta
     assert {one["runbook"] for one in body["alerts"]} == {"table-dropped", "broker-unavailable"}
     assert body["page"].endswith("/dags/checkpoint_health")
     assert [one["verdict"] for _, one in stack.sink.of("crashes")].count("crash_loop") == 1
+
+
+def test_unpausing_the_dag_of_a_crash_loop_by_hand_starts_it(stack: Stack) -> None:
+    control = stack.control("crashes")
+    assert read_crash_loop(control).is_over_limit(2)
+    write_json(control.folder / "behaviour.json", {})
+    stack.client.unpause("ingest__crashes")
+    wait_until(lambda: living_submission(control) is not None, 60, "the start")
+    desired = read_desired(control)
+    assert desired.reason == "somebody unpaused the DAG ingest__crashes", desired
+    assert read_crash_loop(control).since(desired.since).ends == ()
+    assert not stack.client.dags()["ingest__crashes"]["is_paused"]
 
 
 def test_an_airflow_that_was_killed_finds_its_application_again(stack: Stack) -> None:

@@ -19,6 +19,7 @@ from tests.support.streams.landing_transforms import expected_tag_rows
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
+from lakebound.control.crash_loop import read_crash_loop
 from lakebound.landing.spark_command import spark_conf
 from lakebound.local.broker import Broker
 from lakebound.local.broker_config import SaslUser
@@ -31,7 +32,7 @@ TAG_ROWS = "tests.support.streams.landing_transforms.tag_rows"
 UI_PAGES = ("/environment/", "/SQL/", "/StreamingQuery/", "/jobs/", "/api/v1/applications")
 
 
-def test_broker_killed_and_restarted_and_the_password_stands_nowhere(
+def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_stands_nowhere(
     tmp_path: Path, new_broker: BrokerMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKEBOUND_TEST_PASSWORD", SECRET)  # the application inherits it, the proof needs it, too
@@ -60,6 +61,22 @@ def test_broker_killed_and_restarted_and_the_password_stands_nowhere(
         arguments = list(_command_lines(application))
         checkpoint_files = [path for path in folder.rglob("checkpoints/*/*/offsets/*") if path.is_file()]
         assert application.stop().verdict == "stopped", application
+
+        own.kill()
+        strict = pipeline.with_limits(max_failed_starts=1, outage_seconds=1)
+        for _ in range(2):
+            failed = starter.start(strict)
+            outcome = failed.ended()
+            assert (outcome.verdict, outcome.error_class, outcome.is_outage) == ("failed", "BrokerUnavailableError", True), (
+                failed
+            )
+        patient = starter.start(strict.with_limits(outage_seconds=120))
+        patient.wait_for(lambda: _is_waiting(patient), 90, "the application waiting for a broker that is away")
+        assert read_crash_loop(pipeline.control).ends == ()
+        own.start()
+        send_events(producer, name, range(1000, 1200))
+        patient.wait_landed(journal.ends())
+        assert patient.stop().verdict == "stopped", patient
     assert_exactly_once(pipeline, journal)
 
     assert any("ingest_stream.py" in argument for argument in arguments)

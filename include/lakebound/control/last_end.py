@@ -58,12 +58,17 @@ class LastEnd:
         return max(0.0, ended_at - self.lease.acquired_at)
 
     @property
+    def is_outage(self) -> bool:
+        """Whether an outage ended it before it had landed a row: starting again is right, however often that comes."""
+        return self.outcome is not None and self.outcome.is_outage and not self.landed
+
+    @property
     def is_barren(self) -> bool:
         """Whether it ended uncleanly, soon, and without having landed a row: three of these in a row are a crash loop.
 
-        One that lived long had nothing to land, or waited out an outage: starting again is right.
+        One that lived long had nothing to land, and one that an outage ended could not: starting again is right.
         """
-        return self.is_unclean and not self.landed and self.lived_seconds < LANDED_LONG_SECONDS
+        return self.is_unclean and not self.is_outage and not self.landed and self.lived_seconds < LANDED_LONG_SECONDS
 
     @property
     def described(self) -> str:

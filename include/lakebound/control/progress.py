@@ -75,6 +75,9 @@ class Outcome(BaseModel):
     reason: str
     error_class: str | None = None
     page: str | None = Field(default=None, description="The runbook of the error; None in files of older applications.")
+    passes: bool | None = Field(
+        default=None, description="Whether the error is known to pass by itself; None in files of older applications."
+    )
     records: int = Field(default=0, description="Records read; of these, the next two.")
     filtered: int = 0
     quarantined: int = 0
@@ -82,6 +85,12 @@ class Outcome(BaseModel):
     commits: int = Field(default=0, description="Commits with rows: what makes a crash an incident rather than a crash loop.")
     started_at: float
     ended_at: float
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether it failed by something that passes by itself: a broker or a catalog that is away, a full disk."""
+        passes = error_named(self.error_class).passes if self.passes is None else self.passes
+        return self.verdict == "failed" and passes
 
     @property
     def runbook(self) -> str:

@@ -79,6 +79,36 @@ def start_paused(pipeline: str, loop: CrashLoop, limit: int, not_before: float) 
     return Situation("start-paused", text, f"to start it at once: {start_command(pipeline)}", "crash-loop")
 
 
+def outage(pipeline: str, loop: CrashLoop, not_before: float) -> Situation:
+    """The last start was ended by something that passes by itself, and the next one is made after a pause.
+
+    Args:
+        pipeline: Name of the pipeline, for the command that starts it at once.
+        loop: The failed starts in a row, with those that an outage ended.
+        not_before: Epoch seconds at which the next start may be made.
+    """
+    ends = loop.outages
+    text = (
+        f"an outage ended the last start ({ends.reason or 'no reason is known'}), {ends.count} in a row; such starts do not "
+        f"count as failed, and the next one is at {clock_time(not_before)} or later"
+    )
+    return Situation("outage", text, f"to start it at once: {start_command(pipeline)}", ends.runbook)
+
+
+def start_awaited(pipeline: str, loop: CrashLoop, limit: int, not_before: float) -> Situation:
+    """The next start is made after a pause, for the reason of the last end.
+
+    Args:
+        pipeline: Name of the pipeline, for the command that starts it at once.
+        loop: The failed starts in a row, with those that an outage ended.
+        limit: After how many failed starts no start is made any more (``limits.max_failed_starts``).
+        not_before: Epoch seconds at which the next start may be made.
+    """
+    if loop.outages.at > loop.at:
+        return outage(pipeline, loop, not_before)
+    return start_paused(pipeline, loop, limit, not_before)
+
+
 def topic_missing(topics: Sequence[str], bootstrap_servers: str, pipeline: str, landed: Sequence[str] = ()) -> Situation:
     """Topics of the pipeline are not on the broker.
 

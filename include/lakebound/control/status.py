@@ -192,7 +192,7 @@ def _why_nothing_lives(facts: StatusFacts, limits: LimitsSpec, loop: CrashLoop, 
         return situations.dag_paused(facts.pipeline)
     not_before = loop.not_before(limits.failed_start_pause_seconds)
     if now < not_before:
-        return situations.start_paused(facts.pipeline, loop, limits.max_failed_starts, not_before)
+        return situations.start_awaited(facts.pipeline, loop, limits.max_failed_starts, not_before)
     if facts.outcome is not None and facts.outcome.verdict == "failed":
         return situations.ended_badly(facts.pipeline, facts.outcome)
     return None

@@ -214,11 +214,19 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class EndDecision:
-    """What the end means, and why, in words for the log and the alert."""
+    """What the end means, and why, in words for the log and the alert.
+
+    Attributes:
+        end: What it means.
+        reason: Why.
+        landed: Whether the application committed any row.
+        is_outage: Whether it failed by something that passes by itself.
+    """
 
     end: End
     reason: str
     landed: bool
+    is_outage: bool = False
 
 
 def decide_end(submission: Submission, outcome: Outcome | None, progress: Progress | None, desired: Desired) -> EndDecision:
@@ -240,7 +248,7 @@ def decide_end(submission: Submission, outcome: Outcome | None, progress: Progre
     if outcome.verdict == "superseded":
         return EndDecision(End.SUPERSEDED, outcome.reason, landed)
     if outcome.verdict == "failed":
-        return EndDecision(End.FAILED, outcome.reason, landed)
+        return EndDecision(End.FAILED, outcome.reason, landed, outcome.is_outage)
     if outcome.verdict == "stopped" and desired.wants_app and desired.generation > submission.generation:
         return EndDecision(End.RESTART, f"restart to generation {desired.generation}", landed)
     return EndDecision(End.DONE, f"{outcome.verdict}: {outcome.reason}", landed)

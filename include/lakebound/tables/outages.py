@@ -39,6 +39,12 @@ _NUMBERED = re.compile(r"(?:os error|errno) (\d+)", re.IGNORECASE)
 """How Rust's libraries and Arrow write the number of a system's error."""
 _CATALOG = ("database is locked", "database table is locked", "database or disk is full", "disk i/o error", "database is busy")
 """What SQLite says of errors that pass (https://www.sqlite.org/rescode.html: BUSY, LOCKED, FULL, IOERR)."""
+_KAFKA = (
+    "org.apache.kafka.common.errors.timeoutexception",
+    "disconnectexception",
+    "timeoutexception: timed out waiting",
+)
+"""What Spark's error quotes of Kafka's client when a broker is away."""
 
 _ABOUT_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError)
 """Of what a program does with its values: none passes, and what it says may quote a record."""
@@ -47,6 +53,16 @@ _ABOUT_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeE
 def passes(error: BaseException | None) -> bool:
     """Return whether an error, or one that caused it, is known to pass by itself: a full disk, a locked catalog, an outage."""
     return any(_passes(one) for one in _causes(error))
+
+
+def is_outage(error: BaseException | None) -> bool:
+    """Return whether an application's error is an outage, so that the next start follows by itself and nobody is asked.
+
+    A refusal is one only where the error that it was made of passes: a table on a disk that does not answer is unreadable.
+    """
+    if isinstance(error, LakeboundError) and error.is_refusal:
+        return passes(error.__cause__)
+    return passes(error)
 
 
 def _passes(error: BaseException) -> bool:
@@ -59,7 +75,9 @@ def _passes(error: BaseException) -> bool:
     if isinstance(error, _ABOUT_VALUES):
         return False
     text = str(error).lower()
-    return any(int(number) in _PASSING for number in _NUMBERED.findall(text)) or any(said in text for said in _CATALOG)
+    return any(int(number) in _PASSING for number in _NUMBERED.findall(text)) or any(
+        said in text for said in (*_CATALOG, *_KAFKA)
+    )
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -26,6 +26,11 @@ def state_of_owner(owner: Owner) -> str | None:
     return None if state is None else str(state)
 
 
+def dag_is_paused(dag_id: str) -> bool:
+    """Return whether a DAG is paused; asked from a worker."""
+    return bool(RuntimeTaskInstance.get_dag(dag_id).is_paused)
+
+
 async def state_of_task(task_instance: Any) -> str | None:
     """Return the state of a trigger's task, or None when it could not be learned."""
     if task_instance is None:

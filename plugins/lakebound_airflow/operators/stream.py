@@ -7,7 +7,8 @@ deferred. Which application is attached to, and which is stopped first, says ``l
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator
@@ -18,15 +19,16 @@ from lakebound.control.crash_loop import read_crash_loop
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Outcome, read_outcome, readable_progress
-from lakebound.control.situations import start_paused
+from lakebound.control.situations import start_awaited, start_command
 from lakebound.control.submission import Custody, Owner, Submission, app_id_for, read_submission, write_submission
 from lakebound.control.supervision import End, EndDecision, Start, belongs_to, decide_end, decide_start, has_landed, is_incident
-from lakebound.errors import BrokerUnavailableError, LakeboundError
+from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.settings import Settings, load_settings
+from lakebound.tables.outages import passes
 from lakebound_airflow.backends.choice import backend_for, backend_of
 from lakebound_airflow.hooks.connection import SPARK_CONN_ID, choose_target
-from lakebound_airflow.hooks.task_state import state_of_owner
+from lakebound_airflow.hooks.task_state import dag_is_paused, state_of_owner
 from lakebound_airflow.links import SparkUiLink
 from lakebound_airflow.notifications.alerts import StreamVerdict, alert
 from lakebound_airflow.pipelines import control_of, spec_of
@@ -80,7 +82,8 @@ class StreamOperator(BaseOperator):
 
     def execute(self, context: Context) -> Any:
         """Start, attach or wait; always defers."""
-        return self._start(context)
+        with noting_outages(context):
+            return self._start(context)
 
     def resume(self, context: Context, event: dict[str, str]) -> Any:
         """Act on what the trigger saw.
@@ -91,6 +94,10 @@ class StreamOperator(BaseOperator):
             StreamFailedError: The application ended with an error, or without a word.
             AirflowFailException: The application refused to start.
         """
+        with noting_outages(context):
+            return self._act(context, event)
+
+    def _act(self, context: Context, event: dict[str, str]) -> Any:
         settings = load_settings()
         control = control_of(self.pipeline, settings)
         kind, reason = event["event"], event["reason"]
@@ -119,7 +126,7 @@ class StreamOperator(BaseOperator):
         if decision.start is Start.REPLACE and submission is not None:
             self._replace(settings, control, submission, decision.reason)
         if decision.start is Start.SUBMIT or submission is None:
-            self._pause_after_failed_starts(settings, control)
+            self._obey_failed_starts(settings, control, me)
             submission = self._submit(settings, control, me)
         if belongs_to(submission, me, owner_state):
             submission = submission.model_copy(update={"owner": me, "custody": Custody.WATCHED})
@@ -128,13 +135,24 @@ class StreamOperator(BaseOperator):
         trigger = StreamTrigger(self.pipeline, str(settings.home), submission.app_id, owned)
         self.defer(trigger=trigger, method_name="resume")
 
-    def _pause_after_failed_starts(self, settings: Settings, control: ControlFolder) -> None:
-        """Defer while the pause after starts that landed nothing lasts; a person's wish ends it."""
+    def _obey_failed_starts(self, settings: Settings, control: ControlFolder, me: Owner) -> None:
+        """Defer while the pause after starts that landed nothing lasts; a person's wish ends it.
+
+        After a crash loop a person has unpaused this DAG, or no run of it would be here: that is a wish, too.
+        """
         limits = spec_of(self.pipeline, settings).limits
-        loop = read_crash_loop(control).since(read_desired(control).since)
+        desired = read_desired(control)
+        loop = read_crash_loop(control).since(desired.since)
+        if loop.is_over_limit(limits.max_failed_starts) and loop.was_unpaused(
+            limits.max_failed_starts, dag_is_paused(me.dag_id)
+        ):
+            reason = f"somebody unpaused the DAG {me.dag_id}"
+            self.log.info("%s: the crash loop is over", reason)
+            change_desired(control, "running", freshness=desired.freshness, until=desired.until, reason=reason, by="airflow")
+            return
         not_before = loop.not_before(limits.failed_start_pause_seconds)
         if time.time() < not_before and not loop.is_over_limit(limits.max_failed_starts):
-            self.log.info(str(start_paused(self.pipeline, loop, limits.max_failed_starts, not_before)))
+            self.log.info(str(start_awaited(self.pipeline, loop, limits.max_failed_starts, not_before)))
             self.defer(
                 trigger=WantedTrigger(self.pipeline, str(settings.home), limits.failed_start_pause_seconds),
                 method_name="resume",
@@ -168,7 +186,7 @@ class StreamOperator(BaseOperator):
         outcome = read_outcome(control, submission.app_id)
         progress, desired = readable_progress(control), read_desired(control)
         decision = decide_end(submission, outcome, progress, desired)
-        push_verdict(context, decision.end, decision.landed)
+        push_verdict(context, decision.end, decision.landed, decision.is_outage)
         if decision.end is End.RESTART:
             self.log.info(decision.reason)
             self._start(context)
@@ -191,9 +209,15 @@ class StreamOperator(BaseOperator):
         outcome = read_outcome(control, submission.app_id)
         ended_at = outcome.ended_at if outcome else time.time()
         verdict: StreamVerdict = "incident" if is_incident(ended_at - submission.submitted_at, decision.landed) else "failed"
-        waited_in_vain = outcome is not None and outcome.error_class == BrokerUnavailableError.__name__
-        page = "broker-unavailable" if waited_in_vain else None
-        alert(context, control, verdict, decision.reason, submission.app_id, runbook=page)
+        page = outcome.runbook if outcome is not None and outcome.is_outage else LakeboundError.runbook
+        alert(
+            context,
+            control,
+            verdict,
+            decision.reason,
+            submission.app_id,
+            runbook=page if page != LakeboundError.runbook else None,
+        )
         raise StreamFailedError(decision.reason, backend_of(submission, settings).log_tail(submission))
 
     def _stalled(self, context: Context, control: ControlFolder, submission: Submission, reason: str) -> NoReturn:
@@ -208,7 +232,7 @@ class StreamOperator(BaseOperator):
         desired = read_desired(control)
         bounded = desired.until is not None or spec_of(self.pipeline, settings).runs_continuously
         if bounded and desired.state == "running":
-            reason = f"bounded run complete ({outcome.records} records); start it again with control__{self.pipeline}"
+            reason = f"bounded run complete ({outcome.records} records); start it again: {start_command(self.pipeline)}"
             change_desired(control, "stopped", reason=reason, by="airflow")
             self.log.info(reason)
 
@@ -223,9 +247,27 @@ def owner_of(context: Context) -> Owner:
     return Owner(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, try_number=ti.try_number)
 
 
-def push_verdict(context: Context, end: End, landed: bool) -> None:
-    """Leave word for the crash-loop guard, which cannot see an exception."""
-    context["ti"].xcom_push(key=VERDICT_KEY, value={"end": end.value, "landed": landed})
+def push_verdict(context: Context, end: End, landed: bool, is_outage: bool = False) -> None:
+    """Leave word for the crash-loop guard, which cannot see an exception.
+
+    Args:
+        context: Airflow's context of the task.
+        end: What the end of the application means.
+        landed: Whether it committed any row.
+        is_outage: Whether it failed by something that passes by itself.
+    """
+    context["ti"].xcom_push(key=VERDICT_KEY, value={"end": end.value, "landed": landed, "is_outage": is_outage})
+
+
+@contextmanager
+def noting_outages(context: Context) -> Iterator[None]:
+    """Leave word for the crash-loop guard when an outage kept the task itself from its work: a full disk, a master away."""
+    try:
+        yield
+    except Exception as exc:
+        if passes(exc):
+            push_verdict(context, End.FAILED, landed=False, is_outage=True)
+        raise
 
 
 def hand_over(context: Context) -> None:

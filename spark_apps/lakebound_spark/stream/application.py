@@ -35,7 +35,7 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.release.reading import read_places
 from lakebound.tables.landed import landed_topics, newest_landed_epoch
-from lakebound.tables.outages import passes
+from lakebound.tables.outages import is_outage
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
@@ -58,12 +58,6 @@ log = logging.getLogger(__name__)
 
 _FRESH_STARTS = 3
 """Queries in a row that may fail without landing a batch before the application gives up."""
-
-_KAFKA_OUTAGE = (
-    "org.apache.kafka.common.errors.TimeoutException",
-    "DisconnectException",
-    "TimeoutException: Timed out waiting",
-)
 
 
 @dataclass
@@ -218,10 +212,10 @@ class Application:
                 stream.run(start, checkpoint)
                 return
             except Exception as exc:
-                if isinstance(exc, LakeboundError) and (exc.is_refusal or isinstance(exc, LeaseLostError)):
+                if isinstance(exc, LeaseLostError) or _is_refusal(exc):
                     raise
                 failures = 1 if stream.landed_batches > landed else failures + 1
-                if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _is_outage(exc)):
+                if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _comes_right(exc)):
                     raise
                 log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, first_line(exc))
                 self._board.fail(exc, first_line(exc))
@@ -287,6 +281,7 @@ class Application:
             reason=reason,
             error_class=type(error).__name__ if error else None,
             page=error.runbook if isinstance(error, LakeboundError) else None,
+            passes=is_outage(error),
             records=self._board.latest.records,
             filtered=self._board.latest.filtered,
             quarantined=self._board.latest.quarantined,
@@ -306,10 +301,15 @@ class Application:
 def _verdict(error: BaseException) -> tuple[EndVerdict, str]:
     if isinstance(error, LeaseLostError):
         return "superseded", str(error)
-    if isinstance(error, LakeboundError) and error.is_refusal:
+    if _is_refusal(error):
         return "refused", str(error)
     return "failed", str(error) if isinstance(error, LakeboundError) else f"{type(error).__name__}: {first_line(error)}"
 
 
-def _is_outage(error: BaseException) -> bool:
-    return isinstance(error, BatchOverlapError) or passes(error) or any(text in str(error) for text in _KAFKA_OUTAGE)
+def _is_refusal(error: BaseException) -> bool:
+    """Whether the next start would meet the same, so that a person decides."""
+    return isinstance(error, LakeboundError) and error.is_refusal and not is_outage(error)
+
+
+def _comes_right(error: BaseException) -> bool:
+    return isinstance(error, BatchOverlapError) or is_outage(error)

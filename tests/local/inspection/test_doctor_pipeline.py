@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.tables.local_tables import TOPIC_ID, lander, make_table, offsets, places
 
+from lakebound.control import situations
 from lakebound.control.crash_loop import CrashLoop, count_last_end, read_crash_loop, write_crash_loop
 from lakebound.control.folder import ControlFolder, write_json
 from lakebound.control.incidents import read_incidents, record_refusal
@@ -206,8 +207,16 @@ def died(app_id: str, *, rows: int = 0, **lease: Any) -> LastEnd:
     return LastEnd(lease_of(app_id, **lease), progress=progress)
 
 
-def ended(app_id: str, verdict: str, commits: int = 0) -> LastEnd:
+OUTAGES: list[tuple[str, dict[str, Any]]] = [
+    ("b", {"error_class": "BrokerUnavailableError"}),
+    ("c", {"error_class": "OSError", "passes": True}),
+    ("d", {"error_class": "TableUnreadableError", "passes": True}),
+]
+
+
+def ended(app_id: str, verdict: str, commits: int = 0, **changes: Any) -> LastEnd:
     outcome = {"app_id": app_id, "verdict": verdict, "reason": "r", "commits": commits, "started_at": NOW - 30, "ended_at": NOW}
+    outcome |= changes
     return LastEnd(lease_of(app_id, released=True), Outcome.model_validate(outcome))
 
 
@@ -223,7 +232,24 @@ def test_only_starts_that_ended_soon_and_landed_nothing_count_each_once_until_so
     by_ledger = replace(died("e"), landed_epoch=4)
     assert count_last_end(loop, by_ledger, wished_at=0.0).ends == (), "it died before it could say that it had landed"
     waited = died("e", acquired_at=NOW - 1000)
-    assert count_last_end(loop, waited, wished_at=0.0).ends == (), "it waited out an outage of ten minutes"
+    assert count_last_end(loop, waited, wished_at=0.0).ends == (), "it lived for long"
+
+
+def test_an_outage_leaves_the_count_as_it_is_and_makes_a_pause_that_a_wish_ends() -> None:
+    loop = count_last_end(CrashLoop(), died("a"), wished_at=0.0)
+    for number, (app_id, changes) in enumerate(OUTAGES, start=1):
+        outage = ended(app_id, "failed", **changes)
+        loop = count_last_end(loop, outage, wished_at=0.0)
+        assert count_last_end(loop, outage, wished_at=0.0) == loop, "each end once"
+        assert (loop.ends, loop.outages.count) == (("a",), number)
+    assert loop.not_before(15.0) == NOW + 60
+    assert situations.start_awaited("orders", loop, 3, loop.not_before(15.0)).name == "outage"
+    assert loop.since(NOW + 1) == CrashLoop()
+    kept = loop.since(NOW - 10)
+    assert (kept.ends, kept.outages.count) == ((), len(OUTAGES)), "a wish before the last outage ends what it could know of"
+    assert count_last_end(loop, died("z"), wished_at=0.0).ends == ("a", "z")
+    lasting = ended("e", "failed", error_class="BrokerUnavailableError", passes=False)
+    assert count_last_end(loop, lasting, wished_at=0.0).ends == ("a", "e"), "what the application said itself"
 
 
 def test_the_count_survives_in_a_file_and_a_torn_one_counts_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -15,14 +16,17 @@ from tests.support.airflow.task_instances import Alerts, FakeTi, States, context
 from tests.support.streams.stand_ins import OWNER, settings_fixture  # noqa: F401
 
 from lakebound.control.applications import living_submission
+from lakebound.control.crash_loop import CrashLoop, read_crash_loop, write_crash_loop
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder, write_json
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import Custody, Owner, Submission, read_submission, write_submission
+from lakebound.errors import SubmitFailedError
 from lakebound.settings import Settings
 from lakebound_airflow.backends.local import LocalBackend
 from lakebound_airflow.hooks import task_state
+from lakebound_airflow.operators import stream as stream_module
 from lakebound_airflow.operators.stream import StreamFailedError, StreamOperator, StreamStalledError, hand_over
 from lakebound_airflow.triggers import stream_watch
 from lakebound_airflow.triggers.stream import ReplaceTrigger, StreamTrigger, WantedTrigger
@@ -132,8 +136,36 @@ def test_a_failure_carries_reason_and_log(operator: StreamOperator, control: Con
     seen = event(StreamTrigger("orders", str(control.home), submission.app_id))
     with pytest.raises(StreamFailedError, match=r"(?s)told to fail.*ERROR the fake application was told to fail"):
         operator.resume(context(ti), seen)
-    assert ti.pushed["verdict"] == {"end": "failed", "landed": False}
+    assert ti.pushed["verdict"] == {"end": "failed", "landed": False, "is_outage": False}
     assert sent == [("failed", "told to fail")]
+
+
+@pytest.mark.parametrize(("is_paused", "is_wish"), [(False, True), (True, False)])
+def test_unpausing_the_dag_after_a_crash_loop_is_a_wish(
+    operator: StreamOperator, control: ControlFolder, monkeypatch: pytest.MonkeyPatch, is_paused: bool, is_wish: bool
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(stream_module, "dag_is_paused", lambda dag_id: asked.append(dag_id) or is_paused)
+    before = change_desired(control, "running", freshness="2s", by="ada")
+    loop = CrashLoop(ends=("a", "b", "c"), at=time.time(), failed_runs=2)
+    write_crash_loop(control, loop)
+    running(operator, control)
+    desired = read_desired(control)
+    assert asked == ["ingest__orders"]
+    assert (desired.by, desired.freshness, desired.generation) == ("airflow" if is_wish else "ada", "2s", before.generation)
+    assert (read_crash_loop(control).since(desired.since) == CrashLoop()) is is_wish
+    assert not is_wish or "somebody unpaused the DAG ingest__orders" in desired.reason
+
+
+def test_a_disk_that_is_full_is_noted_for_the_guard(operator: StreamOperator, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise SubmitFailedError("orders", "no room") from OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(operator, "_submit", full)
+    ti = FakeTi()
+    with pytest.raises(SubmitFailedError):
+        operator.execute(context(ti))
+    assert ti.pushed["verdict"] == {"end": "failed", "landed": False, "is_outage": True}
 
 
 def test_a_death_without_a_word_after_long_landing_is_an_incident(

@@ -9,8 +9,15 @@ import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
 
-from lakebound.errors import CommitFailedError, CommitUnknownError, TableMismatchError
-from lakebound.tables.outages import passes
+from lakebound.errors import (
+    BrokerUnavailableError,
+    CommitFailedError,
+    CommitUnknownError,
+    RetentionPassedError,
+    TableMismatchError,
+    TableUnreadableError,
+)
+from lakebound.tables.outages import is_outage, passes
 
 
 def caused(error: Exception, cause: Exception) -> Exception:
@@ -28,6 +35,7 @@ PASSING = {
     "Arrow's number": OSError("Cannot write: [errno 28] no space"),
     "locked catalog": sqlite3.OperationalError("database is locked"),
     "cause": caused(RuntimeError("it failed"), OSError(errno.ENOSPC, "No space left on device")),
+    "Kafka away": RuntimeError("org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment"),
     "unknown outcome": CommitUnknownError("delta:a.b", 3, "no answer"),
 }
 LASTING = {
@@ -54,6 +62,16 @@ def test_it_passes(case: str) -> None:
 @pytest.mark.parametrize("case", LASTING)
 def test_it_would_come_again(case: str) -> None:
     assert not passes(LASTING[case])
+
+
+def test_a_refusal_is_an_outage_only_if_it_was_made_of_one() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert is_outage(caused(TableUnreadableError("delta:a.b", "no space"), full))
+    assert not is_outage(TableUnreadableError("delta:a.b", "database is locked"))
+    refusal = RetentionPassedError("t", 0, 1, 2)
+    refusal.__context__ = full
+    assert not is_outage(refusal), "it was met while something else was away"
+    assert is_outage(BrokerUnavailableError("b", "away")) and not is_outage(None)
 
 
 def test_no_error_is_none_that_passes() -> None:
