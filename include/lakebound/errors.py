@@ -264,7 +264,7 @@ class HeldError(LakeboundError):
 
     def __init__(self, pipeline: str, reason: str) -> None:
         super().__init__(
-            f"pipeline {pipeline!r} is held ({reason}); when the reason is resolved, start it with its control DAG"
+            f"pipeline {pipeline!r} is held ({reason}); when the reason is resolved, start it: lakebound start {pipeline}"
         )
 
 

@@ -9,6 +9,7 @@ import typer
 from lakebound import __version__
 from lakebound.cli.alerts import alerts
 from lakebound.cli.check import check, schema
+from lakebound.cli.control import control
 from lakebound.cli.create_topic import create_topic
 from lakebound.cli.doctor import doctor
 from lakebound.cli.health import health
@@ -54,11 +55,12 @@ app.command("try", rich_help_panel=PIPELINES)(try_records)
 app.command(rich_help_panel=PIPELINES)(schema)
 app.command(rich_help_panel=PIPELINES)(status)
 app.command(rich_help_panel=PIPELINES)(start)
+app.command(rich_help_panel=PIPELINES)(stop)
+app.command(rich_help_panel=PIPELINES)(control)
 app.command(rich_help_panel=PIPELINES)(run)
 app.command(rich_help_panel=PIPELINES)(replay)
 app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=PIPELINES)(recover)
-app.command(rich_help_panel=PIPELINES)(stop)
 app.command(rich_help_panel=PIPELINES)(rewind)
 app.command(rich_help_panel=PIPELINES)(incidents)
 app.command(rich_help_panel=PIPELINES)(alerts)

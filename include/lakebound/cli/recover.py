@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +40,7 @@ def recover(
     Planning writes nothing. A plan is applied only if its facts are still true. Exit code 1 if the plan was refused, or if the
     proof fails afterwards.
     """
+    from lakebound.control.person import operating_system_user
     from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
     from lakebound.settings import load_settings
     from lakebound.tables.declared import owned_pipeline
@@ -54,7 +54,7 @@ def recover(
         _print_plan(plan_recovery(spec, settings, chosen), json)
         return
     say(f"recover: applying plan {apply}; the pipeline is held until this ends")
-    applied = apply_recovery(spec, settings, chosen, apply, by=by or getpass.getuser())
+    applied = apply_recovery(spec, settings, chosen, apply, by=by or operating_system_user())
     raise typer.Exit(_print_applied(applied, spec, settings, json))
 
 

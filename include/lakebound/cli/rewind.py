@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import shlex
 import time
 from datetime import UTC, datetime
@@ -43,6 +42,7 @@ def rewind(
     Planning writes nothing. The plan shows which rows are removed, what is read again, and until when the rewind can be undone.
     It is applied only if its facts are still true. Exit code 1 if the plan was refused, or if the proof fails afterwards.
     """
+    from lakebound.control.person import operating_system_user
     from lakebound.inspection.proof.collect import prove
     from lakebound.operations.recovery.rewind.apply import apply_rewind
     from lakebound.operations.recovery.rewind.facts import make_plan
@@ -59,7 +59,7 @@ def rewind(
         _print_plan(make_plan(spec, places, request).plan, request, json=json)
         return
     say(f"rewind: applying plan {apply}; the pipeline is held until this ends")
-    incident = apply_rewind(spec, places, request, apply, by=by or getpass.getuser())
+    incident = apply_rewind(spec, places, request, apply, by=by or operating_system_user())
     proof = prove(spec, places)
     _print_applied(incident, proof, json=json)
     raise typer.Exit(0 if proof.ok else 1)

@@ -1,4 +1,4 @@
-"""``lakebound run``: one pipeline's application in the foreground, without Airflow."""
+"""``lakebound run``: one pipeline's application without Airflow, in the foreground or left to itself."""
 
 from __future__ import annotations
 
@@ -38,11 +38,15 @@ Trace = Annotated[
 ]
 
 
+Detach = Annotated[bool, typer.Option("--detach", help="Start it and return; it goes on when the terminal is closed.")]
+
+
 def run(
     context: typer.Context,
     pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     freshness: Freshness = None,
     trace: Trace = False,
+    detach: Detach = False,
     json: Json = False,
 ) -> None:
     """Run the stream of one pipeline in the foreground until Ctrl-C. A second Ctrl-C kills it.
@@ -50,7 +54,8 @@ def run(
     At the end it prints how many records it read, and how many of them were landed, filtered and quarantined.
 
     The exit code is that of the application. The desired state of a stopped pipeline becomes "running"; a held pipeline is
-    refused. Airflow sees the application and does not start another one.
+    refused. Airflow sees the application and does not start another one. With --detach, `lakebound stop` ends it, and only
+    Airflow starts it again when it ends by itself.
     """
     from lakebound.control.folder import ControlFolder
     from lakebound.control.progress import read_outcome
@@ -69,7 +74,13 @@ def run(
     app_id = app_id_for(pipeline, desired.generation, f"{BY}/{os.getpid()}/{time.time_ns()}")
     orders = make_run_spec(spec, settings, desired, app_id).model_copy(update={"trace": trace})
     submission, process = _start(orders, settings)
-    say(f"run: {app_id}; log: {submission.log}; Spark UI: {submission.spark_ui}; Ctrl-C stops it gracefully")
+    said = f"run: {app_id}; log: {submission.log}; Spark UI: {submission.spark_ui}"
+    if detach:
+        say(f"{said}; it goes on without this command: lakebound status {pipeline}, lakebound stop {pipeline}")
+        if json:
+            print_json({"app_id": app_id, "exit_code": None, "outcome": None})
+        return
+    say(f"{said}; Ctrl-C stops it gracefully")
     shown = ShownLog(everything=wants_debug(context))
     code = _follow(process, control, submission, sys.stderr if json else sys.stdout, shown)
     if trace:
@@ -127,11 +138,12 @@ def _wanted(control: ControlFolder) -> Desired:
         HeldError: Somebody holds the pipeline.
     """
     from lakebound.control.desired import change_desired, read_desired
+    from lakebound.control.person import operating_system_user
 
     desired = read_desired(control)
     if desired.wants_app:
         return desired
-    return change_desired(control, "running", reason="started by hand", by=BY, release_hold=False)
+    return change_desired(control, "running", reason=BY, by=operating_system_user(), release_hold=False)
 
 
 def _start(orders: RunSpec, settings: Settings) -> tuple[Submission, subprocess.Popen[bytes]]:

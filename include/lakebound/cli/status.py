@@ -102,7 +102,8 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
     ]
     print_rows(headers, rows)
     for found in pipelines:
-        notes = [*found.notes] if not found.reason else [f"{found.desired}: {found.reason}", *found.notes]
+        by = f" by {found.desired_by}" if found.desired_by else ""
+        notes = [*found.notes] if not found.reason else [f"{found.desired}{by}: {found.reason}", *found.notes]
         for note in notes:
             typer.echo(f"{found.pipeline}: {note}")
         if found.spark_ui:

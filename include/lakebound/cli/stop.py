@@ -1,24 +1,11 @@
-"""``lakebound stop``: says that a pipeline shall not run."""
+"""``lakebound stop``: the short form of ``lakebound control PIPELINE stop``."""
 
 from __future__ import annotations
 
-import getpass
-from typing import Annotated
-
-import typer
+from lakebound.cli.control import WAIT_SECONDS, Action, Pipeline, Reason, Wait, act
+from lakebound.cli.output import Json
 
 
-def stop(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
-    reason: Annotated[str, typer.Option("--reason", help="The reason; `lakebound status` shows it.")] = "",
-) -> None:
+def stop(pipeline: Pipeline, reason: Reason = "", wait: Wait = WAIT_SECONDS, json: Json = False) -> None:
     """Stop a pipeline: its application ends after the current batch, and nothing starts it until `lakebound start`."""
-    from lakebound.control.desired import change_desired
-    from lakebound.control.folder import ControlFolder
-    from lakebound.settings import load_settings
-    from lakebound.tables.declared import owned_pipeline
-
-    settings = load_settings()
-    control = ControlFolder(settings.home, owned_pipeline(pipeline, settings).pipeline)
-    change_desired(control, "stopped", reason=reason or "lakebound stop", by=getpass.getuser())
-    typer.echo(f"{pipeline}: the desired state is stopped; it ends after the current batch. See: lakebound status {pipeline}")
+    act(pipeline, Action.STOP, reason, wait_seconds=wait, as_json=json)

@@ -39,7 +39,7 @@ class Wish:
 
 
 class WishForm(BaseModel):
-    """The form of the control DAG, as a person fills it in."""
+    """What ``lakebound control`` and the form of the control DAG ask for, as a person fills it in."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -67,10 +67,8 @@ class WishForm(BaseModel):
             except ValueError as exc:
                 raise InvalidWishError(spec.pipeline, f"freshness: {exc}") from exc
         bound = self._bound(spec)
-        if self.action == "stop":
-            return Wish("stopped", reason=self.reason, may_end_hold=True)
-        if self.action == "hold":
-            return Wish("held", reason=self.reason or "held by a person")
+        if self.action in ("stop", "hold"):
+            return rest_wish(self.action, self.reason)
         restart = self.action != "start"
         return Wish("running", restart, self.freshness, bound, self.reason, may_end_hold=self.action == "start")
 
@@ -92,6 +90,13 @@ class WishForm(BaseModel):
         if unknown:
             raise InvalidWishError(spec.pipeline, f"offsets: the pipeline does not read {', '.join(unknown)}")
         return RunBound(offsets=self.offsets)
+
+
+def rest_wish(action: RequestedAction, reason: str) -> Wish:
+    """Return the wish of ``stop`` or ``hold``, for which nothing of the pipeline's YAML is needed."""
+    if action == "stop":
+        return Wish("stopped", reason=reason, may_end_hold=True)
+    return Wish("held", reason=reason or "held by a person")
 
 
 def await_kind(wish: Wish, spec: PipelineSpec) -> Awaited | None:
@@ -155,7 +160,7 @@ def wish_state(awaited: Awaited, state: DesiredState, generation: int, sight: Si
     if awaited == "running" and of_wish and sight.alive and _lands(submission, sight.progress, generation):
         return WishState("met", f"{submission.app_id if submission else ''} runs")
     if not sight.alive:
-        return WishState("waiting", "no application runs; check that its ingest DAG is not paused")
+        return WishState("waiting", "no application runs; check that Airflow runs and that its ingest DAG is not paused")
     return WishState("waiting", "the application does not run with the new settings yet")
 
 

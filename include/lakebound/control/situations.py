@@ -43,6 +43,11 @@ def start_command(pipeline: str) -> str:
     return f"lakebound start {pipeline}"
 
 
+def restart_command(pipeline: str) -> str:
+    """Return the command that ends an application, so that the next one has the current YAML and transform."""
+    return f"lakebound control {pipeline} restart"
+
+
 def never_started(pipeline: str) -> Situation:
     """No application of the pipeline ever ran."""
     return Situation("never-started", "it was never started", f"start it: {start_command(pipeline)}")

@@ -44,6 +44,7 @@ class PipelineStatus(BaseModel):
     pipeline: str
     desired: str = "running"
     reason: str = Field(default="", description="Of the desired state.")
+    desired_by: str = Field(default="", description="Who set the desired state: a user, a DAG or an application.")
     app: str = Field(default="never started", description="State of the application, or how the last one ended.")
     alive: bool = False
     app_id: str | None = None
@@ -149,6 +150,7 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         pipeline=facts.pipeline,
         desired=desired.state,
         reason=desired.reason,
+        desired_by=desired.by,
         app=_app_state(facts, own, now),
         alive=facts.living is not None,
         app_id=app.app_id if app else None,
@@ -229,8 +231,8 @@ def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool) -> l
     if outdated:
         name = facts.pipeline
         notes.append(
-            f"outdated: YAML or transform changed since it started; to take the change: lakebound check {name}, then lakebound "
-            f"stop {name} and lakebound start {name}"
+            f"outdated: YAML or transform changed since it started; to take the change: lakebound check {name}, then "
+            f"{situations.restart_command(name)}"
         )
     if situation is not None:
         notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))

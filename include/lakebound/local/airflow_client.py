@@ -59,6 +59,10 @@ class AirflowClient:
         """Return the DAGs that are there, by id."""
         return {dag["dag_id"]: dag for dag in self._get("/dags", limit=100)["dags"]}
 
+    def is_paused(self, dag_id: str) -> bool:
+        """Return whether a DAG is paused."""
+        return bool(self._get(f"/dags/{quote(dag_id)}")["is_paused"])
+
     def import_errors(self) -> list[JsonBody]:
         """Return the DAG files that could not be read, with their stack traces."""
         errors: list[JsonBody] = self._get("/importErrors")["import_errors"]

@@ -1,4 +1,4 @@
-"""The operator behind ``control__<pipeline>``: writes the wish, and waits until it is so."""
+"""The operator behind ``control__<pipeline>``: writes the wish as ``lakebound control`` does, and waits until it is so."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any, get_args
 
 from airflow.sdk import BaseOperator
 
-from lakebound.control.desired import Desired, change_desired
-from lakebound.control.requests import RequestedAction, Wish, WishForm, await_kind
+from lakebound.control.requests import RequestedAction, WishForm, await_kind
+from lakebound.control.wishes import write_wish
 from lakebound.errors import LakeboundError
 from lakebound.settings import load_settings
-from lakebound.spec.pipeline import PipelineSpec
 from lakebound_airflow.pipelines import control_of, spec_of
 from lakebound_airflow.triggers.control import WishTrigger
 
@@ -52,7 +51,7 @@ class ControlOperator(BaseOperator):
         spec = spec_of(self.pipeline, settings)
         form = WishForm.model_validate(dict(context["params"]))
         wish = form.wish(spec)
-        desired = write_wish(spec, wish, by=_user(context))
+        desired = write_wish(control_of(self.pipeline, settings), wish, by=_user(context))
         self.log.info("%s: the desired state is %s (generation %d)", self.pipeline, desired.state, desired.generation)
         kind = await_kind(wish, spec)
         if kind is None:
@@ -76,20 +75,6 @@ class ControlOperator(BaseOperator):
             raise WishNotMetError(self.pipeline, event["reason"])
         self.log.info("the desired state is reached: %s", event["reason"])
         return wish
-
-
-def write_wish(spec: PipelineSpec, wish: Wish, *, by: str) -> Desired:
-    """Write the wish and return it with its generation."""
-    return change_desired(
-        control_of(spec.pipeline, load_settings()),
-        wish.state,
-        restart=wish.restart,
-        freshness=wish.freshness,
-        until=wish.until,
-        reason=wish.reason,
-        by=by,
-        release_hold=wish.may_end_hold,
-    )
 
 
 def _user(context: Context) -> str:

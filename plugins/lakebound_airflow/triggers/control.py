@@ -7,12 +7,10 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-from lakebound.control.applications import app_is_alive
-from lakebound.control.desired import DesiredState, read_desired
+from lakebound.control.desired import DesiredState
 from lakebound.control.folder import ControlFolder
-from lakebound.control.progress import read_outcome, readable_progress
-from lakebound.control.requests import Awaited, Sight, wish_state
-from lakebound.control.submission import read_submission
+from lakebound.control.requests import Awaited, wish_state
+from lakebound.control.wishes import look
 from lakebound_airflow.triggers.settled import SettledTrigger
 from lakebound_airflow.triggers.stream_watch import Event
 
@@ -67,15 +65,3 @@ class WishTrigger(SettledTrigger):
                     "reason": f"the desired state was not reached within {self.wait_seconds:g} s: {found.reason}",
                 }
             await asyncio.sleep(POLL_SECONDS)
-
-
-def look(control: ControlFolder) -> Sight:
-    """Return the pipeline as it stands."""
-    submission = read_submission(control)
-    return Sight(
-        desired=read_desired(control),
-        submission=submission,
-        alive=app_is_alive(control),
-        progress=readable_progress(control),
-        outcome=None if submission is None else read_outcome(control, submission.app_id),
-    )

@@ -11,6 +11,7 @@ from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import readable_lease
 from lakebound.control.progress import read_outcome, readable_progress
+from lakebound.control.situations import restart_command
 from lakebound.control.submission import Submission, read_submission
 from lakebound.control.supervision import KafkaView, is_outdated, look_at_kafka, stall
 from lakebound.errors import LakeboundError
@@ -100,7 +101,8 @@ class StreamWatch:
 
     def _say_if_outdated(self, submission: Submission, spec: PipelineSpec) -> None:
         if is_outdated(submission.source_hash, source_hash(spec, self.settings.apps)):
-            self._say(f"outdated: {self.app_id} runs an older YAML or transform; restart it with control__{spec.pipeline}")
+            command = restart_command(spec.pipeline)
+            self._say(f"outdated: {self.app_id} runs an older YAML or transform; restart it: {command}")
 
     def _say(self, text: str) -> None:
         if text not in self._said:

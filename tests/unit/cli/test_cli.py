@@ -44,7 +44,7 @@ def test_every_command_has_help(settings: Settings) -> None:
     shown = lakebound("--help").stdout
     commands = ["check", "schema", "up", "down", "status", "produce", "run", "prove", "ledger", "tables", "demo"]
     commands += ["doctor", "recover", "rewind", "replay", "incidents", "alerts", "health"]
-    commands += ["create-topic", "query", "start", "try", "new"]
+    commands += ["create-topic", "query", "start", "try", "new", "stop", "control"]
     for command in commands:
         assert f" {command} " in shown
         assert "Usage:" in lakebound(command, "--help").stdout

@@ -1,0 +1,53 @@
+"""Who starts an application that is wanted: Airflow, now or when its scheduler is back, or a person by hand. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class AirflowView:
+    """Airflow as it was seen from here.
+
+    Attributes:
+        problem: Why it cannot be reached, or does not know the DAG; None when it answered.
+        scheduler_is_alive: Whether its scheduler gives signs of life.
+        is_paused: Whether the pipeline's ingest DAG is paused; None where that is not known.
+        was_unpaused: Whether the DAG was unpaused just now.
+    """
+
+    problem: str | None = None
+    scheduler_is_alive: bool = False
+    is_paused: bool | None = None
+    was_unpaused: bool = False
+
+    @property
+    def starts(self) -> bool:
+        """Whether Airflow is seen to start what is wanted."""
+        return self.problem is None and self.scheduler_is_alive and self.is_paused is False
+
+
+def run_command(pipeline: str) -> str:
+    """Return the command that starts an application without Airflow, and returns."""
+    return f"lakebound run {pipeline} --detach"
+
+
+def who_starts(pipeline: str, schedule: str | None, airflow: AirflowView) -> str:
+    """Return who starts the application, and how to start it now where nobody does.
+
+    Args:
+        pipeline: Its name.
+        schedule: The cron expression of a pipeline that does not run continuously.
+        airflow: As it was seen.
+    """
+    dag, by_hand = f"ingest__{pipeline}", f"to start it now, without Airflow: {run_command(pipeline)}"
+    when = "" if schedule is None else f" at its schedule ({schedule})"
+    if airflow.problem is not None:
+        return (
+            f"{airflow.problem}, so nothing was unpaused: where another Airflow runs the DAG {dag}, it starts it{when} if that "
+            f"DAG is not paused; {by_hand}"
+        )
+    state = "unpaused" if airflow.was_unpaused else "not paused"
+    if airflow.scheduler_is_alive:
+        return f"Airflow starts it{when}: its DAG {dag} is {state}"
+    return f"Airflow's scheduler is down: it starts it{when} when it is back (its DAG {dag} is {state}); {by_hand}"

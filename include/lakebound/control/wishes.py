@@ -1,0 +1,66 @@
+"""Writes what a person asks of a pipeline, and looks how far it is: for ``lakebound control`` and the control DAG."""
+
+from __future__ import annotations
+
+import time
+
+from lakebound.control.applications import app_is_alive
+from lakebound.control.desired import Desired, change_desired, read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import read_outcome, readable_progress
+from lakebound.control.requests import Awaited, Sight, Wish, WishState, wish_state
+from lakebound.control.submission import read_submission
+
+POLL_SECONDS = 0.2
+
+
+def write_wish(control: ControlFolder, wish: Wish, *, by: str) -> Desired:
+    """Write the wish and return it with its generation.
+
+    Args:
+        control: State folder of the pipeline.
+        wish: What is asked.
+        by: Who asks; it is kept with the wish.
+
+    Raises:
+        HeldError: The pipeline is held, and this wish may not end that.
+    """
+    return change_desired(
+        control,
+        wish.state,
+        restart=wish.restart,
+        freshness=wish.freshness,
+        until=wish.until,
+        reason=wish.reason,
+        by=by,
+        release_hold=wish.may_end_hold,
+    )
+
+
+def look(control: ControlFolder) -> Sight:
+    """Return the pipeline as it stands."""
+    submission = read_submission(control)
+    return Sight(
+        desired=read_desired(control),
+        submission=submission,
+        alive=app_is_alive(control),
+        progress=readable_progress(control),
+        outcome=None if submission is None else read_outcome(control, submission.app_id),
+    )
+
+
+def wait_for_wish(control: ControlFolder, awaited: Awaited, desired: Desired, wait_seconds: float) -> WishState:
+    """Return how far the wish is, at the latest when the wait is over.
+
+    Args:
+        control: State folder of the pipeline.
+        awaited: What must become so.
+        desired: The wish as it was written.
+        wait_seconds: How long to wait; with 0, one look is taken.
+    """
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        found = wish_state(awaited, desired.state, desired.generation, look(control))
+        if found.state != "waiting" or time.monotonic() >= deadline:
+            return found
+        time.sleep(POLL_SECONDS)
