@@ -1,5 +1,7 @@
 """Sets the desired state of a pipeline, and waits until the pipeline has reached it.
 
+The command `lakebound control` does the same, also while Airflow's scheduler is down.
+
 | action | what happens |
 | --- | --- |
 | start | the application runs; this also ends a hold |

@@ -268,6 +268,18 @@ class HeldError(LakeboundError):
         )
 
 
+class ControlFileError(LakeboundError):
+    """A file of the state folder is damaged, without which nothing can be asked of a pipeline."""
+
+    runbook = "control-files"
+
+    def __init__(self, pipeline: str, folder: Path, reason: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: a file in {folder} cannot be read: {reason}; `lakebound status {pipeline}` names it. "
+            f"Nothing was changed. Follow the runbook control-files"
+        )
+
+
 class SubmitFailedError(LakeboundError):
     """The Spark application could not be started."""
 

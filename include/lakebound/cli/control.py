@@ -82,6 +82,8 @@ def act(
         fields: Further fields of the form.
 
     Raises:
+        ControlFileError: A file of the state folder is damaged.
+        HeldError: The pipeline is held, and this action may not end that.
         typer.Exit: The application did not end in time, or somebody set another desired state meanwhile.
     """
     from lakebound.control.applications import living_submission
@@ -90,14 +92,19 @@ def act(
     from lakebound.control.folder import ControlFolder
     from lakebound.control.person import operating_system_user
     from lakebound.control.wishes import write_wish
+    from lakebound.errors import ControlFileError
+    from lakebound.first_line import first_line
     from lakebound.settings import load_settings
 
     settings = load_settings()
     folder = ControlFolder(settings.home, pipeline)
     spec = _spec(pipeline, settings, folder, action)
     wish = _wish(spec, action, reason or f"lakebound {action.value}", fields or {})
-    before, loop, living = read_desired(folder), read_crash_loop(folder), living_submission(folder)
-    desired = write_wish(folder, wish, by=operating_system_user())
+    try:
+        before, loop, living = read_desired(folder), read_crash_loop(folder), living_submission(folder)
+        desired = write_wish(folder, wish, by=operating_system_user())
+    except ValueError as exc:
+        raise ControlFileError(pipeline, folder.folder, first_line(exc)) from exc
     ended = _ended_by(before, len(loop.since(before.since).ends), spec) if action is Action.START else ""
     replaced = living.app_id if living is not None and (wish.state != "running" or wish.restart) else None
     if replaced is not None and wait_seconds:

@@ -36,8 +36,9 @@ def status(
     if pipeline is not None and not pipelines:
         raise UnknownPipelineError(pipeline, list(loaded.specs), settings.pipelines)
     if json:
-        print_json(_body(services, pipelines, loaded.problems))
+        print_json({"home": str(settings.home), **_body(services, pipelines, loaded.problems)})
         return
+    typer.echo(f"LAKEBOUND_HOME: {settings.home}")
     _print_services(services)
     _print_pipelines(pipelines)
     for problem in loaded.problems:

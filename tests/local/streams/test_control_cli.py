@@ -124,6 +124,18 @@ def test_a_pipeline_whose_yaml_is_wrong_can_be_stopped(settings: Settings, contr
     assert "there is no pipeline 'nope'" in lakebound("stop", "nope", code=1).stderr
 
 
+def test_a_damaged_file_is_named_and_its_page_helps(settings: Settings, control: ControlFolder) -> None:
+    lakebound("stop", "orders")
+    control.desired.write_text("{torn")
+    for action in ("start", "stop"):
+        said = lakebound(action, "orders", code=1).stderr
+        assert "cannot be read" in said and "runbook control-files" in said, said
+    assert str(control.desired) in lakebound("status", "orders").stdout
+    control.desired.rename(control.folder / "desired.json.aside")
+    lakebound("stop", "orders")
+    assert read_desired(control).state == "stopped"
+
+
 def test_who_asks_is_not_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "somebody-else")
     assert getpass.getuser() == "somebody-else"
