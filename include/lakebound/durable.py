@@ -8,7 +8,7 @@ does not necessarily ensure that the entry in the directory containing the file 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -41,14 +41,21 @@ def sync_new(paths: Iterable[Path], below: Path) -> None:
         sync_folder(folder)
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: Path, make: Callable[[Path], None] | None = None) -> None:
     """Make a folder and those above it, and wait until their names are on the disk, also of those that are there already.
 
     Somebody else may have made one of them a moment ago, and not synced it.
+
+    Args:
+        path: The folder.
+        make: Makes it and those above it; by default with the modes that the umask gives.
     """
     path = path.absolute()
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(parents=True, exist_ok=True)
+    if make is None:
+        path.mkdir(parents=True, exist_ok=True)
+    else:
+        make(path)
     needed = {folder.parent for folder in made}
     disk = path.stat().st_dev
     for folder in path.parents:

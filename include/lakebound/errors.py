@@ -23,6 +23,13 @@ class LakeboundError(Exception):
     is_seen_by_a_start_alone: ClassVar[bool] = False
 
 
+class SettingError(LakeboundError):
+    """An environment variable of Lakebound has a value that means nothing."""
+
+    def __init__(self, variable: str, problem: str) -> None:
+        super().__init__(f"environment variable {variable}: {problem}; the page docs/environment.md says what it may be")
+
+
 class InvalidSpecError(LakeboundError):
     """A pipeline's YAML is wrong: the user's to mend.
 
@@ -113,6 +120,18 @@ class LeaseHeldError(LakeboundError):
         super().__init__(
             f"pipeline {pipeline!r} is being written by {holder} (epoch {epoch}, last heartbeat {age_seconds:.0f} s ago); "
             f"stop that application first, or wait until its lease expires"
+        )
+
+
+class LockHeldError(LakeboundError):
+    """A lock of the state folder is held for longer than anything of Lakebound holds it."""
+
+    runbook = "control-files"
+
+    def __init__(self, lock: Path, holder: str, deadline_seconds: float) -> None:
+        super().__init__(
+            f"{lock} is locked by {holder} for more than {deadline_seconds:g} s; end that process if it is not "
+            f"Lakebound's, else wait for it and try again"
         )
 
 

@@ -10,6 +10,7 @@
 | LAKEBOUND_KAFKA | bootstrap servers that ${LAKEBOUND_KAFKA} stands for in YAML | of the embedded broker |
 | LAKEBOUND_SPARK_MASTER | --master of the Spark applications | local[2] |
 | LAKEBOUND_JVM_OPTIONS | further options of the applications' driver JVM | |
+| LAKEBOUND_STATE_ACCESS | who may enter the state: owner, or also the group | owner |
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from lakebound.errors import SettingError
 
 DEFAULT_KAFKA = "127.0.0.1:9092"
 
@@ -74,6 +77,19 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         spark_master=env.get("LAKEBOUND_SPARK_MASTER") or "local[2]",
         jvm_options=env.get("LAKEBOUND_JVM_OPTIONS") or "",
     )
+
+
+def state_is_shared(environ: Mapping[str, str] | None = None) -> bool:
+    """Return whether the group may enter the state folder, for containers that get another user id at each start.
+
+    Raises:
+        SettingError: LAKEBOUND_STATE_ACCESS is another word than those that it may be.
+    """
+    env = os.environ if environ is None else environ
+    chosen = env.get("LAKEBOUND_STATE_ACCESS") or "owner"
+    if chosen not in ("owner", "group"):
+        raise SettingError("LAKEBOUND_STATE_ACCESS", f"{chosen!r} is neither 'owner' (the default) nor 'group'")
+    return chosen == "group"
 
 
 def _path(env: Mapping[str, str], name: str, default: Path) -> Path:

@@ -24,6 +24,7 @@ class _Report:
     specs: dict[Path, PipelineSpec] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     warnings: dict[str, list[str]] = field(default_factory=dict)
+    of_the_machine: list[str] = field(default_factory=list)
     wrong: set[str] = field(default_factory=set)
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     changes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
@@ -47,11 +48,13 @@ def check(
 
     Exit code 1 if there is a mistake. Warnings do not change the exit code.
     """
+    from lakebound.control.private_files import open_folders
     from lakebound.settings import load_settings
 
     settings = load_settings()
     report = _read(file, settings)
     report.problems += _alerts_problems(file, settings)
+    report.of_the_machine = open_folders(settings)
     for path, spec in report.specs.items():
         own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]
         report.add(spec.pipeline, own, _warnings(spec))
@@ -202,7 +205,7 @@ def _print_problems(problems: list[str]) -> None:
 
 
 def _print_json(report: _Report) -> None:
-    warnings = [line for lines in report.warnings.values() for line in lines]
+    warnings = [line for lines in (*report.warnings.values(), report.of_the_machine) for line in lines]
     found = {"problems": report.problems, "warnings": warnings, "tables": report.tables, "changes": report.changes}
     print_json({"ok": not report.problems, **found})
 
@@ -219,3 +222,5 @@ def _print_right(report: _Report) -> None:
             typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")
             for change in report.changes.get(name, {}).get(table, ()):
                 typer.echo(f"    {change}")
+    for line in report.of_the_machine:
+        typer.echo(f"warning: {line}")

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from lakebound.control.private_files import refusal
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 
@@ -92,5 +93,7 @@ def moment(milliseconds: int) -> str:
 def _sentence(exc: Exception) -> str:
     if isinstance(exc, LakeboundError):
         return f"lakebound: {exc}"
+    if isinstance(exc, PermissionError) and (refused := refusal(exc)):
+        return f"lakebound: {refused}"
     first = first_line(exc)
     return f"lakebound: unexpected {type(exc).__name__}: {first}; `lakebound --debug ...` shows where"

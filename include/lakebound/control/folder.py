@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,15 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
+from lakebound.control.lock_holder import holder_of
+from lakebound.control.private_files import make_private, make_private_folder, open_private
 from lakebound.durable import make_folder, sync_folder
+from lakebound.errors import LockHeldError
+
+LOCK_DEADLINE_SECONDS = 30.0
+"""Locks of files are held for milliseconds; a disk that is busy may need some seconds to sync."""
+
+_LOOKS_EVERY_SECONDS = 0.005
 
 _lasting: set[Path] = set()
 """Folders whose names this process knows to be on the disk."""
@@ -132,10 +141,11 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
     """
     if durable:
         _make_lasting(path.parent)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:
+            make_private(file.fileno())
             file.write(text)
             if durable:
                 file.flush()
@@ -151,7 +161,7 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
 def _make_lasting(folder: Path) -> None:
     """Have a folder's own name on the disk, too: it may be there since a moment ago, made for a lock or a log."""
     if folder not in _lasting or not folder.exists():
-        make_folder(folder)
+        make_folder(folder, make_private_folder)
         _lasting.add(folder)
 
 
@@ -169,10 +179,14 @@ def read_json(path: Path) -> Any | None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on ``<path>.lock``, among the processes of this machine."""
+def locked(path: Path, deadline_seconds: float = LOCK_DEADLINE_SECONDS) -> Iterator[None]:
+    """Hold an exclusive lock on ``<path>.lock``, among the processes of this machine.
+
+    Raises:
+        LockHeldError: Somebody else holds it for longer than the deadline.
+    """
     with _lock_file(path) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        _lock(file, deadline_seconds)
         yield
 
 
@@ -189,5 +203,16 @@ def locked_if_free(path: Path) -> Iterator[bool]:
 
 
 def _lock_file(path: Path) -> IO[str]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return open(path.with_name(path.name + ".lock"), "a")
+    make_private_folder(path.parent)
+    return open_private(path.with_name(path.name + ".lock"), "a")
+
+
+def _lock(file: IO[str], deadline_seconds: float) -> None:
+    ends = time.monotonic() + deadline_seconds
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > ends:
+                raise LockHeldError(Path(file.name), holder_of(file.fileno()), deadline_seconds) from None
+            time.sleep(_LOOKS_EVERY_SECONDS)

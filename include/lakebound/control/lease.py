@@ -14,8 +14,12 @@ import structlog
 from pydantic import BaseModel, ConfigDict
 
 from lakebound.control.folder import ControlFolder, locked, read_json, write_json
+from lakebound.control.private_files import tighten
 from lakebound.control.process_identity import PidSpace, ProcessIdentity, identity_of, lives
-from lakebound.errors import LeaseHeldError, LeaseLostError
+from lakebound.errors import LeaseHeldError, LeaseLostError, LockHeldError
+
+_RENEWAL_DEADLINE_SECONDS = 5.0
+"""A holder renews every second or few: the next renewal is the next attempt."""
 
 _log = structlog.get_logger(__name__)
 
@@ -90,7 +94,9 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
 
     Raises:
         LeaseHeldError: A live application holds it.
+        LockHeldError: Its file is locked.
     """
+    tighten(control.home)
     with locked(control.lease):
         now = time.time()
         _move_aside_if_torn(control)
@@ -124,6 +130,7 @@ def renew(control: ControlFolder, own: Lease, *, spark_ui: str | None = None) ->
 
     Raises:
         LeaseLostError: Another application took the lease meanwhile.
+        LockHeldError: Its file is locked.
     """
     return _replace(control, own, heartbeat_at=time.time(), spark_ui=spark_ui or own.spark_ui)
 
@@ -132,7 +139,7 @@ def release(control: ControlFolder, own: Lease) -> None:
     """Give the lease back; nothing happens when it is no longer held, or torn."""
     try:
         _replace(control, own, released=True)
-    except (LeaseLostError, ValueError):
+    except (LeaseLostError, LockHeldError, ValueError):
         return
 
 
@@ -152,7 +159,7 @@ def check_held(control: ControlFolder, own: Lease) -> None:
 
 
 def _replace(control: ControlFolder, own: Lease, **changes: object) -> Lease:
-    with locked(control.lease):
+    with locked(control.lease, _RENEWAL_DEADLINE_SECONDS):
         found = read_lease(control)
         if found is None or found.epoch != own.epoch or found.app_id != own.app_id:
             raise LeaseLostError(control.pipeline, own.epoch, found.epoch if found else 0)

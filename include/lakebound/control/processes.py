@@ -22,6 +22,7 @@ from typing import TypeVar
 
 import psutil
 
+from lakebound.control.private_files import make_private_folder, open_private
 from lakebound.control.process_identity import PidSpace, ProcessIdentity, find, is_running, is_visible, own_space, started_at
 from lakebound.errors import DeadlineExceededError, ServiceError
 
@@ -79,9 +80,10 @@ class ProcessRecord:
 
     def save(self, file: Path) -> None:
         """Write the record as JSON, all or nothing."""
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         partial = file.with_name(f".{file.name}.{os.getpid()}")
-        partial.write_text(json.dumps({**asdict(self), "log": str(self.log)}, indent=2) + "\n")
+        with open_private(partial, "w") as written:
+            written.write(json.dumps({**asdict(self), "log": str(self.log)}, indent=2) + "\n")
         partial.replace(file)
 
     @classmethod
@@ -121,9 +123,9 @@ def start(
     Raises:
         ServiceError: The program cannot be started.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(log.parent)
     mark = uuid.uuid4().hex
-    with log.open("ab") as output:
+    with open_private(log, "ab") as output:
         try:
             child = subprocess.Popen(
                 list(command),

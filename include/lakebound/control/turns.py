@@ -16,6 +16,7 @@ from pathlib import Path
 import structlog
 
 from lakebound.control.folder import ControlFolder
+from lakebound.control.private_files import file_mode, make_private_folder
 
 _YOUNG_SECONDS = 2.0
 """Who wants a turn asks again and again; an older file was left by a process that was killed."""
@@ -35,8 +36,8 @@ class AskForTurn:
     def __call__(self) -> None:
         """Ask, or ask again. Where that is not possible, the commit goes on without a turn."""
         with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.touch()
+            make_private_folder(self._path.parent)
+            self._path.touch(mode=file_mode())
 
     def end(self) -> None:
         """Let the stream go on."""

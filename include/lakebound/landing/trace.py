@@ -16,6 +16,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from lakebound.control.private_files import open_private
+
 Track = Literal["Spark", "driver"]
 
 SPARK_STEPS = ("latestOffset", "walCommit", "getBatch", "queryPlanning", "addBatch", "commitOffsets")
@@ -75,7 +77,7 @@ def spark_spans(progress: Mapping[str, Any]) -> BatchSpans:
 
 def append_spans(path: Path, spans: BatchSpans) -> None:
     """Write one line."""
-    with path.open("a") as file:
+    with open_private(path, "a") as file:
         file.write(spans.model_dump_json() + "\n")
 
 

@@ -18,6 +18,7 @@ import psutil
 
 from lakebound.control import processes
 from lakebound.control.ports import LOOPBACK, free_port, is_free, is_open
+from lakebound.control.private_files import make_private_folder
 from lakebound.control.process_identity import is_running
 from lakebound.errors import AirflowAnswerError, DeadlineExceededError, ServiceError
 from lakebound.local.airflow_client import AirflowClient
@@ -229,7 +230,7 @@ class Airflow:
         )
 
     def _write_configuration(self, ports: AirflowPorts) -> None:
-        self.home.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.home)
         cfg = self.home / "airflow.cfg"
         keys = (read_secrets(cfg.read_text()) if cfg.exists() else None) or new_secrets()
         _write_private(cfg, airflow_cfg(self.home, self.dags, self.plugins, ports, keys))

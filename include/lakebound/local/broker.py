@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 
 from lakebound.control import processes
 from lakebound.control.ports import LOOPBACK, free_port, is_free, is_open
+from lakebound.control.private_files import make_private_folder
 from lakebound.errors import ServiceError
 from lakebound.landing.kafka_clients import make_admin
 from lakebound.local.broker_config import BrokerPorts, SaslUser, log4j2_properties, server_properties
@@ -106,7 +107,7 @@ class Broker:
         if self.is_running:
             return
         self._check_jars()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.folder)
         ports = self._choose_ports()
         self._ports_file.write_text(json.dumps(asdict(ports)) + "\n")
         self._write_configuration(ports)

@@ -7,7 +7,6 @@ already, nothing is run and nothing is downloaded.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
 import re
 import shutil
@@ -19,12 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakebound.control.folder import locked
 from lakebound.errors import ChecksumError, LakeboundError, ServiceError
 from lakebound.landing.class_archive import pyspark_jars
 from lakebound.settings import load_settings
 
 CONFIGURATIONS = ("spark", "broker")
 
+_DOWNLOAD_SECONDS = 3600.0
 _SUM_LINE = re.compile(r"([0-9a-f]{64}) [ *](\S.*)")
 _STEP = re.compile(r"(?P<step>found|\[SUCCESSFUL ]) [^#]+#(?P<name>[^;]+);(?P<revision>[^ !]+)")
 _TROUBLE = re.compile(r"UNRESOLVED|not found|FAILED|Server access error|exception", re.IGNORECASE)
@@ -219,8 +220,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _alone(jars: Path) -> Iterator[None]:
     """Let one process at a time work on the folder."""
     jars.mkdir(parents=True, exist_ok=True)
-    with (jars.parent / "jars.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(jars.parent / "jars", _DOWNLOAD_SECONDS):
         yield
 
 

@@ -15,6 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from lakebound.control.applications import stop_streams
 from lakebound.control.ports import free_port, is_free
+from lakebound.control.private_files import make_home, make_private_folder, tighten
 from lakebound.control.processes import ProcessRecord, members, wait_until
 from lakebound.landing.kafka import OffsetSpec
 from lakebound.landing.kafka_clients import make_admin
@@ -100,6 +101,8 @@ def up(
         ServiceError: A service could not start.
         DeadlineExceededError: A service does not answer in time.
     """
+    make_home(settings.home)
+    tighten(settings.home)
     broker = broker_of(settings)
     if not broker.is_running:
         broker = broker_of(settings, _choose_port("Kafka", kafka_port, say))
@@ -223,7 +226,7 @@ def _write_services(
     settings: Settings, services: Services, broker: ProcessRecord | None, airflow: ProcessRecord | None
 ) -> None:
     file = settings.services_file
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(file.parent)
     content = {
         "kafka": services.kafka,
         "airflow": {

@@ -24,6 +24,7 @@ from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
 from lakebound.alerts.round import RoundReport, note_health_late, run_round
 from lakebound.alerts.stream_findings import add_event, event
 from lakebound.control.folder import ControlFolder
+from lakebound.control.private_files import make_private_folder, open_private
 from lakebound.settings import Settings, load_settings
 
 StreamVerdict = Literal["stalled", "failed", "incident", "refused", "crash_loop"]
@@ -103,8 +104,8 @@ async def health_is_late(minutes: float, context: Mapping[str, Any] | None = Non
 
 def record_incident(control: ControlFolder, body: Mapping[str, Any]) -> None:
     """Append one line to the pipeline's ``incidents.jsonl``."""
-    control.folder.mkdir(parents=True, exist_ok=True)
-    with (control.folder / "incidents.jsonl").open("a") as file:
+    make_private_folder(control.folder)
+    with open_private(control.folder / "incidents.jsonl", "a") as file:
         file.write(json.dumps(body) + "\n")
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from lakebound.control.private_files import make_private_folder
 from lakebound.landing.direct_read import DirectReader, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import PipelineSpec
@@ -55,7 +56,7 @@ class Rescuer:
         """
         log.warning("the driver reads this batch for Spark, which cannot read the time of one of its records")
         self.close()
-        self._folder.mkdir(parents=True)
+        make_private_folder(self._folder)
         reader = DirectReader(self._spec.connection, self._spec.pipeline)
         try:
             for number, records in enumerate(reader.read(_without_holes(offsets), _PATIENCE_SECONDS)):

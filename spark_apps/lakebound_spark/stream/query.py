@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakebound import faults
+from lakebound.control.private_files import make_private_folder
 from lakebound.control.progress import TableProgress
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.landed_freshness import LandedFreshness
@@ -79,7 +80,7 @@ class LandingStream:
             Exception: What a batch raised, or what Spark says ended the query.
         """
         self._query, self._position, self._error = Future(), start, None
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(checkpoint.parent)
         interval_seconds = parse_freshness(self._run.freshness)
         writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(self._on_batch)
         writer = writer.option("checkpointLocation", f"file://{checkpoint}").queryName(self._run.spec.pipeline)

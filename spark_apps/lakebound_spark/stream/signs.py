@@ -12,7 +12,7 @@ from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder, read_json
 from lakebound.control.lease import Lease, check_held, renew
 from lakebound.control.progress import AppState, Progress, write_progress
-from lakebound.errors import LakeboundError, LeaseLostError
+from lakebound.errors import LakeboundError, LeaseLostError, LockHeldError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.marks import lag
@@ -107,7 +107,7 @@ class SignsOfLife:
                 self._obey()
             except LeaseLostError as exc:
                 self._stop.set("superseded", str(exc))
-            except (OSError, ValueError) as exc:
+            except (LockHeldError, OSError, ValueError) as exc:
                 log.warning("lease or desired state: %s", exc)
             self._board.write()
             self._ended.wait(PROGRESS_INTERVAL_SECONDS)

@@ -23,6 +23,7 @@ from deltalake import DeltaTable
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from sqlalchemy.engine.default import DefaultDialect
 
+from lakebound.control import folder
 from lakebound.tables.iceberg import catalog as iceberg_catalog
 from tests.support.pauses.interleaving import Actor, this_actor
 
@@ -109,22 +110,27 @@ def _wrap_libraries(patch: pytest.MonkeyPatch) -> None:
 
 def _wrap_locks(patch: pytest.MonkeyPatch) -> None:
     """An actor that needs a lock which another one holds is seen to wait, and tries again when it goes on."""
-    flock = fcntl.flock
+    flock, lock = fcntl.flock, folder._lock
 
     def gated_flock(file: Any, operation: int) -> None:
-        actor = this_actor()
         _gate("flock")
-        if actor is None or operation & (fcntl.LOCK_UN | fcntl.LOCK_NB):
-            return flock(file, operation)
+        flock(file, operation)
+
+    def gated_lock(file: Any, deadline_seconds: float) -> None:
+        actor = this_actor()
+        if actor is None:
+            return lock(file, deadline_seconds)
+        _gate("flock")
         while True:
             try:
-                return flock(file, operation | fcntl.LOCK_NB)
+                return flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as exc:
                 if exc.errno not in (errno.EAGAIN, errno.EACCES):
                     raise
                 actor.wait_for_lock()
 
     patch.setattr(fcntl, "flock", gated_flock)
+    patch.setattr(folder, "_lock", gated_lock)
     _wrap_catalog(patch)
 
 

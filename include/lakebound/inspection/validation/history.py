@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakebound.control.folder import ControlFolder, locked_if_free, read_json, write_json, write_text
+from lakebound.control.private_files import open_private
 from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.line import Gap, ValidatedSoFar
 from lakebound.inspection.validation.verdict import ValidatedRange
@@ -95,9 +96,10 @@ def append(control: ControlFolder, record: ValidatedRange) -> None:
     """Add a line to the record, in one step that survives a power cut. Only who holds the lock may."""
     path = history_file(control)
     _fold_if_large(path)
-    with open(path, "ab", buffering=0) as file:
+    with open_private(path, "ab") as file:
         start = b"\n" if file.tell() and _last_byte(path) != b"\n" else b""
         file.write(start + record.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        file.flush()
         os.fsync(file.fileno())
 
 

@@ -13,12 +13,15 @@ from lakebound.control.applications import end_application
 from lakebound.control.desired import Desired, change_desired, read_desired
 from lakebound.control.folder import ControlFolder, locked
 from lakebound.control.lease import Lease, acquire, release, renew
-from lakebound.errors import DeadlineExceededError, LeaseLostError
+from lakebound.errors import DeadlineExceededError, LeaseLostError, LockHeldError
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 
 _RENEWALS_PER_TTL = 5
+_ANOTHER_REPAIR_SECONDS = 3600.0
+"""As long as another repair, or a step of maintenance, may take."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -42,10 +45,11 @@ def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_f
 
     Raises:
         LeaseHeldError: A live application holds the lease and does not end.
+        LockHeldError: Another repair does not come to its end.
         DeadlineExceededError: The application runs where this machine cannot end it.
     """
     control = ControlFolder(places.home, spec.pipeline)
-    with locked(control.repair):
+    with locked(control.repair, _ANOTHER_REPAIR_SECONDS):
         before = read_desired(control)
         change_desired(control, "held", freshness=before.freshness, until=before.until, reason=reason, by=by)
         try:
@@ -109,3 +113,5 @@ def _renew(control: ControlFolder, lease: Lease, ended: threading.Event) -> None
             # Whoever took it wins: the tables refuse the repair's next commit.
             _log.warning("repair_lost_the_lease", pipeline=control.pipeline, reason=str(exc))
             return
+        except LockHeldError as exc:
+            _log.warning("repair_did_not_renew_its_lease", pipeline=control.pipeline, reason=str(exc))

@@ -18,7 +18,6 @@ from pathlib import Path
 from deltalake import DeltaTable, PostCommitHookProperties
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-from lakebound.control.folder import write_text
 from lakebound.durable import sync_file, sync_folder
 from lakebound.tables.delta.checkpoints import base_version, is_readable, list_log
 from lakebound.tables.delta.log import commit_file, last_checkpoint
@@ -67,7 +66,9 @@ def write_checkpoint(folder: Path, version: int) -> None:
             os.replace(path, log / path.name)
         sync_folder(log)
         if version > last_checkpoint(folder):
-            write_text(log / _HINT, (made / _HINT).read_text(), durable=True)
+            sync_file(made / _HINT)
+            os.replace(made / _HINT, log / _HINT)
+            sync_folder(log)
 
 
 @contextmanager
