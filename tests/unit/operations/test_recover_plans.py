@@ -78,6 +78,12 @@ def text(plan: RepairPlan) -> str:
     return plan.markdown()
 
 
+def replace_words(plan: RepairPlan) -> RepairPlan:
+    """Return the same plan in other words."""
+    steps = tuple(step.model_copy(update={"what": f"in other words: {step.what}"}) for step in plan.steps)
+    return plan.model_copy(update={"steps": steps, "summary": "in other words", "notes": ("another note",)})
+
+
 @pytest.mark.parametrize("action", PLANNERS)
 def test_a_healthy_pipeline_gives_every_action_nothing_to_do(action: RepairAction) -> None:
     assert "nothing to do" in refusal(action, HEALTHY)
@@ -178,6 +184,28 @@ class TestRebase:
         assert "3 offsets between its rows have left no row" in page
         assert "`lakebound prove orders --deep`" in page
 
+    def test_another_wording_of_the_same_refusal_leaves_the_approval_valid(self) -> None:
+        facts = replace(HEALTHY, tables=(RESTORED, ICEBERG, BAD))
+        plan = make_plan("rebase", facts)
+        assert "delta:orders: table delta:orders was restored in version 9" in text(plan)
+        reworded = replace(RESTORED, refusal="somebody restored table delta:orders")
+        assert make_plan("rebase", replace(facts, tables=(reworded, ICEBERG, BAD))).hash == plan.hash
+        assert replace_words(plan).hash == plan.hash
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            replace(RESTORED, runbook="table-restored"),
+            replace(RESTORED, rebuilt=Rebuilt(held({0: (0, 60)}), "entry", "5")),
+            replace(RESTORED, rebuilt=Rebuilt(held({0: (0, 61)}), "entry", "4")),
+            replace(RESTORED, rebuilt=Rebuilt(held({0: (0, 60)}), "entry", "4", released=1)),
+        ],
+        ids=["reason", "version", "coverage", "released"],
+    )
+    def test_another_fact_makes_the_approval_void(self, changed: HeldTable) -> None:
+        plan = make_plan("rebase", replace(HEALTHY, tables=(RESTORED, ICEBERG, BAD)))
+        assert make_plan("rebase", replace(HEALTHY, tables=(changed, ICEBERG, BAD))).hash != plan.hash
+
     def test_what_cannot_be_worked_out_is_refused(self) -> None:
         unreadable = replace(RESTORED, rebuilt=None, refusal="the ledger entry in x cannot be read")
         assert "cannot be worked out: the ledger entry in x" in refusal("rebase", replace(HEALTHY, tables=(unreadable,)))
@@ -220,6 +248,8 @@ class TestResume:
         app = Submission(app_id="orders-1", host="here", submitted_at=0.0, log=None)
         plan = make_plan("resume", replace(HEALTHY, control=Control(app=app, stall="silent")))
         assert [step.what for step in plan.steps] == ["end the application orders-1, which is stalled"]
+        other = replace(HEALTHY, control=Control(app=app.model_copy(update={"app_id": "orders-2"}), stall="silent"))
+        assert make_plan("resume", other).hash != plan.hash
 
     def test_a_crash_loop_is_forgotten(self) -> None:
         plan = make_plan("resume", replace(HEALTHY, control=Control(barren_ends=3)))

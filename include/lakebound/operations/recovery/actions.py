@@ -48,7 +48,8 @@ def plan_resume(facts: RecoveryFacts) -> RepairPlan:
     control, desired = facts.control, facts.control.desired
     steps = []
     if control.app is not None and control.stall:
-        steps.append(RepairStep(what=f"end the application {control.app.app_id}, which is stalled"))
+        what = f"end the application {control.app.app_id}, which is stalled"
+        steps.append(RepairStep(what=what, detail={"end": control.app.app_id}))
     if desired.state != "running":
         because = f" ({desired.reason})" if desired.reason else ""
         steps.append(want_running(f"end that it is {desired.state}{because}: it is wanted running"))
@@ -72,7 +73,11 @@ def plan_resume(facts: RecoveryFacts) -> RepairPlan:
         action="resume",
         summary="go on from the ledger; nothing is wrong with the tables",
         steps=tuple(steps),
-        facts={"desired": desired.state, "generation": desired.generation, "stalled": bool(control.stall)},
+        facts={
+            **desired.model_dump(include={"generation", "reason", "by"}),
+            "desired": desired.state,
+            "stalled": bool(control.stall),
+        },
         notes=tuple(notes),
     )
 
@@ -88,7 +93,8 @@ def plan_drop_zombie(facts: RecoveryFacts) -> RepairPlan:
         raise refused(facts, "drop_zombie", "nobody holds the lease; there is nothing to do")
     check_readable(facts, "drop_zombie")
     existing = [table for table in facts.tables if table.exists]
-    steps = [RepairStep(what=f"ask {lease.app_id} to end, and take its lease (epoch {lease.epoch}) whether it does or not")]
+    what = f"ask {lease.app_id} to end, and take its lease (epoch {lease.epoch}) whether it does or not"
+    steps = [RepairStep(what=what, detail={"end": lease.app_id})]
     steps += [
         RepairStep(
             what=f"{table.table}: commit an open entry of the higher epoch; the table refuses {lease.app_id} from then on",

@@ -44,15 +44,17 @@ def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
         coverage = _with_marks(table.rebuilt, topics) if table.role == "target" else table.rebuilt.coverage
         after += [coverage] if table.role == "target" else []
         what = f"{table.table}: commit a reset entry: it holds {_ranges(coverage)}, by {_source(table.rebuilt)}"
-        steps.append(reset_step(table.table, what, coverage, table.rebuilt.former, table.rebuilt.released))
-        notes += _rebase_notes(facts.pipeline, table, table.rebuilt)
+        step = reset_step(table.table, what, coverage, table.rebuilt.former, table.rebuilt.released)
+        by = {"source": table.rebuilt.source, "version": table.rebuilt.version}
+        steps.append(step.model_copy(update={"detail": step.detail | by}))
+        notes += [f"{table.table}: {table.refusal}", *_rebase_notes(facts.pipeline, table, table.rebuilt)]
     replays = _replays(facts, after)
     return RepairPlan(
         pipeline=facts.pipeline,
         action="rebase",
         summary=f"take what {_names(broken)} holds for its ledger, and go on from there",
         steps=(*steps, *afterwards(facts)),
-        facts={"tables": {table.table: table.refusal for table in broken}, "runbook": broken[0].runbook},
+        facts={"tables": {table.table: table.runbook for table in broken}, "runbook": broken[0].runbook},
         replays_records=replays,
         notes=(*notes, HELD_MEANWHILE),
     )

@@ -1,4 +1,4 @@
-"""A plan: what a repair would do, step by step, with a hash over everything that decides it. Pure."""
+"""A plan: what a repair would do, step by step, with a hash of everything that decides it. Pure."""
 
 from __future__ import annotations
 
@@ -37,17 +37,21 @@ class PlanRefusedError(LakeboundError):
 
 
 class RepairStep(BaseModel):
-    """One step, in the words that a person approves and with the facts that carry it out."""
+    """One step: ``what`` for the person who approves it, table and detail for the code that does it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     what: str
     table: str | None = Field(default=None, description="The table's id.")
-    detail: dict[str, Any] = Field(default_factory=dict, description="What the step is carried out from.")
+    detail: dict[str, Any] = Field(default_factory=dict, description="What the code needs: offsets, versions, ids.")
 
 
 class RepairPlan(BaseModel):
-    """What is approved. ``facts`` hold only what must still be so when it is applied; estimates are not part of the hash."""
+    """What is approved.
+
+    ``facts`` hold only what must still be true when the plan is applied, as codes and numbers. Sentences and estimates are not
+    part of the hash: another wording of the same plan is still approved.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -64,8 +68,11 @@ class RepairPlan(BaseModel):
 
     @property
     def hash(self) -> str:
-        """Twelve characters over what is done and what it rests on."""
-        decided = self.model_dump(mode="json", include={"pipeline", "action", "steps", "facts", "loses"})
+        """Twelve characters of a digest of what is done and what it depends on."""
+        decided = {
+            **self.model_dump(mode="json", include={"pipeline", "action", "facts", "loses"}),
+            "steps": [step.model_dump(mode="json", include={"table", "detail"}) for step in self.steps],
+        }
         text = json.dumps(decided, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:HASH_CHARACTERS]
 
