@@ -1,4 +1,4 @@
-"""What a start after an unclean end writes down: what was found, what is read again, what of it the tables trim. Pure."""
+"""What a start after an unclean end records: what was found, what is read again, and what the tables already have. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StartIncident:
 
 
 def start_incident(last: LastEnd, coverages: Mapping[str, Mapping[str, TopicOffsets]], start: NextOffsets) -> StartIncident:
-    """Return what is to be recorded of a start after an unclean end.
+    """Return the record of a start after an unclean end.
 
     Args:
         last: How the application before ended.
@@ -32,9 +32,8 @@ def start_incident(last: LastEnd, coverages: Mapping[str, Mapping[str, TopicOffs
     replayed = debt(start, highest([read, *marks.values()]))
     trimmed = {table: debt(start, reached) for table, reached in marks.items()}
     what = (
-        f"{last.described}; the stream goes on from the ledger: at least {replayed} offsets "
-        f"that were read before are read again, "
-        f"and what of them a table holds already is not written again ({', '.join(f'{t}: {n}' for t, n in trimmed.items())})"
+        f"{last.described}; the stream continues from the ledger: at least {replayed} offsets are read again, and those that a "
+        f"table already has are not written again ({', '.join(f'{t}: {n}' for t, n in trimmed.items())})"
     )
     found = {
         "app_id": last.app_id,

@@ -11,10 +11,10 @@ from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 
 DoctorVerdict = Literal["healthy", "starting", "repairable", "needs_approval", "needs_person"]
-"""In the order of what they cost: the worst finding decides.
+"""From the least to the most serious: the worst finding decides.
 
-healthy · starting: not known yet, look again · repairable: the next start repairs it and loses nothing · needs_approval: what
-mends it loses records, or takes something from somebody · needs_person: facts contradict each other.
+healthy · starting: not known yet, look again later · repairable: the next start repairs it and loses nothing ·
+needs_approval: the repair loses records, or ends an application of somebody else · needs_person: facts contradict each other.
 """
 
 _ORDER = get_args(DoctorVerdict)
@@ -27,7 +27,7 @@ class RuleFinding(BaseModel):
 
     rule: str = Field(description="Its name, in kebab-case; never changes.")
     verdict: DoctorVerdict
-    sentence: str = Field(description="What is wrong, what it costs, what will be done or is to be done.")
+    sentence: str = Field(description="What is wrong, what it costs, and what happens or must be done next.")
     runbook: str | None = Field(default=None, description="File name, without .md, in include/runbooks; None when healthy.")
     evidence: dict[str, Any] = Field(default_factory=dict, description="The facts that contradict each other, or that decide.")
     replays_records: int = Field(default=0, ge=0, description="Offsets that are read again; none is landed twice.")
@@ -57,10 +57,10 @@ class Diagnosis(BaseModel):
 
     @property
     def decisive(self) -> RuleFinding | None:
-        """The finding that gave the verdict, None when all is well."""
+        """The finding that decides the verdict; None without findings."""
         return next((finding for finding in self.findings if finding.verdict == self.verdict), None)
 
 
 def worst(verdicts: Iterable[DoctorVerdict]) -> DoctorVerdict:
-    """Return the verdict that costs most; healthy when there is none."""
+    """Return the most serious verdict; healthy when there is none."""
     return max(verdicts, key=_ORDER.index, default="healthy")

@@ -1,4 +1,4 @@
-"""How findings are put together and facts are put into words. Pure."""
+"""How findings are built, and how facts are written as text. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SHOWN = 8
 
 
 def needs_person(rule: str, sentence: str, runbook: str, **evidence: Any) -> RuleFinding:
-    """Return a finding that only a person can settle.
+    """Return a finding that only a person can resolve.
 
     Args:
         rule: The rule's name in kebab-case; it never changes.
-        sentence: What is wrong, what it costs and what is to be done.
+        sentence: What is wrong, what it costs and what must be done.
         runbook: Name of the page in ``include/runbooks``, without its ending.
         **evidence: Facts that decide, by name.
     """
@@ -32,7 +32,7 @@ def needs_approval(
 
     Args:
         rule: The rule's name in kebab-case; it never changes.
-        sentence: What is wrong, what it costs and what is to be done.
+        sentence: What is wrong, what it costs and what must be done.
         runbook: Name of the page in ``include/runbooks``, without its ending.
         loses: Ranges of offsets that the repair gives up.
         replays: How many offsets the repair reads again.
@@ -54,7 +54,7 @@ def repairable(rule: str, sentence: str, runbook: str, *, replays: int = 0, **ev
 
     Args:
         rule: The rule's name in kebab-case; it never changes.
-        sentence: What is wrong, what it costs and what is to be done.
+        sentence: What is wrong, what it costs and what must be done.
         runbook: Name of the page in ``include/runbooks``, without its ending.
         replays: How many offsets the next start reads again.
         **evidence: Facts that decide, by name.
@@ -69,7 +69,7 @@ def starting(rule: str, sentence: str, runbook: str | None = None, **evidence: A
 
     Args:
         rule: The rule's name in kebab-case; it never changes.
-        sentence: What is under way, and for what it waits.
+        sentence: What happens now, and what it waits for.
         runbook: Name of the page in ``include/runbooks``, without its ending; None when no page is about it.
         **evidence: Facts that decide, by name.
     """
@@ -81,7 +81,7 @@ def warning(rule: str, sentence: str, runbook: str | None = None, **evidence: An
 
     Args:
         rule: The rule's name in kebab-case; it never changes.
-        sentence: What was noticed, and what may come of it.
+        sentence: What was noticed, and what it can lead to.
         runbook: Name of the page in ``include/runbooks``, without its ending; None when no page is about it.
         **evidence: Facts that decide, by name.
     """
@@ -94,7 +94,7 @@ def listed(values: Mapping[str, object]) -> str:
 
 
 def ranges(lost: Iterable[LostRange]) -> str:
-    """Return the ranges in words, the first few of many."""
+    """Return the ranges as text, only the first eight of many."""
     found = list(lost)
     shown = [f"{r.topic} partition {r.partition} [{r.start}, {r.end})" for r in found[:_SHOWN]]
     return ", ".join(shown) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
@@ -111,7 +111,7 @@ def marks_of(coverage: Mapping[str, TopicOffsets]) -> NextOffsets:
 
 
 def seconds_in_words(seconds: float) -> str:
-    """Return a duration as people say it."""
+    """Return a duration as text, such as ``3 hours``."""
     for unit, length in (("days", 172_800.0), ("hours", 7200.0), ("minutes", 120.0)):
         if seconds >= length:
             return f"{seconds / {'days': 86_400.0, 'hours': 3600.0, 'minutes': 60.0}[unit]:.0f} {unit}"

@@ -20,7 +20,7 @@ from lakebound.landing.checkpoint.log_files import (
 SparkLogFile = TypeVar("SparkLogFile", OffsetsFile, CommitFile)
 
 _CANONICAL = re.compile(r"^(0|[1-9][0-9]*)$")
-# What Java's Long.parseLong takes: Spark lists such a file as a batch, and then looks for its canonical name.
+# What Java's Long.parseLong accepts: Spark lists such a file as a batch, and then looks for its canonical name.
 _NUMERIC = re.compile(r"^[+-]?[0-9]+$")
 
 
@@ -33,7 +33,7 @@ class CheckpointFacts:
         offsets: Per batch, its file in ``offsets/``.
         commits: Per batch, its file in ``commits/``.
         initial: Per source, its file ``sources/I/0``.
-        strays: Files in offsets/ and commits/ that Spark takes for batches by their names, and that are none.
+        strays: Files in offsets/ and commits/ that Spark reads as batches because of their names, but which are not.
         leftovers: Temporary files of writes that did not end.
         is_stateful: There is a ``state/`` with files in it.
         has_checksums: At least one .crc file is there: the checkpoint was written to a local file system.

@@ -11,7 +11,7 @@ from lakebound.inspection.doctor.foreign.table_facts import Removal, StreamCommi
 from lakebound.tables.delta.log import commit_file, commit_lines
 
 _MAX_COMMITS_READ = 2_000
-# Checkpoints keep a hundred batches unless told otherwise; older commits have nothing to be compared with.
+# Checkpoints keep a hundred batches unless told otherwise; there is nothing to compare older commits with.
 _MAX_STREAMED_READ = 200
 _STREAMING = "STREAMING UPDATE"
 _REPLACING = ("TRUNCATE", *(f"{verb} TABLE{rest}" for verb in ("REPLACE", "CREATE OR REPLACE") for rest in ("", " AS SELECT")))
@@ -35,7 +35,7 @@ def read_delta_history(name: str, folder: Path, query_id: str | None) -> TableHi
     epochs = dict(history.epochs)
     if query_id is not None and (epoch := handle.transaction_version(query_id)) is not None:
         epochs[query_id] = epoch
-    # The txn of a query stays when the commits that named it are cleaned up: what is not there never was.
+    # The txn of a query stays when the commits that named it are cleaned up: a query without a txn never wrote.
     return TableHistory(name, True, None, epochs, history.commits, history.removals, is_complete=True)
 
 

@@ -1,4 +1,4 @@
-"""The diagnosis of a foreign checkpoint: all rules, and the few that look at what the others found. Pure."""
+"""The diagnosis of a foreign checkpoint: all rules, and two that depend on the findings of the others. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _stateful(s: Standing) -> RuleFinding:
     return RuleFinding(
         rule="stateful",
         verdict="needs_person",
-        sentence="the query keeps state, which must fit the batch that runs again: whether it does cannot be seen from here",
+        sentence="the query keeps state, which must fit the batch that runs again; the doctor cannot check whether it does",
         runbook=files.RUNBOOK,
         evidence=s.evidence(),
     )
@@ -72,8 +72,8 @@ def _in_flight(s: Standing) -> RuleFinding:
     return RuleFinding(
         rule="batch-in-flight",
         verdict="healthy",
-        sentence=f"batch {s.planned} is planned and not finished: it is running, or a restart runs it again with the same "
-        "range, and lands what the table does not hold",
+        sentence=f"batch {s.planned} is planned and not finished: either it runs now, or a restart runs it again with the same "
+        "range and lands what the table does not have",
         evidence=s.evidence(),
         replays_records=max(0, s.ranges.records(s.planned) or 0),
     )
@@ -85,7 +85,7 @@ def _numbers(s: Standing) -> dict[str, float | None]:
     waiting = None
     if stored is not None and s.kafka_topics is not None:
         ends = {topic: seen.latest for topic, seen in s.kafka_topics.items() if seen is not None}
-        # Two sources of one query may read the same topic, each from marks of its own.
+        # Two sources of one query may read the same topic, each from its own offsets.
         waiting = sum(lag({topic: {p: offset}}, ends) or 0 for (_, topic, p), offset in stored.marks.items())
     return {
         "offsets_newest_batch": s.planned,

@@ -1,5 +1,4 @@
-"""Rules about Kafka and a foreign checkpoint: what is still there to be read. Pure; they are silent when Kafka was "
-"not asked."""
+"""Rules about Kafka and a foreign checkpoint: can Kafka still deliver the records? Pure; no findings without Kafka's facts."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ RUNBOOK = "foreign-checkpoint-kafka"
 
 
 def going_on_from(s: Standing) -> OffsetsFile | None:
-    """Return where the next start reads on: the end of the newest batch in the table, else of the newest plan that is sound."""
+    """Return where the next start begins: the end of the newest batch in the table, else of the newest sound offsets file."""
     return s.checkpoint.sound_offsets(s.lowest) or s.checkpoint.sound_offsets(s.planned)
 
 
@@ -31,13 +30,13 @@ def topic_gone(s: Standing) -> RuleFinding | None:
         "topic-gone",
         "needs_person",
         f"{', '.join(gone)} is not on the broker: it is another broker, or the topic was deleted, or created again with fewer "
-        "partitions; Spark fails with KAFKA_DATA_LOSS.PARTITIONS_DELETED, or skips in silence with failOnDataLoss=false",
+        "partitions. Spark fails with KAFKA_DATA_LOSS.PARTITIONS_DELETED; with failOnDataLoss=false it silently skips records",
         s.evidence(gone=gone),
     )
 
 
 def stored_offset_beyond_end(s: Standing) -> RuleFinding | None:
-    """E14, E16: the checkpoint stands behind the end of the topic."""
+    """E14, E16: the checkpoint has offsets after the end of the topic."""
     beyond = {f"{t}/{p}": (stored, seen.latest[p]) for t, p, stored, seen in _known(s) if stored > seen.latest[p]}
     planned = s.checkpoint.sound_offsets(s.planned)
     if planned is not None and s.kafka_topics is not None:
@@ -49,15 +48,15 @@ def stored_offset_beyond_end(s: Standing) -> RuleFinding | None:
     return _finding(
         "stored-offset-beyond-end",
         "needs_person",
-        f"the checkpoint names offsets that Kafka does not have: {shown}: the topic was created again or cut, it is another "
-        "broker, or the file was changed; Spark fails with KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED, or skips with "
-        "failOnDataLoss=false. A new topic needs a new checkpoint, from earliest",
+        f"the checkpoint has offsets that Kafka does not have: {shown}. The topic was created again or truncated, it is "
+        "another broker, or the file was changed. Spark fails with KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED; with "
+        "failOnDataLoss=false it skips records. A new topic needs a new checkpoint, from earliest",
         s.evidence(beyond=beyond),
     )
 
 
 def topic_recreated(s: Standing) -> RuleFinding | None:
-    """E14 without an error: the topic was created again, and has grown past the stored offset."""
+    """E14 without an error: the topic was created again, and is already longer than the stored offset."""
     younger = {
         f"{t}/{p}": (seen.younger_from[p], stored)
         for t, p, stored, seen in _known(s)
@@ -69,15 +68,15 @@ def topic_recreated(s: Standing) -> RuleFinding | None:
     return _finding(
         "topic-recreated",
         "needs_person",
-        f"the checkpoint has read {shown}, and records with these offsets are younger than that: the topic was created again "
-        "(or its producers' clocks are wrong). Spark goes on without an error and leaves these records out; a new topic "
-        "needs a new checkpoint, from earliest",
+        f"the checkpoint has read {shown}, but Kafka's records at these offsets are newer than that batch: the topic was "
+        "created again (or its producers' clocks are wrong). Spark continues without an error and skips these records. A new "
+        "topic needs a new checkpoint, from earliest",
         s.evidence(younger=younger, topic_ids={topic: seen.topic_id for topic, _, _, seen in _known(s)}),
     )
 
 
 def retention_passed(s: Standing) -> RuleFinding | None:
-    """E13: Kafka has deleted what was not read yet."""
+    """E13: Kafka has deleted records that were not read yet."""
     lost = tuple(
         LostRange(topic=t, partition=p, start=stored, end=seen.earliest[p])
         for t, p, stored, seen in _known(s)
@@ -87,16 +86,16 @@ def retention_passed(s: Standing) -> RuleFinding | None:
         return None
     return _lossy(
         "retention-passed",
-        f"Kafka has deleted {loss(lost)} offsets that were not landed; Spark fails with "
-        "KAFKA_DATA_LOSS. To go on, look for these records elsewhere, accept the loss, and start a new checkpoint at "
-        "earliest; failOnDataLoss=false would hide this loss and every later one",
+        f"Kafka has deleted {loss(lost)} offsets that were not landed; Spark fails with KAFKA_DATA_LOSS. Look for these "
+        "records elsewhere; to continue without them, accept the loss and start a new checkpoint at earliest. "
+        "failOnDataLoss=false would hide this loss and every later one",
         s.evidence(),
         lost,
     )
 
 
 def partitions_added(s: Standing) -> RuleFinding | None:
-    """E15: a partition that the query has not seen yet no longer begins at 0."""
+    """E15: a partition that the query has not read yet no longer begins at 0."""
     stored = {(topic, partition) for topic, partition, _, _ in _stored(s)}
     topics = {topic: seen for topic, _, _, seen in _known(s)}
     lost = tuple(
@@ -109,15 +108,15 @@ def partitions_added(s: Standing) -> RuleFinding | None:
         return None
     return _lossy(
         "partitions-added",
-        "partitions were added, and Kafka has already deleted the beginning of them; Spark fails with "
-        "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO. To go on, accept the loss, and start a new checkpoint",
+        "partitions were added, and Kafka has already deleted their first records; Spark fails with "
+        "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO. To continue, accept the loss and start a new checkpoint",
         s.evidence(),
         lost,
     )
 
 
 def _stored(s: Standing) -> Iterator[tuple[str, int, int, TopicSeen | None]]:
-    """Yield topic, partition, the offset that is read next, and the topic as Kafka has it; nothing when it was not asked."""
+    """Yield topic, partition, the next offset to read, and Kafka's facts of the topic; nothing without Kafka's facts."""
     found = going_on_from(s)
     if found is None or s.kafka_topics is None:
         return

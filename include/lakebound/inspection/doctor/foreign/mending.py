@@ -1,7 +1,7 @@
-"""The files that would mend a foreign checkpoint, for a new folder. Pure: nobody writes them but the person who reads them.
+"""The files that would repair a foreign checkpoint, for a new folder. Pure: only a person writes them.
 
-The recipe is one for all faults of files: a checkpoint that ends exactly where the table ends. Batch ids go on rising, so the
-table never skips a batch. It needs the query's id and the offsets at the end of the newest epoch in the table.
+All faults of files have the same repair: a checkpoint that ends exactly where the table ends. Batch ids continue to rise, so
+the table never skips a batch. It needs the query's id and the offsets at the end of the newest epoch in the table.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ MENDABLE = frozenset(
         "table-behind",
     }
 )
-"""Rules whose fault a checkpoint at the table's epoch mends."""
+"""Rules whose fault is repaired by a checkpoint that ends at the table's epoch."""
 
 _COMMIT = b'v1\n{"nextBatchWatermarkMs":0}'
 
 
 @dataclass(frozen=True)
 class Mending:
-    """What would mend a checkpoint.
+    """What would repair a checkpoint.
 
     Attributes:
         sentence: What the files do, or why there are none.
@@ -58,7 +58,7 @@ class Mending:
 
 
 def mend(facts: ForeignFacts, diagnosis: Diagnosis) -> Mending | None:
-    """Return what would mend the checkpoint; None when a restart needs no mending."""
+    """Return what would repair the checkpoint; None when a restart needs no repair."""
     serious = [finding.rule for finding in diagnosis.findings if finding.verdict in ("needs_approval", "needs_person")]
     if not serious:
         return None
@@ -74,7 +74,7 @@ def mend(facts: ForeignFacts, diagnosis: Diagnosis) -> Mending | None:
 def _obstacle(s: Standing, serious: list[str]) -> str | None:
     others = sorted(set(serious) - MENDABLE)
     if others:
-        return f"the findings {', '.join(others)} are not mended by a new checkpoint alone"
+        return f"a new checkpoint alone does not repair the findings {', '.join(others)}"
     if s.checkpoint.is_stateful:
         return "the query keeps state, which a new checkpoint would not have"
     if s.query_id is None or s.lowest < 0:
@@ -85,8 +85,8 @@ def _obstacle(s: Standing, serious: list[str]) -> str | None:
     missing = [batch for batch in sorted(needed) if s.checkpoint.sound_offsets(batch) is None]
     if missing:
         return (
-            f"the sink records epochs only, and offsets/{missing[0]}, which says where epoch {missing[0]} ends, is not "
-            "there; work it out from the table's rows (highest offset + 1 per partition), if they carry offsets"
+            f"the sink records only epochs, and offsets/{missing[0]}, which says where epoch {missing[0]} ends, is missing; "
+            "if the table's rows have their offsets, calculate it from them (highest offset + 1 per partition)"
         )
     unvouched = [batch for batch in sorted(needed) if not s.ranges.vouched(batch)]
     return f"nothing confirms the numbers in offsets/{unvouched[0]}" if unvouched else None
@@ -98,20 +98,20 @@ def _ending_at(s: Standing, epoch: int) -> Mending:
     if epoch > 0:
         files[f"offsets/{epoch - 1}"] = _before(s, planned)
     return Mending(
-        f"a new checkpoint that ends where the table ends, at epoch {epoch}: the query goes on from there, with batch "
-        f"{epoch + 1}; nothing is landed twice or left out",
+        f"a new checkpoint that ends where the table ends, at epoch {epoch}: the query continues from there with batch "
+        f"{epoch + 1}; no record is landed twice or skipped",
         _with_checksums(files),
     )
 
 
 def _in_flight(s: Standing) -> Mending:
-    """One table holds the newest batch and another does not: it runs again with the same range."""
+    """One table has the newest batch and another does not: it runs again with the same range."""
     newest = s.planned
     files = _common(s) | {f"offsets/{batch}": s.checkpoint.offsets[batch].content for batch in (newest - 1, newest)}
     files[f"commits/{newest - 1}"] = _commit(s, newest - 1)
     return Mending(
-        f"a new checkpoint with batch {newest} in flight: it runs again with the same range, and each table takes what it "
-        "lacks",
+        f"a new checkpoint with batch {newest} in flight: the batch runs again with the same range, and each table lands what "
+        "it does not have",
         _with_checksums(files),
     )
 
@@ -127,7 +127,7 @@ def _commit(s: Standing, batch: int) -> bytes:
 
 
 def _before(s: Standing, planned: OffsetsFile) -> bytes:
-    """Return the offsets file of the batch before, which Spark wants to see and does not use: the real one, or a likeness."""
+    """Return the offsets file of the batch before, which Spark needs but does not use: the real one, or a substitute."""
     found = s.checkpoint.sound_offsets(planned.batch - 1)
     if found is not None and s.ranges.records(planned.batch) != 0:
         return found.content

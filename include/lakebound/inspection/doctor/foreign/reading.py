@@ -40,7 +40,7 @@ class NotACheckpointError(LakeboundError):
 
 
 class BadTableNameError(LakeboundError):
-    """A table was not named as the doctor needs it."""
+    """The name of a table is not one that the doctor accepts."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -58,7 +58,7 @@ def local_path(place: str) -> Path | None:
 def read_foreign(checkpoint: str, tables: Sequence[str], bootstrap_servers: str | None = None) -> ForeignFacts:
     """Collect the facts.
 
-    Commits and offsets are listed before and after the tables are read: facts count when neither has moved in between.
+    Commits and offsets are listed before and after the tables are read. The facts are used if neither list has changed.
 
     Raises:
         NotACheckpointError: The checkpoint is not on this machine's file system.
@@ -83,7 +83,7 @@ def read_foreign(checkpoint: str, tables: Sequence[str], bootstrap_servers: str 
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Return the contents of a checkpoint's files by path below it; of ``state/`` and of what is no log file only names."""
+    """Return the contents of a checkpoint's files by path; of ``state/`` and of temporary files only the names."""
     files: dict[str, bytes] = {}
     for parent, folders, names in os.walk(folder):
         relative = Path(parent).relative_to(folder).as_posix()
@@ -97,7 +97,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
             try:
                 files[key] = b"" if name.endswith((".tmp", ".tmp.crc")) else _content(path)
             except FileNotFoundError:
-                continue  # purged, or renamed, by a query that runs: the second listing will tell
+                continue  # removed or renamed by a running query: the second listing shows it
     return files
 
 

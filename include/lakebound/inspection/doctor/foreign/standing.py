@@ -1,4 +1,4 @@
-"""What follows from the facts of a foreign checkpoint by counting; the rules judge it. Pure.
+"""What can be calculated from the facts of a foreign checkpoint; the rules judge it. Pure.
 
 O is the newest batch planned (``offsets/``), C the newest finished (``commits/``), V the newest epoch that a table says the
 query committed to it; -1 where there is none.
@@ -15,18 +15,18 @@ from lakebound.inspection.doctor.foreign.facts import ForeignFacts
 from lakebound.inspection.doctor.foreign.table_facts import StreamCommit, TableHistory
 from lakebound.landing.checkpoint.log_files import OffsetsFile
 
-# Clocks of driver and of table commits differ by less, usually they are one clock.
+# The clocks of the driver and of table commits differ by less than this; usually it is the same clock.
 CLOCK_SLACK_MS = 60_000
 
 
 class Standing:
-    """Where checkpoint and tables stand to each other.
+    """How far the checkpoint and the tables are, compared with each other.
 
     Attributes:
         facts: As they were read.
         tables: Of the facts.
         kafka_topics: Of the facts.
-        checkpoint: Without files that look like batches and are none.
+        checkpoint: Without files that look like batches but are not.
         strays: Those files.
         own_id: The query's id in ``metadata``, None when it is missing or damaged.
         candidates: Ids of queries that the tables know and whose newest epoch fits this checkpoint.
@@ -58,12 +58,12 @@ class Standing:
 
     @property
     def floor(self) -> int:
-        """The oldest V from which a restart, which runs again at most the newest batch, leaves nothing out."""
+        """The oldest V from which a restart skips nothing; it runs at most the newest batch again."""
         return max(self.finished, self.planned - 1) if self.finished <= self.planned else self.finished
 
     @cached_property
     def ranges(self) -> BatchSizes:
-        """What offsets files and tables say about the sizes of batches."""
+        """Sizes of batches, by offsets files and by tables."""
         return BatchSizes(self.checkpoint, self.tables, self.query_id)
 
     def evidence(self, **more: object) -> dict[str, object]:
@@ -106,13 +106,13 @@ class BatchSizes:
         )
 
     def are_few(self, batch: int) -> bool:
-        """Whether no batch is kept but this one and its neighbours, so that rows cannot tell yet."""
+        """Whether only this batch and its neighbours are kept, so that rows confirm nothing yet."""
         return not any(self._counts(other) for other in self._others(batch))
 
     def vouched(self, batch: int) -> bool:
         """Whether a batch's offsets file is what Spark wrote for this batch: the table's rows say so, or else its checksum.
 
-        A checksum also fits a file copied from another query: it counts when other batches show that rows need not agree.
+        A checksum also fits a file copied from another query, so it counts only if other batches show that rows need not agree.
         """
         found = self.checkpoint.sound_offsets(batch)
         if found is None or self.rows_agree(batch):
@@ -136,7 +136,7 @@ class BatchSizes:
         ]
 
     def _others(self, batch: int) -> list[int]:
-        # A wrong file makes the batch after it wrong, too: the neighbours are no witnesses.
+        # A wrong file makes the batch after it wrong, too: the neighbours confirm nothing.
         return [other for other in self.checkpoint.offsets if abs(other - batch) > 1]
 
     def _is_one_to_one(self, table: TableHistory, batch: int) -> bool:
@@ -168,7 +168,7 @@ def _newest_epoch(tables: Iterable[TableHistory], own_id: str | None) -> int:
 
 
 def _without_strays(checkpoint: CheckpointFacts, landed: int) -> tuple[CheckpointFacts, tuple[str, ...]]:
-    """Set files aside that stand alone above a gap, and of whose batch nothing else knows."""
+    """Remove files above a gap whose batch is in no other file and in no table."""
     strays = list(checkpoint.strays)
     offsets, commits = dict(checkpoint.offsets), dict(checkpoint.commits)
     while (newest := max(commits, default=-1)) > max(landed, *offsets, -1) and newest > 0 and newest - 1 not in commits:

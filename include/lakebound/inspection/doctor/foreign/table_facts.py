@@ -26,7 +26,7 @@ class StreamCommit:
 
 @dataclass(frozen=True)
 class Removal:
-    """A commit that took away rows which streams had landed: a restore to an older version, a truncation, a replacement.
+    """A commit that removed rows of streams: a restore to an older version, a truncation, a replacement.
 
     Attributes:
         kept_order: For a restore, the version that it went back to: what was committed up to it is still there.

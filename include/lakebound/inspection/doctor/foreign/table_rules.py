@@ -12,11 +12,12 @@ RUNBOOK = "foreign-checkpoint-table"
 
 
 def still_moving(s: Standing) -> RuleFinding | None:
-    """The facts were never the same twice: the query is running."""
+    """No two readings of the facts agreed: the query is running."""
     if not s.facts.is_moving:
         return None
     sentence = (
-        "the query finishes batches faster than this doctor reads: it is running; look again when it is slower or stopped"
+        "the query is running, and finishes batches faster than the doctor can read them; run the doctor again when the "
+        "query is slower or stopped"
     )
     return RuleFinding(rule="still-moving", verdict="starting", sentence=sentence, evidence=s.evidence())
 
@@ -27,7 +28,7 @@ def table_unreadable(s: Standing) -> RuleFinding | None:
     if not broken:
         return None
     what = "; ".join(f"{table.table}: {table.problem}" for table in broken)
-    return _finding("table-unreadable", f"without the table nothing can be judged: {what}", s.evidence())
+    return _finding("table-unreadable", f"the table is needed for the diagnosis, but cannot be read: {what}", s.evidence())
 
 
 def not_landed_yet(s: Standing) -> RuleFinding | None:
@@ -35,41 +36,41 @@ def not_landed_yet(s: Standing) -> RuleFinding | None:
     is_known = all(table.is_complete for table in s.tables)
     if s.highest >= 0 or s.finished >= 0 or s.planned > 0 or not is_known:
         return None
-    sentence = "nothing of this query has landed yet: there is nothing to compare"
+    sentence = "this query has not landed anything yet: there is nothing to compare"
     return RuleFinding(rule="not-landed-yet", verdict="starting", sentence=sentence, evidence=s.evidence())
 
 
 def table_ahead(s: Standing) -> RuleFinding | None:
-    """E8: the table holds batches that the checkpoint has not planned."""
+    """E8: the table has batches that the checkpoint has not planned."""
     if s.planned < 0 or s.highest <= s.planned:
         return None
     return _finding(
         "table-ahead",
-        f"the table holds epochs up to {s.highest}, the checkpoint has planned batches up to {s.planned} only: it is an "
-        f"older copy, or lost its newest files. A restart plans batches up to {s.highest} anew, with more records in them, "
-        "and the table skips them without an error: do not start it; go on from the end of the newest epoch in the table, "
-        "forward, never back",
+        f"the table has epochs up to {s.highest}, but the checkpoint has planned batches only up to {s.planned}: it is an "
+        f"older copy, or lost its newest files. A restart plans batches up to {s.highest} again, with more records in them, "
+        "and the table skips them without an error. Do not start the query from this checkpoint; continue from the end of the "
+        "newest epoch in the table",
         s.evidence(),
     )
 
 
 def table_behind(s: Standing) -> RuleFinding | None:
-    """E9, E12: batches have ended, and the table does not hold them."""
+    """E9, E12: batches have ended, but the table does not have them."""
     known = [(table.table, epoch) for table, epoch in zip(s.tables, s.landed, strict=True) if 0 <= epoch < s.floor]
     if not known:
         return None
     lowest = min(epoch for _, epoch in known)
     return _finding(
         "table-behind",
-        f"the checkpoint goes on after batch {s.floor}, {known[0][0]} holds epochs up to {lowest} only: the table was "
-        "rolled back or created again, or commits failed unseen. A restart leaves the batches between out. If these rows are "
-        f"to come back, go on from the end of epoch {lowest}; if they are to stay away, the stream may go on as it is",
+        f"the checkpoint continues after batch {s.floor}, but {known[0][0]} has epochs only up to {lowest}: the table was "
+        "rolled back or created again, or commits failed without an error. A restart skips the batches between. If you want "
+        f"these rows back, continue from the end of epoch {lowest}; if you do not, the stream can continue as it is",
         s.evidence(a_plain_restart_leaves_out=ranges_between(s, lowest, s.floor)),
     )
 
 
 def rows_removed(s: Standing) -> RuleFinding | None:
-    """E9: rows that the query landed were taken away after its last commit; epochs do not show that."""
+    """E9: rows of the query were removed after its last commit; epochs do not show that."""
     for table in s.tables:
         newest = next(iter(table.of(s.query_id)), None)
         removed = [
@@ -81,10 +82,9 @@ def rows_removed(s: Standing) -> RuleFinding | None:
             last = removed[0]
             return _finding(
                 "rows-removed",
-                f"{table.table}: {last.operation} in version {last.version} took away rows that the query had landed, after "
-                f"its last commit (version {newest.version if newest else ''}); the checkpoint does not know, and a restart "
-                "goes on behind them. If they are to come back, read their range again with a bounded job before the "
-                "stream starts",
+                f"{table.table}: {last.operation} in version {last.version} removed rows of the query after its last commit "
+                f"(version {newest.version if newest else ''}); the checkpoint does not show that, and a restart continues "
+                "after these rows. If you want them back, read their range again with a bounded job before the stream starts",
                 s.evidence(operation=last.operation, version=last.version),
             )
     return None
@@ -98,22 +98,22 @@ def epoch_committed_twice(s: Standing) -> RuleFinding | None:
         if twice:
             return _finding(
                 "epoch-committed-twice",
-                f"{table.table} holds epoch {twice[0]} of this query {counts[twice[0]]} times: two drivers use one "
-                "checkpoint, and their records are doubled; stop all but one, then remove the rows of the second commit",
+                f"{table.table} has epoch {twice[0]} of this query {counts[twice[0]]} times: two drivers use one checkpoint, "
+                "and their records are duplicated; stop all drivers except one, then remove the rows of the second commit",
                 s.evidence(epochs=twice, versions=[commit.version for commit in table.of(s.query_id) if commit.epoch in twice]),
             )
     return None
 
 
 def offsets_contradict_table(s: Standing) -> RuleFinding | None:
-    """The plan that a restart goes on from does not fit the commit of that batch: other rows, or another time."""
+    """The offsets from which a restart continues do not fit the commit of that batch: other rows, or another time."""
     for batch in sorted({epoch for epoch in s.landed if epoch >= 0}):
         problem = _contradiction(s, batch)
         if problem:
             return _finding(
                 "offsets-contradict-table",
-                f"offsets/{batch} is not what the table's epoch {batch} was made from: {problem}; a restart would read "
-                "again, or leave out, the difference",
+                f"the table's epoch {batch} was not written from the present offsets/{batch}: {problem}; a restart would "
+                "read the difference again, or skip it",
                 s.evidence(
                     batch=batch, spans=s.ranges.records(batch), rows=[commit.rows for commit in s.ranges.commits_of(batch)]
                 ),
@@ -131,14 +131,14 @@ def ranges_between(s: Standing, first: int, last: int) -> dict[str, tuple[int, i
 
 def _contradiction(s: Standing, batch: int) -> str | None:
     if s.ranges.rows_contradict(batch):
-        return "all other batches have as many rows as offsets, this one has not"
+        return "all other batches have as many rows as offsets, but this one does not"
     planned = s.checkpoint.sound_offsets(batch)
     if planned is None or planned.planned_at_ms is None:
         return None
     if any(0 < commit.committed_at_ms < planned.planned_at_ms - CLOCK_SLACK_MS for commit in s.ranges.commits_of(batch)):
         return "it was planned after that batch was committed"
     if any(commit.committed_at_ms > planned.planned_at_ms + CLOCK_SLACK_MS for commit in s.ranges.commits_of(batch - 1)):
-        return "it was planned before the batch before it was committed"
+        return "it was planned before the preceding batch was committed"
     return None
 
 

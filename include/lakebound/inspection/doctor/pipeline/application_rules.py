@@ -20,21 +20,21 @@ _UPDATE_SECONDS = 10.0
 
 
 def control_file_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """A control file is torn: lease and progress are written anew; a wish or a submission keeps anything from starting."""
+    """A control file is damaged. Lease and progress are written again; a desired state or a submission blocks each start."""
     for name, problem in facts.unreadable.items():
         if name in _BLOCKING:
             sentence = (
-                f"the {name}: {problem}; nothing can be started while it lies there. Move it aside: no record is lost, "
-                f"the tables know the epoch and the offsets"
+                f"the {name}: {problem}. Nothing can be started while this file is there. Move it to another folder: no "
+                f"record is lost, because the tables contain the epoch and the offsets"
             )
             yield needs_person("control-file-unreadable", sentence, "control-files", file=name)
         else:
-            sentence = f"the {name}: {problem}; the next start moves it aside or writes it anew, and loses nothing"
+            sentence = f"the {name}: {problem}. The next start moves this file aside or writes it again; no record is lost"
             yield repairable("control-file-torn", sentence, "control-files", file=name)
 
 
 def held_or_stopped(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Nothing runs because somebody wants it so."""
+    """Nothing runs, because the desired state says so."""
     desired = facts.desired
     if desired is not None and not desired.wants_app:
         by = f" by {desired.by}" if desired.by else ""
@@ -42,42 +42,42 @@ def held_or_stopped(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 
 def never_started(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Nothing was ever started, and nothing was landed."""
+    """The pipeline was never started, and nothing has been landed."""
     if facts.is_wanted and facts.living is None and not facts.has_run and not facts.unreadable:
         yield starting("never-started", str(situations.never_started(facts.spec.pipeline)))
 
 
 def application_dead(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """An application is wanted and none lives: the next start goes on from the tables."""
+    """The desired state is running, and no application runs: the next start continues from the tables."""
     if not facts.is_wanted or facts.living is not None or not facts.has_run or _rests_between_runs(facts):
         return
     debt = recovery_debt_records(facts)
-    how = facts.last_end.described if facts.last_end is not None else "nothing is known of the last application"
+    how = facts.last_end.described if facts.last_end is not None else "nothing is known about the last application"
     sentence = (
-        f"no application lives, and one is wanted ({how}). The next start goes on from the tables: at least {debt} "
-        f"offsets that were read before are read again, none is landed twice, none is lost"
+        f"no application runs, but the desired state is running ({how}). The next start continues from the tables: at least "
+        f"{debt} offsets are read again; none is landed twice, and none is lost"
     )
     evidence = {"lag_records": lag_records(facts), "unclean": facts.last_end is not None and facts.last_end.is_unclean}
     yield repairable("application-dead", sentence, "application-dead", replays=debt, **evidence)
 
 
 def checkpoint_lost(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """The scratch checkpoint of an application that did not end cleanly is gone or torn. It is never read again."""
+    """The temporary checkpoint of an application that did not end cleanly is gone or damaged. It is never read again."""
     died = facts.living is None and facts.last_end is not None and facts.last_end.is_unclean
     runs = facts.own_progress is not None and facts.own_progress.state == "running" and facts.own_progress.batch is not None
     if facts.scratch.torn and died:
-        what = f"files of the Spark checkpoint are torn ({', '.join(facts.scratch.torn)})"
+        what = f"files of the Spark checkpoint are damaged ({', '.join(facts.scratch.torn)})"
     elif not facts.scratch.exists and (died or runs):
         what = "the Spark checkpoint is gone"
     else:
         return
-    sentence = f"{what}: it is scratch, the next query starts from the tables and loses nothing"
+    sentence = f"{what}. Nothing is lost: Lakebound never reads it again, and the next query starts from the tables"
     build = repairable if runs or facts.is_wanted else warning
     yield build("checkpoint-lost", sentence, "application-dead")
 
 
 def crash_loop(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Starts in a row landed nothing: the application refuses the next one."""
+    """Several starts in a row landed nothing: the application refuses the next one."""
     loop, limit = facts.crash_loop, facts.spec.limits.max_failed_starts
     if facts.is_wanted and facts.living is None and loop.is_over_limit(limit):
         sentence = str(situations.crash_looping(facts.spec.pipeline, loop))
@@ -90,12 +90,12 @@ def last_start_refused(facts: PipelineFacts) -> Iterator[RuleFinding]:
     if facts.living is not None or not facts.is_wanted or outcome is None:
         return
     if error_named(outcome.error_class).is_seen_by_a_start_alone:
-        sentence = f"{outcome.app_id} {outcome.verdict}: {outcome.reason}; mend that, then start it"
+        sentence = f"{outcome.app_id} {outcome.verdict}: {outcome.reason}; correct this, then start the pipeline"
         yield needs_person("start-refused", sentence, outcome.runbook, error_class=outcome.error_class)
 
 
 def two_drivers(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Two applications live. The tables accept the later epoch only; the other one burns resources until it notices."""
+    """Two applications run. The tables accept only the later epoch; the other application uses resources until it notices."""
     lease, submission, progress = facts.lease, facts.submission, facts.progress
     if lease is None or not facts.lease_live:
         return
@@ -106,14 +106,14 @@ def two_drivers(facts: PipelineFacts) -> Iterator[RuleFinding]:
     other = submission.app_id if beside and submission else progress.app_id if zombie and late and progress else None
     if other is not None:
         sentence = (
-            f"two applications live: {lease.app_id} holds the lease (epoch {lease.epoch}), and {other} is there beside "
-            f"it. The tables refuse the one without the lease; ending it takes nothing that was landed"
+            f"two applications run: {lease.app_id} holds the lease (epoch {lease.epoch}), and {other} runs without it. The "
+            f"tables refuse the commits of {other}; ending it removes nothing that was landed"
         )
         yield needs_approval("two-drivers", sentence, "two-drivers", holder=lease.app_id, other=other)
 
 
 def application_starting(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """An application lives and does not land yet: it starts, or waits out an outage, or is ending."""
+    """An application runs and does not land yet: it starts, waits for the end of an outage, or is ending."""
     progress = facts.own_progress
     if facts.living is None or _stalled(facts) is not None:
         return
@@ -128,10 +128,10 @@ def application_starting(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 
 def stalled(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """An application lives and is silent, or runs and lands nothing of what waits."""
+    """An application reports nothing, or lands nothing although records wait."""
     found = _stalled(facts)
     if found is not None:
-        sentence = f"{found}; the next start replaces it, goes on from the tables and loses nothing"
+        sentence = f"{found}; the next start replaces it and continues from the tables; nothing is lost"
         yield repairable("stalled", sentence, "stall", replays=recovery_debt_records(facts))
 
 
@@ -148,7 +148,7 @@ def _stalled(facts: PipelineFacts) -> str | None:
 
 
 def _not_committing(facts: PipelineFacts) -> str | None:
-    """One look is enough: the oldest waiting record is older than the patience, and nothing was committed for as long."""
+    """One reading is enough: the oldest waiting record is too old, and nothing was committed for as long."""
     progress, waits = facts.own_progress, lag_seconds(facts)
     if progress is None or progress.state != "running" or not waits:
         return None

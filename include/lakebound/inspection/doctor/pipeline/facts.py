@@ -19,27 +19,27 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec, TableRole
 
 TableState = Literal["entry", "empty", "absent", "no_ledger", "bad_entry", "newer_entry", "foreign", "restored", "unreadable"]
-"""entry: one counts · empty: it exists, and holds nothing · absent · the rest: why no entry counts."""
+"""entry: its newest entry can be used · empty: it exists, and has no rows · absent · the others: why no entry can be used."""
 
 KafkaProblem = Literal["unavailable", "missing_secret", "refused"]
 
 
 @dataclass(frozen=True)
 class LedgerFacts:
-    """One table, as its ledger stands.
+    """One table, by its ledger.
 
     Attributes:
         table: Its id.
         role: The quarantine's coverage does not decide where reading begins.
-        problem: Why no entry counts, in the words of the refusal.
+        problem: Why no entry can be used, in the words of the refusal.
         entry: The one that counts.
         version: Delta version or Iceberg snapshot id at which it was read.
         landed_epoch: Of the newest commit with rows among the recent ones; 0 without any.
         committed_at_ms: When that one was committed.
         newest_record_ms: Kafka's timestamp of the newest record in that commit.
         txn_epoch: Delta: the epoch in the log's ``txn``, which no log clean-up removes.
-        beyond_ledger: Offsets of rows that the entry does not know of; looked for where the entry is a ``carry`` only.
-        quarantined_range: What the newest commit added that sent records to quarantine, among the recent ones.
+        beyond_ledger: Offsets of rows that are not in the entry; determined only where the entry is a ``carry``.
+        quarantined_range: What the newest of the recent commits with quarantined records added.
     """
 
     table: str
@@ -57,7 +57,7 @@ class LedgerFacts:
 
     @property
     def coverage(self) -> Offsets:
-        """Everything landed so far; empty where no entry counts."""
+        """Everything landed so far; empty without an entry."""
         return self.entry.coverage if self.entry else {}
 
 
@@ -67,7 +67,7 @@ class Waiting:
 
     Attributes:
         timestamp_ms: Kafka's; None when it could not be read in time.
-        per_second: Records produced per second, of late.
+        per_second: Records produced per second in recent time.
     """
 
     timestamp_ms: int | None = None
@@ -76,7 +76,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Retention:
-    """What Kafka deletes of a topic; None: not by this measure."""
+    """After what time or size Kafka deletes records of a topic; None: no such limit."""
 
     milliseconds: int | None = None
     bytes: int | None = None
@@ -92,7 +92,7 @@ class KafkaLook:
         sentence: The same in words.
         waiting: Per topic and partition in which records wait.
         retention: Per topic.
-        unread: What of it could not be read, besides.
+        unread: Other facts that could not be read, with the reason.
     """
 
     topics: Mapping[str, TopicFacts | None] = field(default_factory=dict)
@@ -105,12 +105,12 @@ class KafkaLook:
 
 @dataclass(frozen=True)
 class ScratchFacts:
-    """The application's checkpoint folder: never needed, and watched for its size.
+    """The application's temporary checkpoint folder: never needed, but its size is watched.
 
     Attributes:
         exists: Whether the last application's folder is there.
-        bytes: Of all folders that were left.
-        torn: Files that Spark could not read again.
+        bytes: Size of all checkpoint folders.
+        torn: Damaged files.
     """
 
     exists: bool = False
@@ -123,10 +123,10 @@ class PipelineFacts:
     """Everything that the rules look at. Times are epoch seconds.
 
     Attributes:
-        living: The application that lives, be it still starting.
+        living: The application that runs or is starting.
         submission_alive: Whether the process of the newest submission lives; None where that cannot be known.
         lease_written_at: When the file system says that the lease was written.
-        crash_loop: The ends that count, that of the last application included.
+        crash_loop: The failed starts in a row, that of the last application included.
         unreadable: Per control file that cannot be read, why.
     """
 
@@ -155,12 +155,12 @@ class PipelineFacts:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether an application should be running; a wish that cannot be read is no wish."""
+        """Whether an application should be running; true if the desired state cannot be read."""
         return self.desired is None or self.desired.wants_app
 
     @property
     def own_progress(self) -> Progress | None:
-        """The progress of the application that lives."""
+        """The progress of the running application."""
         return self.progress if self.progress is not None and self.progress.app_id == self.living else None
 
     @property
@@ -169,7 +169,7 @@ class PipelineFacts:
         return self.lease is not None or self.submission is not None or any(table.entry for table in self.tables)
 
     def held(self, *, targets_only: bool = True) -> Iterator[tuple[LedgerFacts, str, int, Intervals]]:
-        """Yield (table, topic, partition, intervals) of every coverage in the topic's present incarnation."""
+        """Yield (table, topic, partition, intervals) of every coverage in the topic's current incarnation."""
         for table in self.targets if targets_only else self.tables:
             for topic, offsets in table.coverage.items():
                 known = self.kafka.topics.get(topic)

@@ -1,4 +1,4 @@
-"""Asks Kafka what a diagnosis needs: topics and their offsets, what waits, and what retention takes. Reads only."""
+"""Asks Kafka what a diagnosis needs: topics, their offsets, waiting records, and retention. Reads only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def look_at_topics(spec: PipelineSpec) -> KafkaLook:
 
 
 def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: NextOffsets, now: float) -> KafkaLook:
-    """Return the look with the age of what waits and the topics' retention; what does not answer in time stays unknown."""
+    """Return the facts with the age of waiting records and the retention; without an answer in time they stay unknown."""
     places = waiting_places(look, marks)
     if look.problem is not None:
         return look
@@ -53,7 +53,7 @@ def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: NextOffsets, now
             produced = (facts.latest[partition] if facts else 0) - before.get(topic, {}).get(partition, 0)
             waiting[topic, partition] = Waiting(times.get((topic, partition)), max(0, produced) / _RATE_SECONDS)
     except (LakeboundError, KafkaException) as exc:
-        unread.append(f"what waits in Kafka could not be read: {exc}")
+        unread.append(f"the timestamps of the records that wait in Kafka could not be read: {exc}")
     return KafkaLook(
         topics=look.topics,
         problem=look.problem,
@@ -65,7 +65,7 @@ def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: NextOffsets, now
 
 
 def waiting_places(look: KafkaLook, marks: NextOffsets) -> dict[tuple[str, int], int]:
-    """Return the first offset that waits, per partition in which any does and is still there."""
+    """Return the first waiting offset of each partition in which records wait that Kafka still has."""
     return {
         (topic, partition): max(mark, facts.earliest[partition])
         for topic, partitions in marks.items()

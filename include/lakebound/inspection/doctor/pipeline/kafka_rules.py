@@ -16,7 +16,7 @@ from lakebound.ledger.marks import loss, passed_by_retention
 
 
 def broker_unavailable(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """An outage is waited out by the application; once it has waited in vain, a person is asked."""
+    """The application waits until an outage ends; when it has waited too long and failed, a person is asked."""
     if facts.kafka.problem != "unavailable":
         return
     waited = facts.outcome is not None and facts.outcome.error_class == BrokerUnavailableError.__name__
@@ -26,7 +26,7 @@ def broker_unavailable(facts: PipelineFacts) -> Iterator[RuleFinding]:
         )
         yield needs_person("broker-unavailable", sentence, "broker-unavailable")
         return
-    sentence = f"{facts.kafka.sentence}; an application waits this out, and nothing is lost as long as retention allows"
+    sentence = f"{facts.kafka.sentence}; an application waits until Kafka answers; nothing is lost before retention deletes it"
     yield starting("broker-unavailable", sentence, "broker-unavailable")
 
 
@@ -37,7 +37,7 @@ def kafka_refused(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 
 def topic_missing(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """A topic of the pipeline is not on the broker: deleted, or never made. For a while the application waits for it."""
+    """A topic of the pipeline is not on the broker: deleted, or never created. For some time the application waits for it."""
     progress = facts.own_progress
     if progress is not None and situations.awaits_topic(progress, facts.now):
         return
@@ -68,11 +68,10 @@ def topic_recreated(facts: PipelineFacts) -> Iterator[RuleFinding]:
             continue
         grown = _grown_past(facts, topic)
         sentence = (
-            f"topic {topic!r} was deleted and made again: the ledgers hold offsets of "
-            f"{', '.join(sorted(set(others.values())))}, the "
-            f"broker has {known.topic_id}"
-            + ("; it has grown past the landed offsets already, so Spark alone would skip its head silently" if grown else "")
-            + ". What of the old topic was not landed is gone; the new one can be landed from its beginning"
+            f"topic {topic!r} was deleted and created again: the ledgers have offsets of topic id "
+            f"{', '.join(sorted(set(others.values())))}, the broker has topic id {known.topic_id}"
+            + ("; it is already longer than the landed offsets, so Spark alone would silently skip its start" if grown else "")
+            + ". Records of the old topic that were not landed are lost; the new topic can be landed from its beginning"
         )
         yield needs_approval(
             "topic-recreated", sentence, "topic-recreated", ledgers=others, broker=known.topic_id, grown_past=grown
@@ -84,14 +83,14 @@ def retention_passed(facts: PipelineFacts) -> Iterator[RuleFinding]:
     lost = passed_by_retention(facts.lowest_marks(), facts.kafka.topics)
     if lost:
         sentence = (
-            f"Kafka's retention passed the coverage: {loss(lost)} offsets are gone that were not landed: "
-            f"{ranges(lost)}. An application refuses to start until the loss is accepted"
+            f"Kafka's retention deleted {loss(lost)} offsets before they were landed: {ranges(lost)}. An application refuses "
+            f"to start until a person accepts the loss"
         )
         yield needs_approval("retention-passed", sentence, "retention-passed", loses=lost)
 
 
 def unseen_partition_cut(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """A partition was added and has lost its head before it was ever seen: a start would begin after the hole, silently."""
+    """A partition was added and lost its first records before it was ever read: a start would silently begin after them."""
     lost: dict[tuple[str, int], LostRange] = {}
     for table in facts.targets:
         for topic, offsets in table.coverage.items():
@@ -110,7 +109,7 @@ def unseen_partition_cut(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 
 def offsets_beyond_end(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """A ledger holds offsets that Kafka does not have: they would be used again for other records."""
+    """A ledger has offsets that Kafka does not have: Kafka would use them again for other records."""
     for table, topic, partition, intervals in facts.held():
         known = facts.kafka.topics.get(topic)
         if known is None or not intervals:
@@ -119,15 +118,15 @@ def offsets_beyond_end(facts: PipelineFacts) -> Iterator[RuleFinding]:
         if latest is None or mark > latest:
             has = "there is no such partition" if latest is None else f"Kafka ends at {latest}"
             sentence = (
-                f"table {table.table} holds offsets of topic {topic!r} partition {partition} up to {mark}, but {has}: the "
-                f"topic was cut (unclean leader election, a restored backup), or this is another broker"
+                f"the ledger of table {table.table} has offsets of topic {topic!r} partition {partition} up to {mark}, but "
+                f"{has}: the topic was truncated (unclean leader election, a restored backup), or this is another broker"
             )
             evidence = {"table": table.table, "ledger": mark, "kafka": latest}
             yield needs_person("offsets-beyond-end", sentence, "offsets-beyond-end", **evidence)
 
 
 def interior_gap(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """A hole below a table's mark: a start goes on above it, so only a replay lands it."""
+    """A gap below a table's next offset: a start continues above it, so only a replay lands it."""
     lost: dict[tuple[str, int, int], LostRange] = {}
     holes: dict[str, list[tuple[int, int]]] = {}
     replays = 0
@@ -144,8 +143,7 @@ def interior_gap(facts: PipelineFacts) -> Iterator[RuleFinding]:
     if holes:
         sentence = (
             f"there are gaps below the next offset, which no start lands: {_holes(holes)}. "
-            f"A replay lands {replays} offsets of "
-            f"them" + (f"; Kafka no longer has {ranges(lost.values())}" if lost else "")
+            f"A replay can land {replays} of these offsets" + (f"; Kafka no longer has {ranges(lost.values())}" if lost else "")
         )
         yield needs_approval("interior-gap", sentence, "interior-gap", loses=lost.values(), replays=replays, gaps=holes)
 
@@ -155,7 +153,7 @@ def _holes(holes: dict[str, list[tuple[int, int]]]) -> str:
 
 
 def _grown_past(facts: PipelineFacts, topic: str) -> bool:
-    """Whether every landed mark of the old topic lies within the new one: then no offset betrays it."""
+    """Whether the new topic has every landed offset of the old one: then offsets alone do not show the change."""
     known = facts.kafka.topics[topic]
     marks = [high_water_marks(table.coverage).get(topic, {}) for table in facts.targets]
     return known is not None and all(

@@ -1,4 +1,4 @@
-"""Reads what each table of a pipeline says of itself. Nothing is written, and whatever goes wrong is a fact."""
+"""Reads the ledger of each table of a pipeline. Nothing is written, and each error is a fact."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _read(spec: TableSpec, places: Places, pipeline: str, role: str) -> LedgerFa
     except LakeboundError as exc:
         state: TableState = next((state for kind, state in _STATES if isinstance(exc, kind)), "unreadable")
         return replace(facts, state=state, problem=str(exc))
-    except Exception as exc:  # the libraries raise what they like: a table that cannot be read is a fact
+    except Exception as exc:  # the libraries raise any class: a table that cannot be read is a fact
         return replace(facts, state="unreadable", problem=f"{type(exc).__name__}: {first_line(exc)}")
 
 

@@ -1,4 +1,4 @@
-"""The numbers that warn before something breaks, from the facts alone. Pure; None: not known, or nothing to be measured.
+"""The numbers that warn before something fails, from the facts alone. Pure; None: not known, or nothing to measure.
 
 *Time to data loss* is how long the stream could stand still from now on: per partition in which records wait, the least of
 
@@ -22,7 +22,7 @@ from lakebound.ledger.marks import debt, highest, lag
 
 
 def numbers_of(facts: PipelineFacts) -> dict[str, float | None]:
-    """Return every number, the unit in its name."""
+    """Return every number; its name has the unit."""
     return {
         "lag_records": lag_records(facts),
         "lag_seconds": lag_seconds(facts),
@@ -41,7 +41,7 @@ def lag_records(facts: PipelineFacts) -> int | None:
 
 
 def lag_seconds(facts: PipelineFacts) -> float | None:
-    """Return the age of the oldest record that waits; 0 where none does."""
+    """Return the age of the oldest waiting record; 0 if no record waits."""
     if not facts.lowest_marks():
         return None
     if not waiting_places(facts.kafka, facts.lowest_marks()):
@@ -51,7 +51,7 @@ def lag_seconds(facts: PipelineFacts) -> float | None:
 
 
 def seconds_to_data_loss(facts: PipelineFacts) -> float | None:
-    """Return how long the stream could stand still before retention takes the first record that is not landed."""
+    """Return how long the stream can stop before retention deletes the first record that is not landed."""
     left = list(_seconds_left(facts))
     return min(left) if left else None
 
@@ -70,7 +70,7 @@ def _seconds_left(facts: PipelineFacts) -> Iterator[float]:
 
 
 def recovery_debt_records(facts: PipelineFacts) -> int:
-    """Return how many offsets, read once already, a start now would read again."""
+    """Return how many offsets a start would read again now."""
     read = facts.progress.high_water_marks if facts.progress is not None else {}
     return debt(facts.lowest_marks(), highest([read, *facts.table_marks()]))
 
@@ -82,14 +82,14 @@ def seconds_since_commit(facts: PipelineFacts) -> float | None:
 
 
 def lease_age_seconds(facts: PipelineFacts) -> float | None:
-    """Return the time since the holder's last sign of life; None where nobody holds the lease."""
+    """Return the time since the holder's last heartbeat; None if nobody holds the lease."""
     if facts.lease is None or facts.lease.released:
         return None
     return facts.lease.age_seconds(facts.now)
 
 
 def clock_difference_seconds(facts: PipelineFacts) -> float | None:
-    """Return how far clocks are seen to be apart at least.
+    """Return the least time by which clocks differ, as far as it can be observed.
 
     The holder writes its clock into the lease, the file system the time of the writing; and nothing that this machine reads was
     made in its future. Where the holder's clock is behind, only the lease shows it.

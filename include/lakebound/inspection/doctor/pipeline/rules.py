@@ -15,13 +15,13 @@ from lakebound.inspection.doctor.pipeline.warning_rules import WARNING_RULES
 PipelineRule = Callable[[PipelineFacts], Iterable[RuleFinding]]
 
 RULES: tuple[PipelineRule, ...] = (*TABLE_RULES, *KAFKA_RULES, *APPLICATION_RULES, *WARNING_RULES)
-"""In the order in which findings of one verdict are told."""
+"""In the order in which findings of one verdict are shown."""
 
 
 def diagnose(facts: PipelineFacts, rules: Sequence[PipelineRule] = RULES) -> Diagnosis:
     """Return what the rules find, and the numbers.
 
-    While Kafka does not answer, nobody knows what a start would lose: what else were repairable is to be looked at again.
+    While Kafka does not answer, nobody knows what a start would lose: a repairable finding then becomes ``starting``.
     """
     findings = tuple(finding for rule in rules for finding in rule(facts))
     if facts.kafka.problem is not None:

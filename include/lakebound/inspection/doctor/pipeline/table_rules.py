@@ -11,17 +11,17 @@ from lakebound.ledger.entry import common, count
 
 
 def rows_without_entry(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Rows of unknown origin: what the table holds is not known, so nothing may be written."""
+    """Rows of unknown origin: which offsets the table has is not known, so nothing may be written."""
     for table in facts.tables:
         if table.state == "no_ledger":
             yield needs_person("rows-without-entry", table.problem, "no-ledger", table=table.table, holds="rows", entry=None)
 
 
 def entry_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """The newest entry is damaged or forged: going back to an older one would land rows twice."""
+    """The newest entry is damaged or forged: with an older one, rows would be landed twice."""
     for table in facts.tables:
         if table.state == "bad_entry":
-            sentence = f"{table.problem}; an application refuses to start, because an older entry would land rows twice"
+            sentence = f"{table.problem}; an application refuses to start, because with an older entry it would land rows twice"
             yield needs_person("entry-unreadable", sentence, "bad-entry", table=table.table)
 
 
@@ -40,15 +40,15 @@ def foreign_table(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 
 def table_restored(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Rows were taken away behind the ledger's back."""
+    """Rows were removed without a ledger entry."""
     for table in facts.tables:
         if table.state == "restored":
-            evidence = {"table": table.table, "ledger": "its newest entry speaks of rows from before the restore"}
+            evidence = {"table": table.table, "ledger": "its newest entry is about rows from before the restore"}
             yield needs_person("table-restored", table.problem, "table-restored", **evidence)
 
 
 def table_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Catalog or disk does not answer. A living application waits; what a start would find is not known."""
+    """Catalog or disk does not answer. A running application waits; what a start would find is not known."""
     for table in facts.tables:
         if table.state != "unreadable":
             continue
@@ -57,7 +57,7 @@ def table_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 rule="table-unreadable",
                 verdict="starting",
-                sentence=f"{sentence}; the application tries again for limits.outage_seconds, look again",
+                sentence=f"{sentence}; the application tries again for limits.outage_seconds; run the doctor again",
                 runbook="table-unreadable",
             )
         else:
@@ -65,31 +65,31 @@ def table_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 
 def table_dropped(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """A table that was landed in is gone: a start would make it anew and begin where Kafka begins now."""
+    """A table that had landed rows is gone: a start would create it and begin at Kafka's earliest offset."""
     landed = {name for name, table in facts.progress.tables.items() if table.rows} if facts.progress else set()
     others = any(count(table.coverage) for table in facts.targets)
     for table in facts.tables:
         lost = table.table in landed if table.role == "target" else others
         if table.state in ("absent", "empty") and lost:
             sentence = (
-                f"table {table.table} was landed in and is gone, or was created again by somebody "
-                f"else; a start would make it again "
-                f"and begin where Kafka begins now. Restore it, or say that it is to begin anew by stopping the pipeline and "
-                f"removing its progress.json"
+                f"table {table.table} had landed rows and is gone, or somebody else created it again; a start would create it "
+                f"and begin at Kafka's earliest offset. Restore the table; or, if it is to begin empty, stop the pipeline and "
+                f"remove its progress.json"
             )
             yield needs_person("table-dropped", sentence, "table-dropped", table=table.table, state=table.state)
 
 
 def quarantine_behind(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """The quarantine does not know of records that the tables say are in it. Bad records are committed before all others."""
+    """The quarantine lacks records that the tables say are in it. Bad records are committed before all others."""
     held = next((table for table in facts.tables if table.role == "quarantine" and table.state == "entry"), None)
     if held is None:
         return
     for table in facts.targets:
         if table.quarantined_range and not common(table.quarantined_range, held.coverage):
             sentence = (
-                f"table {table.table} says that records of its newest commits are in {held.table}, whose ledger does not "
-                f"know of them: it was dropped, rolled back or restored from an older copy. A start would not land them again"
+                f"table {table.table} says that records of its newest commits are in {held.table}, but the ledger of "
+                f"{held.table} does not have them: that table was dropped, rolled back or restored from an older copy. A start "
+                f"would not land them again"
             )
             evidence = {"table": offsets_of(table.quarantined_range), "quarantine": marks_of(held.coverage)}
             yield needs_person("quarantine-behind", sentence, "table-dropped", **evidence)
@@ -97,41 +97,41 @@ def quarantine_behind(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 
 def ledger_behind_rows(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """The entry that counts was carried on by maintenance and is older than rows that the table holds."""
+    """The entry that counts was copied by maintenance, and is older than rows of the table."""
     for table in facts.tables:
         if table.beyond_ledger:
             doubled = count(table.beyond_ledger)
             sentence = (
-                f"table {table.table} holds rows of {doubled} offsets that its ledger does not: the commits that landed "
-                f"them were expired, and an older entry was carried on. A start would land them twice"
+                f"table {table.table} has rows of {doubled} offsets that are not in its ledger: the commits that landed them "
+                f"were expired, and an older entry was copied. A start would land these rows twice"
             )
             evidence = {"rows": offsets_of(table.beyond_ledger), "ledger": marks_of(table.coverage)}
             yield needs_person("ledger-behind-rows", sentence, "ledger-behind", **evidence)
 
 
 def ledger_behind_txn(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """The Delta log remembers a later application than the newest entry does."""
+    """The Delta log names a later application than the newest entry does."""
     for table in facts.tables:
         if table.entry is not None and table.txn_epoch is not None and table.txn_epoch > table.entry.epoch:
             sentence = (
                 f"table {table.table} was written by epoch {table.txn_epoch} (its txn), but its newest entry is of epoch "
-                f"{table.entry.epoch}: an entry is gone from its log, and a start would land what that one landed twice"
+                f"{table.entry.epoch}: an entry is missing in its log, and a start would land the rows of that entry twice"
             )
             evidence = {"txn_epoch": table.txn_epoch, "entry_epoch": table.entry.epoch, "version": table.version}
             yield needs_person("ledger-behind-txn", sentence, "ledger-behind", **evidence)
 
 
 def tables_disagree(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Tables of one pipeline hold different incarnations of a topic: they cannot go on from one place."""
+    """Tables of one pipeline have offsets of different incarnations of a topic: no common next offset exists."""
     for topic in facts.spec.topics:
         ids = {table.table: table.coverage[topic].topic_id for table in facts.tables if topic in table.coverage}
         if len(set(ids.values())) > 1:
-            sentence = f"the tables hold different incarnations of topic {topic!r}: {listed(ids)}"
+            sentence = f"the tables have offsets of different incarnations of topic {topic!r}: {listed(ids)}"
             yield needs_person("tables-disagree", sentence, "tables-disagree", topic_ids=ids)
 
 
 def state_folder_behind(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """The tables know a later epoch than the lease: the state folder was lost or is an old copy, or there are two."""
+    """The tables have a later epoch than the lease: the state folder was lost, is an old copy, or there are two."""
     highest = max((table.entry.epoch for table in facts.tables if table.entry), default=0)
     own = facts.lease.epoch if facts.lease is not None else 0
     if highest <= own or "lease" in facts.unreadable:
@@ -139,14 +139,14 @@ def state_folder_behind(facts: PipelineFacts) -> Iterator[RuleFinding]:
     evidence = {"lease_epoch": own, "ledger_epoch": highest}
     if facts.lease_live:
         sentence = (
-            f"the application that lives here has epoch {own}, and a table was written by epoch {highest}: another state "
-            f"folder is in use for this pipeline. The tables refuse the older one; find out which LAKEBOUND_HOME is right"
+            f"the application that runs here has epoch {own}, but a table was written by epoch {highest}: another state "
+            f"folder is in use for this pipeline. The tables refuse the older epoch; find out which LAKEBOUND_HOME is right"
         )
         yield needs_person("two-state-folders", sentence, "state-folder", **evidence)
         return
     sentence = (
-        f"the state folder knows epoch {own}, the tables know epoch {highest}: the folder was lost or is an old copy. The next "
-        f"start takes epoch {highest + 1} and goes on from the tables"
+        f"the state folder has epoch {own}, but the tables have epoch {highest}: the folder was lost or is an old copy. The "
+        f"next start takes epoch {highest + 1} and continues from the tables"
     )
     yield repairable("state-folder-behind", sentence, "state-folder", **evidence)
 

@@ -1,4 +1,4 @@
-"""Rules that warn before something breaks: numbers beyond a bound. Pure."""
+"""Rules that warn before something fails: numbers beyond a limit. Pure."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ CLOCK_SECONDS = 5.0
 
 
 def data_loss_near(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Retention is about to take what is not landed: a person is asked when nothing lands, warned when something does."""
+    """Retention will soon delete what is not landed: a person must act if nothing lands, and is warned otherwise."""
     left = seconds_to_data_loss(facts)
     kept = [kept.milliseconds / 1000 for kept in facts.kafka.retention.values() if kept.milliseconds is not None]
     if left is None or left > min([NEAR_LOSS_SECONDS, *(NEAR_LOSS_SHARE * seconds for seconds in kept)]):
         return
-    sentence = f"{lag_records(facts)} offsets wait, and Kafka's retention reaches the first of them in {seconds_in_words(left)}"
+    sentence = f"{lag_records(facts)} offsets wait, and Kafka's retention deletes the first of them in {seconds_in_words(left)}"
     quiet = seconds_since_commit(facts)
     if facts.living is not None and quiet is not None and quiet <= facts.spec.thresholds.stall_seconds:
-        yield warning("data-loss-near", f"{sentence}; the stream is landing: see that it catches up", "data-loss-near")
+        yield warning("data-loss-near", f"{sentence}; the stream is landing: check that it catches up", "data-loss-near")
         return
-    yield needs_person("data-loss-near", f"{sentence}, and nothing lands", "data-loss-near", seconds_left=left)
+    yield needs_person("data-loss-near", f"{sentence}, and nothing is being landed", "data-loss-near", seconds_left=left)
 
 
 def lag_too_large(facts: PipelineFacts) -> Iterator[RuleFinding]:
@@ -40,7 +40,7 @@ def lag_too_large(facts: PipelineFacts) -> Iterator[RuleFinding]:
     waits = lag_seconds(facts)
     if facts.living is not None and waits is not None and waits > facts.spec.thresholds.max_lag_seconds:
         allowed = facts.spec.thresholds.max_lag_seconds
-        sentence = f"the oldest record that waits is {seconds_in_words(waits)} old, {seconds_in_words(allowed)} are allowed"
+        sentence = f"the oldest waiting record is {seconds_in_words(waits)} old; the limit is {seconds_in_words(allowed)}"
         yield warning("lag", sentence, "lag", lag_records=lag_records(facts))
 
 
@@ -50,22 +50,23 @@ def clocks_differ(facts: PipelineFacts) -> Iterator[RuleFinding]:
     if apart is not None and apart > CLOCK_SECONDS:
         sentence = (
             f"two clocks are at least {seconds_in_words(apart)} apart (application, file system, Kafka's producers, this "
-            f"machine): a lease may be taken too early or too late; no record is at risk, the tables decide by epoch"
+            f"machine): a lease may be taken too early or too late; no record is at risk, because the tables compare epochs"
         )
         yield warning("clocks-differ", sentence, "clock-difference")
 
 
 def checkpoint_grows(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Scratch checkpoints pile up: those of applications that died are removed by nobody."""
+    """Temporary checkpoints accumulate: nothing removes those of applications that died."""
     if facts.scratch.bytes > CHECKPOINT_BYTES:
         sentence = (
-            f"the scratch checkpoints take {facts.scratch.bytes >> 20} MB; those of applications that have ended can be removed"
+            f"the temporary checkpoints take {facts.scratch.bytes >> 20} MB; those of applications that have ended can be "
+            f"removed"
         )
         yield warning("checkpoint-grows", sentence, "application-dead")
 
 
 def facts_unread(facts: PipelineFacts) -> Iterator[RuleFinding]:
-    """Some number could not be read; what decides was."""
+    """A number could not be read; the verdict does not need it."""
     for text in facts.kafka.unread:
         yield warning("facts-unread", text)
 
