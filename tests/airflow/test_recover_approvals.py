@@ -111,7 +111,7 @@ def test_refused_late_marked_or_overtaken_approvals_apply_nothing(damaged: Damag
     for run_id in (refused, marked, overtaken):
         damaged.wait_asked(run_id)
     body = client.question("recover", refused, "approve")["body"]
-    assert "offsets lost for good: **10**" in body
+    assert "offsets lost permanently: **10**" in body
     assert f"{damaged.topic} partition 0: [{LANDED}, {FIRST_LOSS})" in body
 
     client.answer("recover", refused, "approve", "Reject")

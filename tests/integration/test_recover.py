@@ -143,7 +143,7 @@ def test_tables_that_were_put_back_by_hand_are_rebased_and_land_the_rest_again(s
     assert plan["action"] == "rebase"
     assert plan["replays_records"] > 0
     assert [step["table"] for step in plan["steps"] if step["table"]] == ["delta:events"]
-    assert "by the entry of version" in plan["steps"][0]["what"]
+    assert "from the entry of version" in plan["steps"][0]["what"]
     applied = story.recover("rebase", "--apply", plan["hash"], "--by", "ada")
     assert applied["incident"]["approved_by"] == "ada"
     assert applied["proof"]["ok"], "the proof by entries holds before the stream has gone on"

@@ -107,4 +107,4 @@ def test_rewound_under_a_running_application_everything_lands_once_and_can_be_un
     assert rows_of(pipeline) == full
     assert_exactly_once(pipeline, journal.before(late))
     assert [incident.kind for incident in read_incidents(pipeline.control)] == ["rewind", "rewind"]
-    assert "is undone already" in lakebound("rewind", "events", "--undo", code=1).stderr
+    assert "is already undone" in lakebound("rewind", "events", "--undo", code=1).stderr

@@ -67,7 +67,7 @@ def test_a_new_incarnation_begins_at_its_beginning_in_every_table(case: Case) ->
 def test_a_table_without_entries_is_rebased_on_its_rows(case: Case, damaged: TableSpec) -> None:
     forget_entries(damaged, case.at)
     plan = plan_recovery(case.spec, case.settings, "rebase")
-    assert "by its files' column statistics" in plan.steps[0].what
+    assert "from the column statistics of its files" in plan.steps[0].what
     case.apply("rebase", plan.hash)
     assert open_table(damaged, case.at).read_ledger().coverage == offsets(0, 30)
     assert case.kinds(damaged) == ["reset"]
@@ -119,7 +119,7 @@ def test_rows_of_two_incarnations_are_told_apart_without_any_entry(case: Case) -
     before = table.read_ledger().entry
     forget_entries(DELTA, case.at)
     plan = plan_recovery(case.spec, case.settings, "rebase")
-    assert "by a scan of its rows" in plan.steps[0].what
+    assert "from a scan of its rows" in plan.steps[0].what
     case.apply("rebase", plan.hash)
     after = open_table(DELTA, case.at).read_ledger().entry
     assert before is not None
@@ -133,7 +133,7 @@ def test_a_table_that_was_restored_by_hand_is_rebased_on_the_entry_of_that_versi
     for target in (version, "1", restored):  # the last one brings back the first RESTORE: the chain is followed
         take_back(DELTA, case.at, target)
     plan = plan_recovery(case.spec, case.settings, "rebase")
-    assert f"by the entry of version {version}" in plan.steps[0].what
+    assert f"from the entry of version {version}" in plan.steps[0].what
     assert (plan.replays_records, len(plan.steps)) == (20, 2)
     case.apply("rebase", plan.hash)
     assert open_table(DELTA, case.at).read_ledger().coverage == offsets(0, 10)

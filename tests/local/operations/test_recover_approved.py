@@ -115,7 +115,7 @@ class TestCutShort:
                 case.apply("accept_loss", approved)
         assert read_desired(case.control).state == "held", "nothing runs before somebody has looked"
         (incident,) = read_incidents(case.control)
-        assert incident.outcome.startswith("cut short after {'delta:shop.orders'")
+        assert incident.outcome.startswith("interrupted after {'delta:shop.orders'")
         with pytest.raises(PlanChangedError):
             case.apply("accept_loss", approved)
         rest = plan_recovery(case.spec, case.settings, "accept_loss")

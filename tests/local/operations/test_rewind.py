@@ -44,7 +44,7 @@ def test_the_plan_tells_what_goes_and_what_is_read_again(world: World) -> None:
     assert [step.table for step in plan.steps] == [None, *(table.id for table in world.all), None]
     page = plan.markdown()
     assert f"{TOPIC} partition 0: [10, 25) is read again; Kafka has it" in page
-    assert page.count("`--undo`") == 3 and "cannot be known" in page
+    assert page.count("`--undo`") == 3 and "does not know who has read" in page
     assert world.rows(world.delta) == [offset for offset in range(25) if offset not in (3, 12)], "a plan writes nothing"
 
 
@@ -76,7 +76,7 @@ def test_one_table_alone_goes_back_and_the_quarantine_stays(world: World) -> Non
     world.land(10, 20, bad=[15])
     plan = world.plan(then, table="iceberg:shop.orders")
     assert [step.table for step in plan.steps if step.table] == [world.iceberg.id]
-    assert any("quarantine stays" in note for note in plan.notes) and any(world.delta.id in note for note in plan.notes)
+    assert any("quarantine does not change" in note for note in plan.notes) and any(world.delta.id in note for note in plan.notes)
     world.apply(then, table="iceberg:shop.orders")
     assert [world.coverage_end(table) for table in world.all[:2]] == [20, 10]
     assert world.rows(world.spec.quarantine_table) == [15]
@@ -141,7 +141,7 @@ def test_cut_short_between_two_tables_it_is_finished_by_applying_again(
             world.apply(then, approved=approved)
     assert read_desired(world.control).state == "held"
     assert [world.rows(table)[-1] for table in world.all] == [9, 19, 12]
-    assert "cut short" in read_incidents(world.control)[0].outcome
+    assert "interrupted" in read_incidents(world.control)[0].outcome
     if starts_between:
         world.relands(30, bad=(3, 12))
         world.assert_landed_once(30, (3, 12))
@@ -184,8 +184,8 @@ def test_a_replay_that_filled_a_gap_since_is_told(world: World) -> None:
     world.land(10, 20)
     world.land(30, 40)
     plan = world.plan(then)
-    (note,) = {note.partition(" then ")[2] for note in plan.notes if "lakebound replay" in note}
-    assert note.startswith(f"lacks {TOPIC}/0 [10, 20), below where the stream starts")
+    (note,) = {note.partition(" will ")[2] for note in plan.notes if "lakebound replay" in note}
+    assert note.startswith(f"lack {TOPIC}/0 [10, 20), which a replay had landed")
     assert plan.replays_records == 10
 
 

@@ -19,7 +19,7 @@ from lakebound_airflow.notifications import alerts, channels
 from lakebound_airflow.operators.health import DIAGNOSIS_KEY, HealthOperator, PipelineUnwellError
 
 LOST = RuleFinding(rule="retention-passed", verdict="needs_approval", sentence="7 offsets are gone", runbook="retention-passed")
-DEAD = RuleFinding(rule="application-dead", verdict="repairable", sentence="no application lives", runbook="application-dead")
+DEAD = RuleFinding(rule="application-dead", verdict="repairable", sentence="no application runs", runbook="application-dead")
 
 
 class FakeTi:

@@ -45,7 +45,7 @@ def test_without_an_action_the_doctor_chooses_and_the_plan_ends_with_the_command
 ) -> None:
     result = lakebound("recover", "orders")
     assert "the doctor recommends the action resume" in result.stderr
-    assert "end that it is held (for the audit): it is wanted running" in result.stdout
+    assert "set the desired state to running; now it is held (for the audit)" in result.stdout
     command = result.stdout.splitlines()[-1].removeprefix("To apply it: lakebound ").split()
     assert read_desired(control).state == "held", "a plan writes nothing"
     applied = lakebound(*command, "--by", "ada")

@@ -181,14 +181,14 @@ def test_other_columns_and_rows_that_come_back_are_told() -> None:
     narrower = pa.schema(list(SCHEMA)[1:])
     made = plan(facts(table(past=PastVersion(entry(coverage=offsets(0, 40)), 50, narrower))))
     assert made.removes_rows == {"delta:shop.orders": 0} and made.replays_records == 0
-    assert any(note.startswith("20 rows more in delta:shop.orders") for note in made.notes)
-    assert any("other columns then" in note for note in made.notes)
+    assert any(note.startswith("delta:shop.orders will have 20 rows more") for note in made.notes)
+    assert any("the columns of that version" in note for note in made.notes)
 
 
 def test_what_was_released_since_is_told() -> None:
     made = plan(facts(table(past=PastVersion(entry(coverage=offsets(0, 10), released=2), 10, SCHEMA), released=5)))
-    assert made.notes[0].startswith("3 records that were released from quarantine go from delta:shop.orders")
-    assert f"`lakebound quarantine {PIPELINE} --replay` lands again" in made.notes[0]
+    assert made.notes[0].startswith("3 records that were released from quarantine are removed from delta:shop.orders")
+    assert f"`lakebound quarantine {PIPELINE} --replay` lands those" in made.notes[0]
     undone = plan(facts(table(past=PastVersion(entry(coverage=offsets(0, 10), released=2), 10, SCHEMA))))
     assert not any("released" in note for note in (*plan(facts()).notes, *undone.notes))
 

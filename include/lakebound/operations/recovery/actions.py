@@ -1,11 +1,11 @@
-"""Each action of recovery: facts in, a plan or a refusal out. Pure.
+"""The actions of recovery: each makes a plan from facts, or refuses. Pure.
 
 | action | what it is for | what it commits |
 | --- | --- | --- |
-| resume | nothing is wrong with the tables: a hold, a crash loop, a stalled application | nothing |
-| rebase | a table whose entries no longer say what it holds | a ``reset`` entry with what it does hold |
+| resume | the tables are correct: a hold, a crash loop, a stalled application | nothing |
+| rebase | a table whose entries no longer say which offsets it has | a ``reset`` entry with the offsets of its rows |
 | accept_loss | Kafka has deleted offsets that were not landed | a ``skip`` entry for exactly these |
-| new_incarnation | a topic that was deleted and made again | a ``reset`` entry: its new id, from its beginning |
+| new_incarnation | a topic that was deleted and created again | a ``reset`` entry: its new id, from its beginning |
 | drop_zombie | an application that must not write any more | an ``open`` entry of a higher epoch |
 """
 
@@ -33,14 +33,14 @@ def make_plan(action: RepairAction, facts: RecoveryFacts) -> RepairPlan:
     """
     planner = PLANNERS.get(action)
     if planner is None:
-        raise PlanRefusedError(facts.pipeline, action, f"this is none of {', '.join(PLANNERS)}; a rewind has its own command")
+        raise PlanRefusedError(facts.pipeline, action, f"the actions are {', '.join(PLANNERS)}; a rewind has its own command")
     plan = planner(facts)
     seconds = catch_up_seconds(facts.records_behind, facts.records_per_second)
     return plan.model_copy(update={"estimate_seconds": seconds})
 
 
 def plan_resume(facts: RecoveryFacts) -> RepairPlan:
-    """Release a hold, end a stalled application, start the count of failed starts anew.
+    """Release a hold, end a stalled application, reset the count of failed starts.
 
     Raises:
         PlanRefusedError: Nothing keeps the pipeline from running, a ledger cannot be read, or a start would be refused.
@@ -52,26 +52,26 @@ def plan_resume(facts: RecoveryFacts) -> RepairPlan:
         steps.append(RepairStep(what=what, detail={"end": control.app.app_id}))
     if desired.state != "running":
         because = f" ({desired.reason})" if desired.reason else ""
-        steps.append(want_running(f"end that it is {desired.state}{because}: it is wanted running"))
+        steps.append(want_running(f"set the desired state to running; now it is {desired.state}{because}"))
     elif control.barren_ends:
-        steps.append(want_running("start the count of failed starts anew: it may be started again"))
+        steps.append(want_running("reset the count of failed starts, so that the pipeline can be started again"))
     if not steps:
-        raise refused(facts, "resume", "it is wanted running and nothing keeps it from running; there is nothing to do")
+        raise refused(facts, "resume", "its desired state is running, and nothing prevents a start; there is nothing to do")
     check_readable(facts, "resume")
     notes = [] if facts.kafka.silence is None else [f"Kafka was not asked: {facts.kafka.silence}"]
     if facts.kafka.silence is None and facts.targets:
         try:
             plan_start([table.coverage for table in facts.targets], topics_of(facts, "resume"))
         except LakeboundError as exc:
-            raise refused(facts, "resume", f"it would refuse to start: {exc}") from exc
+            raise refused(facts, "resume", f"an application would refuse to start: {exc}") from exc
     if control.barren_ends:
         notes.append(
-            f"unpause the DAG ingest__{facts.pipeline} if Airflow has paused it; mend the cause of the failed starts first"
+            f"remove the cause of the failed starts first, then unpause the DAG ingest__{facts.pipeline} if it is paused"
         )
     return RepairPlan(
         pipeline=facts.pipeline,
         action="resume",
-        summary="go on from the ledger; nothing is wrong with the tables",
+        summary="continue from the ledger; the tables are correct",
         steps=tuple(steps),
         facts={
             **desired.model_dump(include={"generation", "reason", "by"}),
@@ -83,7 +83,7 @@ def plan_resume(facts: RecoveryFacts) -> RepairPlan:
 
 
 def plan_drop_zombie(facts: RecoveryFacts) -> RepairPlan:
-    """Take the lease from whoever holds it, and have the tables refuse its commits from now on.
+    """Take the lease from its holder, and make the tables refuse the commits of that application.
 
     Raises:
         PlanRefusedError: Nobody holds the lease, or a ledger cannot be read.
@@ -93,27 +93,26 @@ def plan_drop_zombie(facts: RecoveryFacts) -> RepairPlan:
         raise refused(facts, "drop_zombie", "nobody holds the lease; there is nothing to do")
     check_readable(facts, "drop_zombie")
     existing = [table for table in facts.tables if table.exists]
-    what = f"ask {lease.app_id} to end, and take its lease (epoch {lease.epoch}) whether it does or not"
+    what = f"ask {lease.app_id} to end, and take its lease (epoch {lease.epoch}) even if it does not end"
     steps = [RepairStep(what=what, detail={"end": lease.app_id})]
     steps += [
         RepairStep(
-            what=f"{table.table}: commit an open entry of the higher epoch; the table refuses {lease.app_id} from then on",
+            what=f"{table.table}: commit an open entry of the higher epoch; from then on the table refuses {lease.app_id}",
             table=table.table,
             detail={"commit": "open"},
         )
         for table in existing
     ]
-    alive = "gives signs of life" if facts.control.lease_is_live else "is silent"
-    said = (
-        f"holds the lease since {_moment(lease.acquired_at)}, last sign of life {lease.age_seconds(now):.0f} s ago; it {alive}"
-    )
+    alive = "the lease is still valid" if facts.control.lease_is_live else "the lease has expired"
+    heartbeat = f"its last heartbeat was {lease.age_seconds(now):.0f} s ago, {alive}"
+    said = f"has held the lease since {_moment(lease.acquired_at)}; {heartbeat}"
     return RepairPlan(
         pipeline=facts.pipeline,
         action="drop_zombie",
         summary=f"{lease.app_id} on {lease.host} (process {lease.pid}) {said}",
         steps=(*steps, *afterwards(facts)),
         facts={"holder": lease.app_id, "epoch": lease.epoch},
-        notes=("what it has not committed is read again by the next application; nothing is lost and nothing is doubled",),
+        notes=("the next application reads what was not committed again; no record is lost or landed twice",),
     )
 
 

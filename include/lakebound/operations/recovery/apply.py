@@ -1,4 +1,4 @@
-"""Plan and apply a recovery: the plan is created again from what is so now, and carried out only if it is the approved one."""
+"""Plan and apply a recovery: the plan is made again from the present facts, and applied only if it is the approved one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def plan_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction) 
     Args:
         spec: Pipeline that is to be repaired.
         settings: This machine's settings; they say where tables and state folders are.
-        action: The repair; a rewind is not among those that are planned here.
+        action: The repair; rewinds are planned elsewhere.
 
     Raises:
         PlanRefusedError: There is nothing to do, or it would do harm.
@@ -66,9 +66,9 @@ def plan_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction) 
 
 
 def apply_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction, approved: str, *, by: str) -> Applied:
-    """Carry out the plan that was approved, once, and record it.
+    """Apply the approved plan once, and record it.
 
-    When a step fails, the pipeline stays held, an incident says so, and the next plan holds what is left to do.
+    When a step fails, the pipeline stays held, an incident is recorded, and the next plan contains the remaining steps.
 
     Args:
         spec: The pipeline.
@@ -79,7 +79,7 @@ def apply_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction,
 
     Raises:
         PlanChangedError: The facts have changed since; nothing was applied.
-        PlanRefusedError: There is no such plan any more, as when it was applied before; nothing was applied.
+        PlanRefusedError: There is no such plan any more, for example because it was applied before; nothing was applied.
         LakeboundError: What taking the pipeline over, or a commit, raises.
     """
     places, facts = places_of(settings), collect(spec, settings)
@@ -88,12 +88,12 @@ def apply_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction,
     applied: Applied | None = None
     reason = f"repair {approved}: {action}"
     with taken_over(spec, places, by=by, reason=reason, by_force=action == "drop_zombie") as lease:
-        # Whatever ran until now may have moved the tables on. Nothing can any more.
+        # An application may have committed until now. From here on nothing can.
         objection = _objection(spec, places, facts, plan)
         if objection is None:
             applied = _carry_out(spec, places, plan, lease, by)
     if applied is None:
-        raise objection or PlanRefusedError(spec.pipeline, action, "it was not carried out")
+        raise objection or PlanRefusedError(spec.pipeline, action, "it was not applied")
     _want(ControlFolder(places.home, spec.pipeline), plan, by)
     return applied
 
@@ -101,7 +101,7 @@ def apply_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction,
 def _objection(
     spec: PipelineSpec, places: Places, before: RecoveryFacts, approved: RepairPlan
 ) -> PlanChangedError | PlanRefusedError | None:
-    """Return why the plan no longer holds, now that nothing else writes; who held the lease is as it was before."""
+    """Return why the plan is no longer valid, now that nothing else writes; the facts of the lease are those from before."""
     kafka = collect_kafka(spec)
     facts = replace(before, kafka=kafka, tables=collect_tables(spec, places, kafka))
     try:
@@ -129,14 +129,14 @@ def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Leas
             if step.table is not None and "commit" in step.detail:
                 committed[step.table] = _commit(spec, places, step, lease)
     except BaseException as exc:
-        record(outcome=f"cut short after {committed or 'no commit'}: {type(exc).__name__}: {exc}")
+        record(outcome=f"interrupted after {committed or 'no commit'}: {type(exc).__name__}: {exc}")
         raise
     done = ", ".join(f"{table} version {version}" for table, version in committed.items()) or "no table was written"
     return Applied(plan, record(outcome=f"applied: {done}", loses=plan.loses), committed)
 
 
 def _commit(spec: PipelineSpec, places: Places, step: RepairStep, lease: Lease) -> str:
-    """Commit the step's entry exactly once, whatever the commit answers, and return the version."""
+    """Commit the step's entry exactly once, even if the answer to the commit is lost, and return the version."""
     table_spec = next(table for table in (*spec.tables, spec.quarantine_table) if table.id == step.table)
     table = open_table(table_spec, places)
     kind = step.detail["commit"]

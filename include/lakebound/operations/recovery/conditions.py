@@ -1,4 +1,4 @@
-"""What every plan of recovery asks first, and the steps that plans share. Pure."""
+"""The conditions that every plan of recovery checks first, and the steps that plans share. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.facts import RecoveryFacts
 from lakebound.operations.recovery.plan import PlanRefusedError, RepairAction, RepairStep
 
-HELD_MEANWHILE = "the pipeline is held while this is applied: an application that lives ends after the batch in flight"
+HELD_MEANWHILE = "the pipeline is held while this is applied: a running application ends after the batch in flight"
 """A note of every plan that commits."""
 
 
 def refused(facts: RecoveryFacts, action: RepairAction, reason: str) -> PlanRefusedError:
-    """Return the error that there is no such plan."""
+    """Return the error that says why there is no plan."""
     return PlanRefusedError(facts.pipeline, action, reason)
 
 
 def topics_of(facts: RecoveryFacts, action: RepairAction) -> dict[str, TopicFacts]:
-    """Return what Kafka has of every topic, or refuse: a plan is not made on half of the facts."""
+    """Return Kafka's facts of every topic, or refuse: a plan needs all facts."""
     if facts.kafka.silence is not None:
-        raise refused(facts, action, f"what Kafka has must be known: {facts.kafka.silence}")
+        raise refused(facts, action, f"the plan needs the offsets that Kafka has: {facts.kafka.silence}")
     gone = sorted(topic for topic, known in facts.kafka.topics.items() if known is None)
     if gone:
         raise refused(facts, action, f"not on the broker: {', '.join(gone)}; create it, or correct 'topics' in the YAML")
@@ -30,22 +30,22 @@ def topics_of(facts: RecoveryFacts, action: RepairAction) -> dict[str, TopicFact
 
 
 def check_readable(facts: RecoveryFacts, action: RepairAction) -> None:
-    """Refuse where the ledger of a table cannot be read: what is missing of it is not known."""
+    """Refuse if the ledger of a table cannot be read: nobody knows then which offsets it lacks."""
     reasons = [table.refusal for table in facts.tables if table.refusal is not None]
     if reasons:
-        raise refused(facts, action, f"a ledger cannot be read, that comes first (action rebase): {reasons[0]}")
+        raise refused(facts, action, f"a ledger cannot be used; repair it first (action rebase): {reasons[0]}")
 
 
 def want_running(what: str) -> RepairStep:
-    """Return the step that writes the wish."""
+    """Return the step that writes the desired state running."""
     return RepairStep(what=what, detail={"want": "running"})
 
 
 def afterwards(facts: RecoveryFacts) -> Sequence[RepairStep]:
     """Return the last step: after a repair a held pipeline runs again; one that was stopped on purpose stays stopped."""
     if facts.control.desired.state == "stopped":
-        return [RepairStep(what="afterwards it stays stopped, as it is", detail={"want": "stopped"})]
-    return [want_running("afterwards it is wanted running")]
+        return [RepairStep(what="leave the pipeline stopped, as it was before", detail={"want": "stopped"})]
+    return [want_running("set the desired state to running")]
 
 
 def reset_step(table: str, what: str, coverage: Offsets, former: FormerCoverage, released: int = 0) -> RepairStep:
@@ -56,5 +56,5 @@ def reset_step(table: str, what: str, coverage: Offsets, former: FormerCoverage,
 
 
 def dumped(offsets: Offsets) -> dict[str, Any]:
-    """Return offsets as JSON holds them."""
+    """Return offsets as JSON."""
     return {topic: held.model_dump(mode="json") for topic, held in sorted(offsets.items())}

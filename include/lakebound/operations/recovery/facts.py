@@ -1,4 +1,4 @@
-"""The facts on which repairs are planned: what the tables hold, what Kafka has, who may write, and what is wanted."""
+"""The facts from which repairs are planned: the tables, Kafka, who may write, and the desired state."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ KAFKA_SECONDS = 10.0
 
 
 class TornControlFileError(LakeboundError):
-    """What is wanted of a pipeline, or what was submitted for it, cannot be read."""
+    """The desired state of a pipeline, or its submission, cannot be read."""
 
     def __init__(self, pipeline: str, folder: Path, reason: ValueError) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: desired.json or submission.json in {folder} cannot be read "
-            f"({first_line(reason)}); move the file aside first, as the runbook control-files says"
+            f"({first_line(reason)}); move the file to another folder first, as the runbook control-files says"
         )
 
 
 @dataclass(frozen=True)
 class HeldTable:
-    """One table as it stands.
+    """One table as it is now.
 
     Attributes:
         table: Its id.
         role: What it is to the pipeline.
         exists: Whether there is such a table.
-        coverage: As its ledger says; empty where that is refused.
+        coverage: From its ledger; empty if the ledger is refused.
         former: Coverage of earlier incarnations of recreated topics.
         released: How many offsets were released from quarantine so far.
-        refusal: Why its ledger is refused, None where it is not.
-        runbook: The page for that.
-        rebuilt: What it holds all the same, None where the ledger is right or nothing can tell.
+        refusal: Why its ledger is refused; None if it is not.
+        runbook: The page for that refusal.
+        rebuilt: The offsets that its rows have nevertheless; None if the ledger is right or they are not known.
     """
 
     table: str
@@ -76,7 +76,7 @@ class HeldTable:
 
 @dataclass(frozen=True)
 class BrokerFacts:
-    """What the broker says.
+    """Facts from the broker.
 
     Attributes:
         topics: Of the pipeline's topics, None for one that is not there.
@@ -94,16 +94,16 @@ class BrokerFacts:
 
 @dataclass(frozen=True)
 class Control:
-    """Who may write, what runs, and what is wanted. Times are epoch seconds.
+    """Who may write, what runs, and what should run. Times are epoch seconds.
 
     Attributes:
-        desired: The wish.
-        lease: As it stands in the file, None where there never was one.
+        desired: The desired state.
+        lease: As in its file; None if there never was one.
         lease_is_live: Whether its holder still counts as alive.
-        app: The application that lives, be it still starting.
-        stall: Why that application counts as stalled, None where it does not.
-        barren_ends: How many starts in a row ended without having landed a row, where they are so many that a person is asked.
-        last_seen_ends: Kafka's ends as the last application saw them.
+        app: The application that runs or is starting.
+        stall: Why that application counts as stalled; None if it does not.
+        barren_ends: How many starts in a row landed nothing, once there are enough of them that a person is asked; else 0.
+        last_seen_ends: Kafka's end offsets as the last application saw them.
         now: When this was read.
     """
 
@@ -119,7 +119,7 @@ class Control:
 
 @dataclass(frozen=True)
 class RecoveryFacts:
-    """Everything that a repair is planned on; the rate is that of landing, None where no entry tells."""
+    """Everything that a repair is planned from; the rate is that of landing, None if no entry shows it."""
 
     pipeline: str
     tables: tuple[HeldTable, ...] = ()
@@ -129,16 +129,16 @@ class RecoveryFacts:
 
     @property
     def targets(self) -> tuple[HeldTable, ...]:
-        """The tables that decide where landing goes on."""
+        """The tables that decide where landing continues."""
         return tuple(table for table in self.tables if table.role == "target" and table.exists)
 
     @property
     def records_behind(self) -> int:
-        """How many offsets Kafka has that the table furthest behind does not hold."""
+        """How many offsets Kafka has that the table furthest behind lacks."""
         return unlanded(lowest_of_all([self._marks_now(table) for table in self.targets]), self.kafka.topics)
 
     def _marks_now(self, table: HeldTable) -> NextOffsets:
-        """Return a table's marks in the topics' present incarnations, by its rows where its ledger is refused."""
+        """Return a table's marks in the topics' current incarnations; from its rows if its ledger is refused."""
         coverage = table.rebuilt.coverage if table.rebuilt else table.coverage
         return high_water_marks({topic: held for topic, held in coverage.items() if held.topic_id == self.kafka.ids.get(topic)})
 
@@ -153,14 +153,14 @@ def collect(spec: PipelineSpec, settings: Settings) -> RecoveryFacts:
 
 def _rate(spec: PipelineSpec, places: Places) -> float | None:
     tables = [open_table(table, places) for table in spec.tables]
-    # A ledger that cannot be read is what is to be repaired: it only gives no estimate.
+    # A ledger that cannot be read is going to be repaired: only the estimate is missing.
     with suppress(LakeboundError):
         return slowest_rate([table for table in tables if table.exists()])
     return None
 
 
 def collect_kafka(spec: PipelineSpec) -> BrokerFacts:
-    """Return what the broker says of the pipeline's topics."""
+    """Return the broker's facts of the pipeline's topics."""
     try:
         broker = KafkaFacts(spec.connection, timeout_seconds=KAFKA_SECONDS)
         return BrokerFacts({topic: _topic(broker, topic) for topic in spec.topics})
@@ -175,10 +175,10 @@ def collect_tables(spec: PipelineSpec, places: Places, kafka: BrokerFacts) -> tu
 
 
 def collect_control(spec: PipelineSpec, home: Path, kafka: BrokerFacts) -> Control:
-    """Return who may write, what runs, and what is wanted.
+    """Return who may write, what runs, and what should run.
 
     Raises:
-        TornControlFileError: What is wanted, or what was submitted, cannot be read.
+        TornControlFileError: The desired state or the submission cannot be read.
     """
     control = ControlFolder(home, spec.pipeline)
     now, lease, progress = time.time(), readable_lease(control), readable_progress(control)
@@ -236,7 +236,7 @@ def _refused(spec: TableSpec, role: TableRole, places: Places, kafka: BrokerFact
 def _stall(
     spec: PipelineSpec, desired: Desired, app: Submission, progress: Progress | None, kafka: BrokerFacts, now: float
 ) -> str | None:
-    """Return why the application counts as stalled, from one look: its own last commit stands for a first one."""
+    """Return why the application counts as stalled, from one reading: its last commit stands for an earlier reading."""
     found = stall(spec.thresholds, desired.freshness or spec.freshness, app, progress, _view(progress, kafka, now), now)
     return None if found is None else found.reason
 

@@ -1,4 +1,4 @@
-"""Every repair behind one form: what a person asks for, planned and applied the same way."""
+"""One form for every repair: each is planned and applied in the same way."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class InvalidRepairError(LakeboundError):
 
 
 class RepairForm(BaseModel):
-    """What is asked for. A form whose plan is to be approved is ``settled``: it means the same whenever it is read."""
+    """What a person asks for. Before its plan is made, a form is ``settled``: its meaning then does not depend on the time."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     pipeline: str = Field(min_length=1)
     action: RequestedRepair = "auto"
-    to: str | None = Field(default=None, description="Of a rewind: the time to which the tables go back.")
-    table: str | None = Field(default=None, description="Of a rewind: only this table.")
+    to: str | None = Field(default=None, description="For a rewind: the time to which the tables go back.")
+    table: str | None = Field(default=None, description="For a rewind: only this table.")
 
     @field_validator("to", "table", mode="before")
     @classmethod
@@ -45,7 +45,7 @@ class RepairForm(BaseModel):
     def _rewinds_alone_have_a_time(self) -> RepairForm:
         if (self.action == "rewind") != (self.to is not None):
             raise InvalidRepairError(
-                self.pipeline, "the action rewind needs a time to go back to, and no other action takes one"
+                self.pipeline, "the action rewind needs a time to go back to; other actions do not take a time"
             )
         if self.table is not None and self.action not in REWINDS:
             raise InvalidRepairError(self.pipeline, f"the action {self.action} is for the whole pipeline, not for one table")
@@ -60,8 +60,8 @@ class RepairForm(BaseModel):
             now_ms: Epoch milliseconds of now; a time such as ``10m ago`` counts from it.
 
         Raises:
-            PlanRefusedError: The doctor asks for no action.
-            BadMomentError: The time is none, or has not come yet.
+            PlanRefusedError: The doctor recommends no action.
+            BadMomentError: The time is not valid, or is in the future.
         """
         if self.action == "auto":
             return self.model_copy(update={"action": suggested_action(spec, settings)})
@@ -71,7 +71,7 @@ class RepairForm(BaseModel):
         return self
 
     def request(self, now_ms: int) -> RewindRequest:
-        """Return what a rewind is asked for."""
+        """Return the request for a rewind."""
         return RewindRequest(None if self.to is None else parse_past(self.to, now_ms), self.table)
 
 
@@ -94,7 +94,7 @@ def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms
 
 
 def apply_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, approved: str, now_ms: int, *, by: str) -> Incident:
-    """Carry out the approved plan of a settled form, and return the record of it.
+    """Apply the approved plan of a settled form, and return the record of it.
 
     Args:
         form: What the person asked for, after ``RepairForm.settled``.

@@ -1,4 +1,4 @@
-"""How fast a stream lands when it has much to land, as its own entries tell; and how long catching up takes at that rate."""
+"""How fast a stream lands a backlog, from its own entries; and how long it takes to catch up at that rate."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ENTRIES = 500
 
 
 def catch_up_seconds(records: int, records_per_second: float | None) -> float | None:
-    """Return how long a start and the reading of so many records take, None where no rate is known."""
+    """Return how long a start and the landing of this number of records take; None if no rate is known."""
     return None if records_per_second is None else START_SECONDS + records / records_per_second
 
 
 def slowest_rate(tables: Sequence[Table]) -> float | None:
-    """Return the landing rate of the slowest of the tables, from their last entries; None where no table tells.
+    """Return the landing rate of the slowest table, from their last entries; None if no table shows one.
 
     Raises:
         LakeboundError: The entries of a table cannot be read.
@@ -31,21 +31,21 @@ def slowest_rate(tables: Sequence[Table]) -> float | None:
 
 
 def landing_rate(entries: Sequence[CommittedEntry]) -> float | None:
-    """Return the most records per second that any second or longer stretch between two commits has read.
+    """Return the highest number of records per second between two commits that are at least one second apart.
 
-    A stream that keeps up reads what is produced, not what it could: the best stretch is nearest to what it can.
+    A stream that keeps up reads only as fast as records are produced: its fastest period is the best estimate of its limit.
 
     Args:
         entries: Of a table, newest first.
 
     Returns:
-        Records per second, or None where the entries span no second with a record.
+        Records per second, or None if no such period has a record.
     """
     commits = [(committed.committed_at_ms, committed.entry.read) for committed in reversed(entries)]
     best, start, read = 0.0, 0, 0
     for at_ms, records in commits[1:]:
         read += records
-        # The shortest stretch that ends here and is long enough: the first commit of it only tells when it begins.
+        # The shortest period that ends here and is long enough; its first commit only says when it begins.
         while start + 1 < len(commits) and at_ms - commits[start + 1][0] >= _WINDOW_MS:
             start += 1
             read -= commits[start][1]

@@ -1,4 +1,4 @@
-"""The actions that mend a ledger: take rows for it, give lost offsets up, begin a topic anew. Pure."""
+"""The actions that repair a ledger: from rows, by accepting a loss, or for a recreated topic. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from lakebound.operations.recovery.facts import HeldTable, RecoveryFacts
 from lakebound.operations.recovery.plan import RepairPlan, RepairStep
 from lakebound.operations.recovery.rebuild import Rebuilt
 
-_ORIGIN = {"statistics": "its files' column statistics", "scan": "a scan of its rows"}
+_ORIGIN = {"statistics": "the column statistics of its files", "scan": "a scan of its rows"}
 
 
 def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
-    """Give each table whose entries no longer say what it holds a ``reset`` entry that does."""
+    """Commit a ``reset`` entry to each table whose entries no longer say which offsets it has."""
     broken = [table for table in facts.tables if table.refusal is not None]
     if not broken:
-        raise refused(facts, "rebase", "the ledger of every table can be read; there is nothing to do")
+        raise refused(facts, "rebase", "the ledger of every table can be used; there is nothing to do")
     topics = topics_of(facts, "rebase")
     steps: list[RepairStep] = []
     notes: list[str] = []
@@ -40,10 +40,10 @@ def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
             after += [table.coverage] if table in facts.targets else []
             continue
         if table.rebuilt is None:
-            raise refused(facts, "rebase", f"what {table.table} holds cannot be worked out: {table.refusal}")
+            raise refused(facts, "rebase", f"the offsets of {table.table} cannot be determined: {table.refusal}")
         coverage = _with_marks(table.rebuilt, topics) if table.role == "target" else table.rebuilt.coverage
         after += [coverage] if table.role == "target" else []
-        what = f"{table.table}: commit a reset entry: it holds {_ranges(coverage)}, by {_source(table.rebuilt)}"
+        what = f"{table.table}: commit a reset entry with {_ranges(coverage)}, from {_source(table.rebuilt)}"
         step = reset_step(table.table, what, coverage, table.rebuilt.former, table.rebuilt.released)
         by = {"source": table.rebuilt.source, "version": table.rebuilt.version}
         steps.append(step.model_copy(update={"detail": step.detail | by}))
@@ -52,7 +52,7 @@ def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
     return RepairPlan(
         pipeline=facts.pipeline,
         action="rebase",
-        summary=f"take what {_names(broken)} holds for its ledger, and go on from there",
+        summary=f"write a new ledger entry for {_names(broken)}, and continue from there",
         steps=(*steps, *afterwards(facts)),
         facts={"tables": {table.table: table.runbook for table in broken}, "runbook": broken[0].runbook},
         replays_records=replays,
@@ -61,7 +61,7 @@ def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
 
 
 def plan_accept_loss(facts: RecoveryFacts) -> RepairPlan:
-    """Record what Kafka deleted before it was landed as given up, in each table that lacks it."""
+    """Record in each table the offsets that Kafka deleted before they were landed."""
     check_readable(facts, "accept_loss")
     topics = topics_of(facts, "accept_loss")
     _check_incarnations(facts, topics)
@@ -71,13 +71,13 @@ def plan_accept_loss(facts: RecoveryFacts) -> RepairPlan:
         skipped = _deleted_unlanded(table, topics)
         if not skipped:
             continue
-        what = f"{table.table}: commit a skip entry: {_ranges(skipped)} are lost by decision, landing goes on after them"
+        what = f"{table.table}: commit a skip entry: {_ranges(skipped)} are lost by decision, and landing continues after them"
         steps.append(RepairStep(what=what, table=table.table, detail={"commit": "skip", "range": dumped(skipped)}))
         for topic, held in skipped.items():
             for partition, intervals in held.partitions.items():
                 lost[topic, partition] = merge((*lost.get((topic, partition), ()), *intervals))
     if not steps:
-        raise refused(facts, "accept_loss", "Kafka has deleted nothing that was not landed; there is nothing to do")
+        raise refused(facts, "accept_loss", "Kafka has deleted no record that was not landed; there is nothing to do")
     ranges = [
         LostRange(topic=topic, partition=partition, start=start, end=end)
         for (topic, partition), intervals in sorted(lost.items())
@@ -86,20 +86,20 @@ def plan_accept_loss(facts: RecoveryFacts) -> RepairPlan:
     return RepairPlan(
         pipeline=facts.pipeline,
         action="accept_loss",
-        summary="give up what Kafka has deleted, and go on at its earliest offsets",
+        summary="accept the loss of the records that Kafka has deleted, and continue at its earliest offsets",
         steps=(*steps, *afterwards(facts)),
         loses=tuple(ranges),
         replays_records=_replays(facts, [table.coverage for table in facts.targets]),
         notes=(
-            "look for the records in a replica, an archive or at the producer first: this says that nobody will land them",
-            "Kafka goes on deleting: raise the topic's retention before you approve, or the plan may have changed by then",
+            "look for the records in a replica, an archive or at the producer first: after this, no application lands them",
+            "Kafka continues to delete: raise the topic's retention before you approve, or the plan may have changed by then",
             HELD_MEANWHILE,
         ),
     )
 
 
 def plan_new_incarnation(facts: RecoveryFacts) -> RepairPlan:
-    """Land a recreated topic from its beginning; the rows of the old one stay, with its id."""
+    """Land a recreated topic from its beginning; the rows of the old topic stay, with the old topic id."""
     check_readable(facts, "new_incarnation")
     topics = topics_of(facts, "new_incarnation")
     steps: list[RepairStep] = []
@@ -115,17 +115,17 @@ def plan_new_incarnation(facts: RecoveryFacts) -> RepairPlan:
             continue
         coverage, former = _reborn(table, changed)
         starts = ", ".join(f"{topic} id {known.topic_id}" for topic, known in changed.items())
-        what = f"{table.table}: commit a reset entry: {starts}, from its beginning; the rows of the old one stay"
+        what = f"{table.table}: commit a reset entry: {starts}, from its beginning; the rows of the old topic stay"
         steps.append(reset_step(table.table, what, coverage, former, table.released))
         if table.role == "target":
             notes += [_old_end(facts, table, topic) for topic in changed]
         recreated |= {topic: [table.coverage[topic].topic_id, known.topic_id] for topic, known in changed.items()}
     if not steps:
-        raise refused(facts, "new_incarnation", "no topic has another id than the tables know; there is nothing to do")
+        raise refused(facts, "new_incarnation", "each topic has the id that is in the tables; there is nothing to do")
     return RepairPlan(
         pipeline=facts.pipeline,
         action="new_incarnation",
-        summary=f"land {', '.join(sorted(recreated))} anew from its beginning, into the same tables",
+        summary=f"land the recreated {', '.join(sorted(recreated))} from its beginning, into the same tables",
         steps=(*steps, *afterwards(facts)),
         facts={"topic_ids": dict(sorted(recreated.items()))},
         replays_records=0,
@@ -137,11 +137,11 @@ def _check_incarnations(facts: RecoveryFacts, topics: Mapping[str, TopicFacts]) 
     for table in facts.targets:
         for topic, known in topics.items():
             if topic in table.coverage and table.coverage[topic].topic_id != known.topic_id:
-                raise refused(facts, "accept_loss", f"topic {topic} was recreated: that is for the action new_incarnation")
+                raise refused(facts, "accept_loss", f"topic {topic} was recreated: use the action new_incarnation")
 
 
 def _with_marks(rebuilt: Rebuilt, topics: Mapping[str, TopicFacts]) -> Offsets:
-    """Return the coverage with a mark at the beginning of each partition of which the table has no row."""
+    """Return the coverage, with a mark at the beginning of each partition without rows in the table."""
     known = {topic: facts for topic, facts in topics.items() if _is_same(rebuilt.coverage, topic, facts)}
     coverage = dict(rebuilt.coverage)
     for topic, marks in marks_for_unseen(coverage, known, "earliest").items():
@@ -157,13 +157,13 @@ def _is_same(coverage: Offsets, topic: str, facts: TopicFacts) -> bool:
 def _rebase_notes(pipeline: str, table: HeldTable, rebuilt: Rebuilt) -> Iterable[str]:
     if rebuilt.source == "entry":
         if table.role == "quarantine":
-            yield f"{table.table}: what was quarantined later than version {rebuilt.version} is not read again"
+            yield f"{table.table}: records that were quarantined after version {rebuilt.version} are not read again"
         return
-    yield f"{table.table}: what was filtered or quarantined after its last row is read again, and gives no row again"
+    yield f"{table.table}: records that were filtered or quarantined after its last row are read again, and give no row again"
     if rebuilt.rowless:
         yield (
-            f"{table.table}: {rebuilt.rowless} offsets between its rows have left no row; they count as dealt with and are not "
-            f"read again: `lakebound prove {pipeline} --deep` names those that Kafka has"
+            f"{table.table}: {rebuilt.rowless} offsets between its rows have no row; they count as landed and are not read "
+            f"again; `lakebound prove {pipeline} --deep` names those that Kafka has"
         )
 
 
@@ -172,11 +172,11 @@ def _source(rebuilt: Rebuilt) -> str:
 
 
 def _deleted_unlanded(table: HeldTable, topics: Mapping[str, TopicFacts]) -> Offsets:
-    """Return what Kafka has deleted and the table lacks: beyond its marks, in holes, and of partitions that it never saw."""
+    """Return what Kafka has deleted and the table lacks: after its marks, in gaps, and in partitions that it never read."""
     lost: Offsets = {}
     for topic, held in table.coverage.items():
         known = topics.get(topic)
-        # A table that has seen no partition of a topic begins where Kafka begins: nothing of it was ever promised.
+        # A table that has read no partition of a topic begins at Kafka's earliest offset: no earlier offset was ever promised.
         if known is None or not held.partitions:
             continue
         below = {p: _lost_below(held.partitions.get(p, ((0, 0),)), earliest) for p, earliest in sorted(known.earliest.items())}
@@ -187,13 +187,13 @@ def _deleted_unlanded(table: HeldTable, topics: Mapping[str, TopicFacts]) -> Off
 
 
 def _lost_below(intervals: Intervals, earliest: int) -> Intervals:
-    """Return the offsets between the beginning of a coverage and Kafka's earliest that the coverage does not hold."""
+    """Return the offsets between the beginning of a coverage and Kafka's earliest offset that the coverage lacks."""
     first = min((start for start, _ in intervals), default=0)
     return subtract(((first, earliest),), intervals) if first < earliest else ()
 
 
 def _reborn(table: HeldTable, changed: Mapping[str, TopicFacts]) -> tuple[Offsets, FormerCoverage]:
-    """Return coverage and former incarnations of a table after its recreated topics begin anew."""
+    """Return coverage and former incarnations of a table after the reset for its recreated topics."""
     coverage, former = dict(table.coverage), dict(table.former)
     for topic, known in changed.items():
         old = coverage.pop(topic)
@@ -206,14 +206,14 @@ def _reborn(table: HeldTable, changed: Mapping[str, TopicFacts]) -> tuple[Offset
 
 
 def _old_end(facts: RecoveryFacts, table: HeldTable, topic: str) -> str:
-    """Return what is known of how much of the old incarnation was landed; its end went away with it."""
+    """Return how much of the old incarnation was landed, as far as it is known; its end offsets are gone."""
     marks = table.marks.get(topic, {})
     seen = facts.control.last_seen_ends.get(topic, {})
     behind = {p: (mark, seen[p]) for p, mark in sorted(marks.items()) if seen.get(p, mark) > mark}
-    text = f"{table.table}: of the old {topic} is landed: {_marks(marks)}; what it had beyond that is gone and was not landed"
+    text = f"{table.table}: landed of the old {topic}: {_marks(marks)}; its later records are lost"
     if behind:
         named = ", ".join(f"partition {p} [{start}, {end})" for p, (start, end) in behind.items())
-        text += f"; the last application saw {named} beyond, before or after the topic was created again"
+        text += f"; the last application also saw {named}, before or after the topic was created again"
     return text
 
 
@@ -222,7 +222,7 @@ def _like(known: TopicFacts) -> TopicOffsets:
 
 
 def _replays(facts: RecoveryFacts, after: Sequence[Offsets]) -> int:
-    """Return how many offsets are read again that a table holds, or held when its application last spoke."""
+    """Return how many offsets are read again that a table has, or had at its application's last progress."""
     starts = [high_water_marks(coverage) for coverage in after]
     return debt(lowest(starts), highest([*starts, *(table.marks for table in facts.targets)]))
 

@@ -14,13 +14,13 @@ from lakebound.ledger.marks import loss
 
 RepairAction = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
 RequestedRepair = Literal["auto", RepairAction]
-"""What a person can ask for; ``auto`` is whatever the doctor's decisive finding asks for."""
+"""What a person can ask for; ``auto`` is the action for the doctor's decisive finding."""
 
 HASH_CHARACTERS = 12
 
 
 class PlanChangedError(LakeboundError):
-    """The facts are not those that were approved."""
+    """The facts have changed since the plan was approved."""
 
     def __init__(self, pipeline: str, approved: str, found: str) -> None:
         super().__init__(
@@ -30,7 +30,7 @@ class PlanChangedError(LakeboundError):
 
 
 class PlanRefusedError(LakeboundError):
-    """There is no plan for the action that would not do harm."""
+    """The action has nothing to do, or would do harm."""
 
     def __init__(self, pipeline: str, action: str, reason: str) -> None:
         super().__init__(f"pipeline {pipeline!r}: no plan for {action}: {reason}")
@@ -82,7 +82,7 @@ class RepairPlan(BaseModel):
         lines += [f"{number}. {step.what}" for number, step in enumerate(self.steps, start=1)]
         lines.append("")
         lost = loss(self.loses)
-        lines.append(f"- offsets lost for good: **{lost:,}**")
+        lines.append(f"- offsets lost permanently: **{lost:,}**")
         lines += [f"  - {lost.topic} partition {lost.partition}: [{lost.start}, {lost.end})" for lost in self.loses]
         lines.append(f"- offsets read again: {self.replays_records:,}")
         lines += [f"- rows removed from {table}: {rows:,}" for table, rows in self.removes_rows.items()]

@@ -1,4 +1,4 @@
-"""What a table holds when its own entries no longer tell: worked out from an older version's entry, else from its rows."""
+"""Which offsets a table has when its entries no longer say it: from an older version's entry, else from its rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RebuiltFrom = Literal["entry", "statistics", "scan"]
 
 
 class ContradictedEntryError(LakeboundError):
-    """A table was put back to a version whose entry does not say what its rows say."""
+    """A table was restored to a version whose entry does not agree with its rows."""
 
     def __init__(self, table: str, version: int, offsets: int) -> None:
         super().__init__(
@@ -36,16 +36,16 @@ class ContradictedEntryError(LakeboundError):
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """What a table holds, and how that is known.
+    """Which offsets a table has, and how that is known.
 
     Attributes:
-        coverage: Of each topic's present incarnation. From rows it goes from the first to the last landed offset: landing is in
-            order, so what lies between was dealt with; what was filtered after the last row is read again, and filtered again.
+        coverage: Of each topic's current incarnation. From rows it goes from the first to the last landed offset: landing is in
+            order, so everything between was processed; what was filtered after the last row is read and filtered again.
         source: The entry of the version that a RESTORE brought back, the files' column statistics, or a scan of the rows.
         version: Of that entry; empty otherwise.
         former: Of earlier incarnations of recreated topics.
-        released: How many offsets were released from quarantine so far, as an entry says; rows do not tell.
-        rowless: Offsets inside the coverage that have left no row in the table; 0 with an entry, which accounts for them.
+        released: How many offsets were released from quarantine so far, from an entry; rows do not show it.
+        rowless: Offsets inside the coverage without a row in the table; 0 with an entry, which counts them.
     """
 
     coverage: Offsets
@@ -57,7 +57,7 @@ class Rebuilt:
 
 
 def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) -> Rebuilt | None:
-    """Return what the table holds, or None where the reason for which its ledger was refused is not one that this mends.
+    """Return the offsets of the table, or None if this does not repair the reason for which its ledger was refused.
 
     Args:
         table: The table; it is only read.
@@ -66,7 +66,7 @@ def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) 
 
     Raises:
         ContradictedEntryError: The version that was restored has an entry, and the rows contradict it.
-        TopicRecreatedError: The rows are of several incarnations of a topic, and none of them is the broker's.
+        TopicRecreatedError: The rows are of several incarnations of a topic, and the broker has none of them.
     """
     if isinstance(reason, TableRestoredError):
         entry, version = _restored_entry(table, reason)
@@ -80,7 +80,7 @@ def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) 
 
 
 def rebuild_behind(table: Table, entry: Entry, topic_ids: Mapping[str, str]) -> Rebuilt | None:
-    """Return what a table holds whose entry maintenance carried on, or None where that entry is not behind the rows."""
+    """Return the offsets of a table whose entry maintenance copied, or None if that entry is not older than the rows."""
     if entry.kind != "carry":
         return None
     found, source, former = _offsets_of_rows(table, topic_ids)
@@ -90,7 +90,7 @@ def rebuild_behind(table: Table, entry: Entry, topic_ids: Mapping[str, str]) -> 
 
 
 def _restored_entry(table: Table, reason: TableRestoredError) -> tuple[Entry | None, int]:
-    """Return the entry that counted at the version which was restored, and that version; versions only go down on the way."""
+    """Return the entry that was valid at the restored version, and that version; a restore of a restore goes further back."""
     restored_to = reason.restored_to
     while restored_to is not None:
         try:
@@ -124,7 +124,7 @@ def _from_table(table: Table, topic_ids: Mapping[str, str]) -> Rebuilt:
 
 
 def _offsets_of_rows(table: Table, topic_ids: Mapping[str, str]) -> tuple[Offsets, RebuiltFrom, FormerCoverage]:
-    """Return which offsets have rows, of the present incarnations and of former ones."""
+    """Return which offsets have rows, of the current incarnations and of former ones."""
     try:
         found = table.reconstruct()
     except TopicRecreatedError:
@@ -154,7 +154,7 @@ def _by_incarnation(table: Table, topic_ids: Mapping[str, str]) -> tuple[Offsets
 
 
 def _filled(found: Offsets) -> Offsets:
-    """Return per partition everything from the first to the last offset."""
+    """Return the range from the first to the last offset of each partition."""
     return {
         topic: TopicOffsets(
             topic_id=held.topic_id,

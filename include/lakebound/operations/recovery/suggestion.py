@@ -1,4 +1,4 @@
-"""Which action the doctor's decisive finding asks for."""
+"""Which action repairs the doctor's decisive finding."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ACTION_OF_RUNBOOK: dict[str, RepairAction] = {
     "topic-recreated": "new_incarnation",
     "two-drivers": "drop_zombie",
 }
-"""By the page that a finding names; a finding whose page is not here is mended outside of Lakebound."""
+"""By the page that a finding names; a finding whose page is not here is repaired outside of Lakebound."""
 
 
 def suggested_action(spec: PipelineSpec, settings: Settings) -> RepairAction:
-    """Examine the pipeline, and return the action that its decisive finding asks for.
+    """Examine the pipeline, and return the action for its decisive finding.
 
     Raises:
-        PlanRefusedError: All is well, it mends itself, or what is wrong is not mended by an action.
+        PlanRefusedError: Nothing is wrong, the next start repairs it, or no action repairs it.
     """
     from lakebound.inspection.doctor.examine import examine_pipeline
 

@@ -1,4 +1,4 @@
-"""Have a pipeline for oneself: nothing starts, nothing runs, and the lease is ours, while a repair is applied."""
+"""Exclusive access to a pipeline during a repair: nothing starts, nothing runs, and the repair has the lease."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _log = structlog.get_logger(__name__)
 
 @contextmanager
 def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_force: bool = False) -> Iterator[Lease]:
-    """Hold the pipeline, end its application, take the lease; afterwards give the lease back and restore the wish.
+    """Hold the pipeline, end its application, take the lease; afterwards release the lease and restore the desired state.
 
-    One repair at a time: a second one waits for the first. The wish is written first, so that no continuous DAG starts an
-    application in between. It stays ``held``, with the reason, when the block raises: a repair that was cut short is looked at
-    before anything runs again.
+    One repair at a time: a second one waits for the first. The desired state is written first, so that no continuous DAG starts
+    an application in between. It stays ``held``, with the reason, when the block raises: a person looks at an interrupted
+    repair before anything runs again.
 
     Args:
         spec: The pipeline.
         places: Where its tables and its state are.
-        by: Who repairs, for the wish.
-        reason: Why, for the wish.
-        by_force: Go on when the application cannot be ended from here; it is the tables that keep it out then.
+        by: Who repairs, for the desired state.
+        reason: Why, for the desired state.
+        by_force: Continue when the application cannot be ended from here; the tables then refuse its commits.
 
     Yields:
         The lease, with an epoch above every epoch in the tables.
@@ -62,12 +62,12 @@ def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_f
                 by_force=by_force,
             )
         except BaseException:
-            # Nothing was begun: the pipeline is wanted as it was.
-            _wish_again(control, before)
+            # The repair did not begin: restore the desired state.
+            _restore_desired(control, before)
             raise
         with _renewed(control, lease):
             yield lease
-        _wish_again(control, before)
+        _restore_desired(control, before)
 
 
 def highest_epoch(spec: PipelineSpec, places: Places) -> int:
@@ -76,7 +76,7 @@ def highest_epoch(spec: PipelineSpec, places: Places) -> int:
     return max((table.read_ledger(to_reset=True).epoch for table in tables if table.exists()), default=0)
 
 
-def _wish_again(control: ControlFolder, before: Desired) -> None:
+def _restore_desired(control: ControlFolder, before: Desired) -> None:
     change_desired(control, before.state, freshness=before.freshness, until=before.until, reason=before.reason, by=before.by)
 
 
@@ -85,7 +85,7 @@ def _end(spec: PipelineSpec, control: ControlFolder, *, reason: str, by: str, by
         end_application(control, reason=reason, by=by)
         return
     try:
-        # One that can still hear ends well within the time that a lease outlives a silent one.
+        # An application that still runs normally ends well within the lifetime of its lease.
         end_application(control, reason=reason, by=by, deadline_seconds=spec.limits.lease_ttl_seconds)
     except DeadlineExceededError as exc:
         _log.warning("repair_goes_on_beside_the_application", pipeline=spec.pipeline, reason=str(exc))
@@ -93,7 +93,7 @@ def _end(spec: PipelineSpec, control: ControlFolder, *, reason: str, by: str, by
 
 @contextmanager
 def _renewed(control: ControlFolder, lease: Lease) -> Iterator[None]:
-    """Renew the lease inside the block, and give it back."""
+    """Renew the lease inside the block, and release it afterwards."""
     ended = threading.Event()
     renewing = threading.Thread(target=_renew, args=(control, lease, ended), name="repair-lease", daemon=True)
     renewing.start()

@@ -1,4 +1,4 @@
-"""Applies the plan of a rewind that was approved, while what it stands on still holds."""
+"""Applies the approved plan of a rewind, if its facts are still true."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _LAST_COMMITS = 5
 def apply_rewind(
     spec: PipelineSpec, places: Places, request: RewindRequest, approved: str, *, by: str, kafka: KafkaFacts | None = None
 ) -> Incident:
-    """Put the tables back as the approved plan says, and return the record of it.
+    """Restore the tables as the approved plan says, and return the record of it.
 
-    Cut short between two tables, it can simply be planned and applied again. Whatever starts in between is right as well:
-    each table's own ledger decides what is landed in it.
+    If it is interrupted between two tables, plan and apply it again. A stream that starts in between does no harm: each table's
+    own ledger decides what is landed in it.
 
     Args:
         spec: The pipeline.
         places: Where its tables and its state are.
-        request: What is asked for; a time must be the same as for the plan.
+        request: The request; a time must be the same as for the plan.
         approved: Hash of the plan that was approved.
         by: Who approved it.
-        kafka: Whom to ask about Kafka.
+        kafka: How to ask Kafka; by default, by the pipeline's connection.
 
     Raises:
         PlanChangedError: The plan is no longer the one that was approved; nothing was done.
@@ -45,7 +45,7 @@ def apply_rewind(
     check_hash(make_plan(spec, places, request, kafka=kafka).plan, approved)
     control = ControlFolder(places.home, spec.pipeline)
     with taken_over(spec, places, by=by, reason=f"{request.action} {approved}") as lease:
-        # Nothing moves any more: what the application did until it ended may have changed what the plan stands on.
+        # Nothing changes from here on; but until it ended, the application may have changed the facts of the plan.
         found = _approved_still(spec, places, request, approved, kafka)
         if isinstance(found, Rewinding):
             return _carry_out(spec, places, found, lease, control, by)
@@ -55,7 +55,7 @@ def apply_rewind(
 def _approved_still(
     spec: PipelineSpec, places: Places, request: RewindRequest, approved: str, kafka: KafkaFacts | None
 ) -> Rewinding | LakeboundError:
-    """Return the plan, or why it is refused: that raises outside of the hold, which an exception would leave in place."""
+    """Return the plan, or why it is refused; the caller raises it after the hold, which an exception would leave in place."""
     try:
         found = make_plan(spec, places, request, kafka=kafka)
         check_hash(found.plan, approved)
@@ -70,15 +70,15 @@ def _carry_out(spec: PipelineSpec, places: Places, found: Rewinding, lease: Leas
         for step in _in_safe_order(plan.steps, found.facts):
             done.append(_put_back(spec, places, plan, step, lease))
     except BaseException as exc:
-        _record(control, plan, by, done, f"cut short ({type(exc).__name__}: {exc}): plan and apply it again")
+        _record(control, plan, by, done, f"interrupted ({type(exc).__name__}: {exc}): plan and apply it again")
         raise
     return _record(control, plan, by, done, "done")
 
 
 def _in_safe_order(steps: Sequence[RepairStep], facts: RewindFacts) -> list[RepairStep]:
-    """Return the steps with a table so that the quarantine never lacks bad records of offsets which the tables cover.
+    """Return the steps with a table, ordered so that the quarantine never lacks bad records of offsets that the tables cover.
 
-    A start in between would take those for dealt with. So it goes back after the tables, and forward before them.
+    A start in between would not read such records again. So the quarantine goes back after the tables, and forward before them.
     """
     tables = [step for step in steps if step.table is not None]
     quarantine = facts.quarantine
@@ -88,7 +88,7 @@ def _in_safe_order(steps: Sequence[RepairStep], facts: RewindFacts) -> list[Repa
 
 
 def _put_back(spec: PipelineSpec, places: Places, plan: RepairPlan, step: RepairStep, lease: Lease) -> dict[str, Any]:
-    """Restore one table, and return what was done; the outcome of a commit that failed is looked up in the table."""
+    """Restore one table, and return what was done; after a failed commit, the table says whether it took place."""
     table = open_table(next(one for one in (*spec.tables, spec.quarantine_table) if one.id == step.table), places)
     undoes = plan.facts.get("undoes")
     entry = Entry.model_validate(

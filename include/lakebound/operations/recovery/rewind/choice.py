@@ -1,7 +1,7 @@
-"""Which version of a table a rewind, or the undoing of one, goes back to. Pure.
+"""To which version of a table a rewind, or the undoing of one, goes back. Pure.
 
-Each table goes back to its own last version at or before the time. Their coverages may then differ by a batch, and need not
-be brought to one: the stream starts at the lowest mark, and trims what it reads to what each table does not hold.
+Each table goes back to its own last version at or before the time. Their coverages may then differ by a batch. That does no
+harm: the stream starts at the lowest mark, and writes to each table only what that table lacks.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _WITHOUT_ROWS = ("open", "carry")
 
 @dataclass(frozen=True)
 class LastRewind:
-    """The rewind that a table went through last.
+    """The last rewind of a table.
 
     Attributes:
         plan: The hash of its plan.
-        reset_at_ms: When this table was put back.
+        reset_at_ms: When this table was restored.
         is_undone: Whether that was undone since.
-        before: The version that it left, None where history no longer goes back to it.
+        before: The version before the rewind; None if the history no longer reaches it.
     """
 
     plan: str
@@ -33,10 +33,10 @@ class LastRewind:
 
 
 def split_at(versions: Iterable[TableVersion], moment_ms: int) -> tuple[list[TableVersion], TableVersion | None]:
-    """Return the versions after a time, newest first, and the newest at or before it; None where none is kept.
+    """Return the versions after a time, newest first, and the newest one at or before it; None if none is kept.
 
     Args:
-        versions: Of a table, newest first; those older than what is returned are not asked for.
+        versions: Of a table, newest first; older ones than the returned version are not read.
         moment_ms: The time.
     """
     newer: list[TableVersion] = []
@@ -48,16 +48,16 @@ def split_at(versions: Iterable[TableVersion], moment_ms: int) -> tuple[list[Tab
 
 
 def left_by_earlier_epochs(newer: Sequence[TableVersion], epoch: int) -> TableVersion | None:
-    """Return the version that the quarantine must not fall behind, None where it may go back to that of the time.
+    """Return the oldest version to which the quarantine may go back, or None if it may go back to that of the time.
 
     An application commits a batch's bad records before the tables commit their coverage of them, so at any time of its clock
-    the quarantine holds the bad records of all that the tables cover. Two applications may have run on machines whose clocks
-    differ: where the tables go back to a version of the later one, everything of the earlier one stays in them, and must stay
-    in the quarantine, whatever time it was stamped with.
+    the quarantine has the bad records of all that the tables cover. Two applications may have run on machines whose clocks
+    differ: if the tables go back to a version of the later one, everything of the earlier one stays in them, and must stay
+    in the quarantine, whatever its timestamps are.
 
     Args:
         newer: Versions of the quarantine after the time, newest first.
-        epoch: The highest of the entries that count at the versions to which the tables go back.
+        epoch: The highest epoch of the entries at the versions to which the tables go back.
     """
     return next((version for version in newer if version.entry is not None and version.entry.epoch < epoch), None)
 
@@ -65,17 +65,17 @@ def left_by_earlier_epochs(newer: Sequence[TableVersion], epoch: int) -> TableVe
 def ahead_of_thinning(
     version: TableVersion, holds: Offsets, newer: Sequence[TableVersion], covered: Sequence[Offsets]
 ) -> TableVersion:
-    """Return the quarantine's version, or the next one where only that is sure to hold the bad records of what tables cover.
+    """Return the quarantine's version, or the next one if only that is sure to have the bad records of what tables cover.
 
-    Of an Iceberg table's past the last version of each second, minute and hour stays. The quarantine's may then be from before
-    a batch and the tables' from after it, though they were committed the other way round. The next version that is kept comes
-    after all that went in between. A quarantine that is ahead does no harm: what it holds is not put there again.
+    Maintenance keeps only the last version of each second, minute and hour of an Iceberg table's past. The quarantine's version
+    may then be from before a batch and the tables' from after it, although they were committed the other way round. The next
+    kept version comes after everything in between. A quarantine that is ahead does no harm: what it has is not written again.
 
     Args:
-        version: Of the time.
-        holds: What the quarantine covers there.
+        version: The quarantine's version at the time.
+        holds: The quarantine's coverage at that version.
         newer: The quarantine's versions after it, newest first.
-        covered: What the tables cover at the versions to which they go back.
+        covered: The tables' coverage at the versions to which they go back.
     """
     following = next((one for one in reversed(newer) if one.entry is not None), None)
     if following is None or following.entry is None:
@@ -85,10 +85,10 @@ def ahead_of_thinning(
 
 
 def last_rewind(versions: Iterable[TableVersion]) -> LastRewind | None:
-    """Return what the newest reset of a table says of its last rewind, None where no rewind made it.
+    """Return what the newest reset of a table says about its last rewind; None if no rewind made that reset.
 
-    A rewind that was cut short and applied again has put the table back twice, and nothing landed in between: what it left
-    is the version before the first of these resets.
+    A rewind that was interrupted and applied again has restored the table twice, and nothing landed in between: the version
+    before the rewind is the one before the first of these resets.
 
     Args:
         versions: Of the table, newest first.
@@ -110,7 +110,7 @@ def last_rewind(versions: Iterable[TableVersion]) -> LastRewind | None:
 
 
 def _left_by(older: Iterable[TableVersion], plan: str) -> TableVersion | None:
-    """Return the version before the oldest of a plan's resets between which nothing was landed."""
+    """Return the version before the oldest of a plan's resets, as long as nothing was landed between these resets."""
     left: TableVersion | None = None
     for version in older:
         entry = version.entry

@@ -1,4 +1,4 @@
-"""Reads what a rewind is planned on: the history of the tables, and what Kafka has. Writes nothing."""
+"""Reads the facts for the plan of a rewind: the history of the tables, and Kafka. Writes nothing."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from lakebound.tables.table import Table, TableVersion, open_table
 
 @dataclass(frozen=True)
 class RewindRequest:
-    """What is asked for.
+    """The request for a rewind, or for the undoing of one.
 
     Attributes:
         to_ms: The time to which the tables go back, in milliseconds since the epoch; None undoes the last rewind.
-        table: Name or id of the one table that goes back, None for all.
+        table: Name or id of the only table that goes back; None for all.
     """
 
     to_ms: int | None
@@ -41,13 +41,13 @@ class RewindRequest:
 
     @property
     def action(self) -> RewindAction:
-        """What a plan of it is called."""
+        """The action of its plan."""
         return "undo_rewind" if self.to_ms is None else "rewind"
 
 
 @dataclass(frozen=True)
 class Rewinding:
-    """A plan, and the facts on which it stands."""
+    """A plan, and the facts from which it was made."""
 
     plan: RepairPlan
     facts: RewindFacts
@@ -55,7 +55,7 @@ class Rewinding:
 
 @dataclass(frozen=True)
 class _Subject:
-    """The pipeline's tables, those that are to go back first."""
+    """The pipeline's tables: those that go back, and the others."""
 
     spec: PipelineSpec
     places: Places
@@ -69,18 +69,18 @@ class _Subject:
 
 
 def make_plan(spec: PipelineSpec, places: Places, request: RewindRequest, *, kafka: KafkaFacts | None = None) -> Rewinding:
-    """Return the plan of a rewind as of now. A running stream may go on meanwhile.
+    """Return the plan of a rewind as of now. A stream may run meanwhile.
 
     Args:
         spec: The pipeline.
         places: Where its tables are.
-        request: What is asked for.
-        kafka: Whom to ask about Kafka.
+        request: The request.
+        kafka: How to ask Kafka; by default, by the pipeline's connection.
 
     Raises:
-        PlanRefusedError: There is no plan that would lose nothing.
+        PlanRefusedError: Every plan would lose records.
         VersionGoneError: Maintenance has removed the version.
-        TableRestoredError: The table had been restored by hand at that time.
+        TableRestoredError: The table had been restored by hand before that time.
         UnknownTableError: The pipeline has no such table.
         BrokerUnavailableError: Kafka does not answer.
     """
@@ -107,12 +107,14 @@ def make_plan(spec: PipelineSpec, places: Places, request: RewindRequest, *, kaf
 def _subject(spec: PipelineSpec, places: Places, request: RewindRequest) -> _Subject:
     wanted = None if request.table is None else table_id(spec, request.table)
     if wanted == spec.quarantine_table.id:
-        reason = "the quarantine goes back with the tables only: alone, it would lose records that no table reads again"
+        reason = "the quarantine goes back only together with the tables: alone, it would lose records that are not read again"
         raise PlanRefusedError(spec.pipeline, request.action, reason)
     existing = {table.id: open_table(table, places) for table in spec.tables if _exists(table, places)}
     chosen = [table for name, table in existing.items() if wanted in (None, name)]
     if not chosen:
-        raise PlanRefusedError(spec.pipeline, request.action, f"{wanted or 'none of its tables'} is not there yet")
+        raise PlanRefusedError(
+            spec.pipeline, request.action, f"{wanted} does not exist yet" if wanted else "none of its tables exists yet"
+        )
     with_quarantine = wanted is None or len(spec.tables) == 1
     quarantine = spec.quarantine_table if with_quarantine and _exists(spec.quarantine_table, places) else None
     return _Subject(
@@ -148,10 +150,10 @@ def _at(subject: _Subject, moment_ms: int) -> tuple[list[RewoundTable], RewoundT
 def _split(subject: _Subject, table: Table, moment_ms: int) -> tuple[list[TableVersion], TableVersion]:
     newer, version = split_at(table.versions(), moment_ms)
     if version is None:
-        oldest = f"the oldest that is kept is of {in_utc(newer[-1].committed_at_ms)}" if newer else "none is kept"
+        oldest = f"the oldest kept version is of {in_utc(newer[-1].committed_at_ms)}" if newer else "no version is kept"
         raise subject.refuse(
-            f"{table.spec.id} has no version at or before {in_utc(moment_ms)}: {oldest}; other tables may go back further, "
-            "each alone (--table)"
+            f"{table.spec.id} has no version at or before {in_utc(moment_ms)}: {oldest}; other tables may have older versions: "
+            "rewind each of them alone (--table)"
         )
     return newer, version
 
@@ -160,11 +162,11 @@ def _before_last_rewind(subject: _Subject) -> tuple[str, list[RewoundTable], Rew
     tables = [*subject.targets, *([subject.quarantine] if subject.quarantine else [])]
     found = {table.spec.id: last for table in tables if (last := last_rewind(table.versions())) is not None}
     if not found:
-        raise subject.refuse("no rewind is the last reset of its tables, as far as their history is kept")
+        raise subject.refuse("the history of its tables has no rewind that could be undone")
     plan = max(found.values(), key=lambda last: last.reset_at_ms).plan
     group = {name: last for name, last in found.items() if last.plan == plan}
     if all(last.is_undone for last in group.values()):
-        raise subject.refuse(f"the last rewind (plan {plan}) is undone already; to go back again, rewind to a time")
+        raise subject.refuse(f"the last rewind (plan {plan}) is already undone; to go back again, rewind to a time")
     targets = [_undone(subject, table, group[table.spec.id]) for table in subject.targets if table.spec.id in group]
     quarantine = subject.quarantine
     if quarantine is None or quarantine.spec.id not in group:
@@ -174,7 +176,9 @@ def _before_last_rewind(subject: _Subject) -> tuple[str, list[RewoundTable], Rew
 
 def _undone(subject: _Subject, table: Table, last: LastRewind) -> RewoundTable:
     if last.before is None:
-        raise subject.refuse(f"what {table.spec.id} was before the rewind of {in_utc(last.reset_at_ms)} is no longer kept")
+        raise subject.refuse(
+            f"the version of {table.spec.id} before the rewind of {in_utc(last.reset_at_ms)} is no longer kept"
+        )
     return _rewound(subject, table, last.before)
 
 
@@ -198,7 +202,7 @@ def _rewound(subject: _Subject, table: Table, version: TableVersion) -> RewoundT
 
 
 def _kept_until_ms(subject: _Subject, table: Table, left_at_ms: int) -> int:
-    """Return until when what is left now is there: by the policy of our own maintenance, else by the table's settings."""
+    """Return until when the present version is kept: by the pipeline's maintenance, else by the table's settings."""
     policy = subject.spec.maintenance
     if policy.enabled:
         return undo_until_ms(policy.history, left_at_ms)

@@ -1,4 +1,4 @@
-"""The plan of a rewind: what the tables hold and what Kafka has in, steps and what they cost out. Pure."""
+"""The plan of a rewind: from the facts of tables and Kafka, the steps and what they cost. Pure."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from lakebound.tables.table import PastVersion, TableVersion
 
 RewindAction = Literal["rewind", "undo_rewind"]
 READERS = (
-    "who has read the rows that go cannot be known, neither format records it: streaming readers of these tables that stand "
-    "past the target stop with an error, or skip what is landed again, and must start again from it"
+    "Lakebound does not know who has read the rows that are removed: streaming readers of these tables that are past the "
+    "target version stop with an error, or skip what is landed again; they must start again from the target version"
 )
 
 
@@ -34,14 +34,14 @@ class RewoundTable:
 
     Attributes:
         table: Its id.
-        role: What it is to the pipeline.
-        coverage: What it holds at present.
-        rows: How many at present.
-        schema: Its columns at present.
-        target: The version that it goes back to.
-        past: What it held there.
-        kept_until_ms: Until when the pipeline's maintenance, or where that is off the table's own settings, keep what it is at
-            present.
+        role: Whether it is a target or the quarantine.
+        coverage: Its offsets now.
+        rows: Its number of rows now.
+        schema: Its columns now.
+        target: The version to which it goes back.
+        past: The contents of that version.
+        kept_until_ms: Until when its present version is kept, by the pipeline's maintenance, or by the table's own settings if
+            maintenance is off.
         released: How many records were released from quarantine until now.
     """
 
@@ -57,10 +57,10 @@ class RewoundTable:
 
     @property
     def reset_coverage(self) -> Offsets:
-        """The coverage of the reset entry: that of the version, and a mark in every partition that it had not seen yet.
+        """The coverage of the reset entry: that of the version, and a mark in every partition that it had not read yet.
 
-        Without the mark the stream would start such a partition at Kafka's earliest offset, or even at its latest, whatever
-        was landed of it since. Where the quarantine begins decides nothing.
+        Without the mark the stream would start such a partition at Kafka's earliest offset, or even at its latest, and ignore
+        what was landed of it since. The quarantine needs no marks: it does not decide where reading begins.
         """
         held = self.past.entry.coverage if self.past.entry else {}
         if self.role == "quarantine":
@@ -75,20 +75,20 @@ class RewoundTable:
 
     @property
     def goes(self) -> Offsets:
-        """The offsets that it holds at present and no longer holds then."""
+        """The offsets that it has now and will not have afterwards."""
         return missing(self.coverage, self.reset_coverage)
 
 
 @dataclass(frozen=True)
 class RewindFacts:
-    """Everything that a rewind is planned on.
+    """Everything that a rewind is planned from.
 
     Attributes:
-        targets: Tables that go back, of the pipeline's targets.
-        quarantine: The quarantine, where that goes back with them.
+        targets: Those of the pipeline's targets that go back.
+        quarantine: The quarantine, if it goes back with them.
         kept: Coverage of the targets that stay as they are.
-        topics: What Kafka has of the pipeline's topics.
-        records_per_second: How fast the stream lands when it is behind, None where its entries do not tell.
+        topics: Kafka's facts of the pipeline's topics.
+        records_per_second: How fast the stream lands a backlog; None if its entries do not show it.
     """
 
     targets: tuple[RewoundTable, ...]
@@ -99,24 +99,24 @@ class RewindFacts:
 
     @property
     def tables(self) -> tuple[RewoundTable, ...]:
-        """All that go back, the quarantine last."""
+        """All tables that go back, the quarantine last."""
         return (*self.targets, *((self.quarantine,) if self.quarantine else ()))
 
 
 def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undoes: str | None = None) -> RepairPlan:
     """Return the plan.
 
-    Its hash stands on the versions that the tables go back to, the coverage of these, and the ids of the topics: on nothing
-    that moves while the stream runs.
+    Its hash covers the versions to which the tables go back, their coverage, and the topic ids. It does not change while the
+    stream runs.
 
     Args:
         pipeline: Its name.
-        action: What it is.
-        facts: What it is planned on.
-        undoes: Of an undo, the hash of the rewind's plan.
+        action: A rewind, or the undoing of one.
+        facts: What it is planned from.
+        undoes: For an undo, the hash of the rewind's plan.
 
     Raises:
-        PlanRefusedError: A version cannot be brought back, or Kafka does not have what would have to be read again.
+        PlanRefusedError: A version cannot be restored, or Kafka lacks records that would have to be read again.
     """
     reason = next(_refusals(facts), None)
     if reason is not None:
@@ -126,7 +126,7 @@ def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undo
     return RepairPlan(
         pipeline=pipeline,
         action=action,
-        summary=f"{len(facts.tables)} tables go back, and the stream starts again from there",
+        summary=f"{len(facts.tables)} tables go back to an earlier version, and the stream starts again from there",
         steps=tuple(_steps(facts)),
         facts={
             "topic_ids": {topic: known.topic_id for topic, known in sorted(facts.topics.items())},
@@ -140,7 +140,7 @@ def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undo
 
 
 def moved_forward(table: RewoundTable) -> bool:
-    """Whether going to the target takes nothing away: then it is ahead, as in the undoing of a rewind."""
+    """Whether going to the target removes nothing: the target is then ahead, as in the undoing of a rewind."""
     return not count(table.goes)
 
 
@@ -157,16 +157,16 @@ def _steps(facts: RewindFacts) -> Iterator[RepairStep]:
             detail["released"] = table.past.entry.released
         when = in_utc(table.target.committed_at_ms)
         what = (
-            f"put {table.table} back to version {table.target.version} of {when}, with a reset entry: {table.past.rows:,} rows"
+            f"restore {table.table} to version {table.target.version} of {when}, with a reset entry: {table.past.rows:,} rows"
         )
         yield RepairStep(what=what, table=table.table, detail=detail)
     yield RepairStep(
-        what="give the lease back and want the pipeline as before: the stream then starts at the marks of the tables"
+        what="release the lease and restore the desired state: the stream then starts at the next offsets of the tables"
     )
 
 
 def _refusals(facts: RewindFacts) -> Iterator[str]:
-    """Yield the reasons why there is no plan; the first is told."""
+    """Yield the reasons why there is no plan; the first one is shown."""
     for table in facts.tables:
         yield from _refusals_of_version(table)
     for table in facts.targets:
@@ -182,16 +182,16 @@ def _refusals_of_version(table: RewoundTable) -> Iterator[str]:
     past, version = table.past, f"version {table.target.version} of {table.table}"
     if past.missing_files:
         gone = f"{len(past.missing_files)} of its data files are gone (such as {past.missing_files[0]})"
-        yield f"{version} cannot be brought back: {gone}, as vacuum or expiry leaves it; only later versions can be restored"
+        yield f"{version} cannot be restored: {gone}, removed by vacuum or expiry; only later versions can be restored"
     if past.entry is None:
-        yield f"{version} has no ledger entry, so what it holds is not known"
+        yield f"{version} has no ledger entry, so its offsets are not known"
 
 
 def _refusals_of_topics(table: RewoundTable, topics: Mapping[str, TopicFacts]) -> Iterator[str]:
     for topic in sorted({*table.coverage, *table.reset_coverage}):
         known = topics.get(topic)
         if known is None and topic in table.goes:
-            yield f"{table.table} holds offsets of {topic} that would go, and the pipeline no longer reads that topic"
+            yield f"offsets of {topic} would be removed from {table.table}, but the pipeline no longer reads that topic"
         for coverage in (table.reset_coverage, table.coverage):
             landed = coverage.get(topic)
             if known is not None and landed is not None and landed.topic_id != known.topic_id:
@@ -202,7 +202,7 @@ def _refusals_of_topics(table: RewoundTable, topics: Mapping[str, TopicFacts]) -
 
 
 def _lost(facts: RewindFacts) -> list[LostRange]:
-    """Return what a table would no longer hold and Kafka no longer has."""
+    """Return what a table would lose and Kafka no longer has."""
     gone: dict[tuple[str, int], list[Interval]] = {}
     for table in facts.targets:
         for topic, partition, intervals in intervals_of(table.goes):
@@ -217,7 +217,7 @@ def _lost(facts: RewindFacts) -> list[LostRange]:
 
 
 def _replayed(facts: RewindFacts) -> list[tuple[str, int, int, int]]:
-    """Return (topic, partition, start, end) of what the stream reads again: from the lowest mark then to the highest now."""
+    """Return (topic, partition, start, end) of what is read again: from the lowest mark afterwards to the highest now."""
     now = [table.coverage for table in facts.targets] + list(facts.kept.values())
     then = [table.reset_coverage for table in facts.targets] + list(facts.kept.values())
     ends, starts = _extreme(now, max), _extreme(then, min)
@@ -238,36 +238,36 @@ def _notes(facts: RewindFacts, replayed: Sequence[tuple[str, int, int, int]]) ->
         yield f"{topic} partition {partition}: [{start}, {end}) is read again; Kafka has it"
     for table in facts.tables:
         if table.past.rows > table.rows:
-            yield f"{table.past.rows - table.rows:,} rows more in {table.table} than now"
+            yield f"{table.table} will have {table.past.rows - table.rows:,} rows more than now"
     yield from _below_marks(facts)
     if facts.quarantine is None:
-        yield "the quarantine stays as it is: it already holds the bad records of what is read again"
+        yield "the quarantine does not change: it already has the bad records of the offsets that are read again"
     if facts.kept:
-        yield f"stay as they are: {', '.join(sorted(facts.kept))}; what they hold already is not landed in them again"
+        yield f"not changed: {', '.join(sorted(facts.kept))}; what they already have is not landed in them again"
     for table in facts.tables:
         if table.past.schema != table.schema:
-            yield f"{table.table} had other columns then and gets them back: the pipeline must fit them, or it will not start"
+            yield f"{table.table} gets back the columns of that version: the pipeline must fit them, or it will not start"
     for table in facts.tables:
         yield (
-            f"{table.table} can be brought back to what it is now (`--undo`) until maintenance removes that: the pipeline's "
-            f"not before {in_utc(table.kept_until_ms)}, that of others whenever it is told so"
+            f"`--undo` can restore the present version of {table.table} until maintenance removes it: the pipeline's own "
+            f"maintenance keeps it until {in_utc(table.kept_until_ms)}, other tools may remove it earlier"
         )
     yield READERS
 
 
 def _released(pipeline: str, facts: RewindFacts) -> Iterator[str]:
-    """Yield what was landed from quarantine since: the stream reads none of it again that lies below where it starts."""
+    """Yield what was landed from quarantine since: the stream does not read those records again below its start."""
     for table in facts.targets:
         gone = table.released - (table.past.entry.released if table.past.entry else 0)
         if gone > 0:
             yield (
-                f"{gone:,} records that were released from quarantine go from {table.table}, too: when the stream has caught "
-                f"up, `lakebound quarantine {pipeline} --replay` lands again what it has not landed by itself"
+                f"{gone:,} records that were released from quarantine are removed from {table.table}, too: when the stream has "
+                f"caught up, `lakebound quarantine {pipeline} --replay` lands those that the stream has not landed again"
             )
 
 
 def _below_marks(facts: RewindFacts) -> Iterator[str]:
-    """Yield what a replay had filled below a table's mark: the stream goes on at the mark, so it is not read again."""
+    """Yield what a replay had landed below a table's mark: the stream continues at the mark, so it is not read again."""
     starts = {(topic, partition): start for topic, partition, start, _ in _replayed(facts)}
     for table in facts.targets:
         below: dict[str, dict[int, tuple[tuple[int, int], ...]]] = {}
@@ -278,6 +278,6 @@ def _below_marks(facts: RewindFacts) -> Iterator[str]:
                 below.setdefault(topic, {})[partition] = cut
         if below:
             yield (
-                f"{table.table} then lacks {describe(below)}, below where the stream starts, which a replay had filled since: "
-                "fill it again with `lakebound replay`"
+                f"{table.table} will lack {describe(below)}, which a replay had landed and which is below the start of the "
+                "stream: land it again with `lakebound replay`"
             )
