@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -106,6 +110,27 @@ def test_a_number_since_1970_becomes_a_time_and_no_number_fails(
     frame = session.createDataFrame([(number,)], "n BIGINT")
     [row] = frame.select(F.unix_micros(from_epoch("n", unit))).collect()
     assert row[0] == micros
+
+
+def test_the_recipe_for_nested_times_works_as_it_stands_in_the_docs(session: SparkSession) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "new-pipeline.md").read_text()
+    recipe = page.partition("## Times in epoch milliseconds")[2]
+    schema = re.search(r"`(merchant STRUCT[^`]*)`", recipe)
+    code = re.search(r"```python\n(.*?)```", recipe, re.DOTALL)
+    assert schema is not None and code is not None
+    names: dict[str, Any] = {}
+    exec(code[1], names)
+    number = 1_795_428_000_250
+    rows = [(("m", number), [("a", number), ("b", None)]), (None, None)]
+    frame = session.createDataFrame(rows, schema[1])
+    made = names["clean"](frame)
+    assert [field.dataType.simpleString() for field in made.schema] == [
+        "struct<name:string,opened_at:timestamp>",
+        "array<struct<sku:string,added_at:timestamp>>",
+    ]
+    first, second = made.select(F.unix_millis("merchant.opened_at"), "merchant", "items").collect()
+    assert first[0] == number and [item["added_at"] is None for item in first["items"]] == [False, True]
+    assert second["merchant"] is None and second["items"] is None
 
 
 def test_a_plain_pipeline_has_one_row_per_record(session: SparkSession) -> None:

@@ -82,6 +82,8 @@ def wrong(world: World, fault: Fault, said: Diagnosis, did: Start | None) -> lis
     found = {finding.rule for finding in said.findings}
     case = f"{'+'.join(world.formats)}, {world.lane} lane, {world.phase}; {fault.name}: {said.verdict} {sorted(found)}"
     problems = [f"{case}: {rule} was not found" for rule in fault.expects - found]
+    if {"application-dead", "start-refused"} <= found:
+        problems.append(f"{case}: the refusal says already why no application lives")
     problems += [f"{case}: no page {f.runbook}" for f in said.findings if f.runbook and f.runbook not in RUNBOOKS]
     asks = said.verdict in ASKING
     if did is None:

@@ -51,6 +51,8 @@ def application_dead(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The desired state is running, and no application runs: the next start continues from the tables."""
     if not facts.is_wanted or facts.living is not None or not facts.has_run or _rests_between_runs(facts):
         return
+    if any(last_start_refused(facts)):
+        return  # that says why none lives, and another start would be refused, too
     debt = recovery_debt_records(facts)
     how = facts.last_end.described if facts.last_end is not None else "nothing is known about the last application"
     sentence = (
