@@ -37,9 +37,15 @@ def test_the_page_can_be_followed(broker: Broker, tmp_path: Path) -> None:
         said += f"$ {commands}{done.stdout}\n"
     assert "payments: valid" in said
     assert "100 records: 100 give 100 rows, 0 are filtered, 0 are bad" in said
+    landed = "since its start: 1,000 records read: 1,000 landed (1,000 rows in delta:lake.payments), 0 filtered, 0 quarantined"
+    assert landed in said
+    assert "since its start: 1 record read: 0 landed (0 rows in delta:lake.payments), 0 filtered, 1 quarantined" in said
+    assert "amount_eur: decimal128(18, 2)" in said, "money stays DECIMAL"
     assert re.search(r"CHF\W+500\W", said) and re.search(r"EUR\W+500\W", said)
     assert "write partition_by: [paid_at_date]" in said
     assert "currency" in said.partition("$ cat > send_bad.py")[2].partition("$ sed")[0], "the reason names the field"
     mended = said.rpartition("--replay")[2]
     assert "12.50" in mended and "1 rows" not in mended.partition("12.50")[0], mended
     assert said.count("missing 0") >= 2, said
+    assert re.search(r"delta:lake.payments +1,001 +1,001 +0 +0 ", mended), mended
+    assert "delta:lake.payments: 1 of its RECORDS and FILTERED were in quarantine first" in mended

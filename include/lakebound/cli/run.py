@@ -100,7 +100,7 @@ def _counts(outcome: Outcome) -> str:
     rows = ", ".join(f"{number(rows)} rows in {table}" for table, rows in sorted(outcome.rows.items()))
     landed = outcome.records - outcome.filtered - outcome.quarantined
     return (
-        f"{number(outcome.records)} records read: {number(landed)} landed{f' ({rows})' if rows else ''}, "
+        f"{number(outcome.records)} record{'' if outcome.records == 1 else 's'} read: {number(landed)} landed{f' ({rows})' if rows else ''}, "
         f"{number(outcome.filtered)} filtered, {number(outcome.quarantined)} quarantined"
     )
 
