@@ -99,8 +99,9 @@ def _counts(outcome: Outcome) -> str:
     """Return what became of the records that the application read."""
     rows = ", ".join(f"{number(rows)} rows in {table}" for table, rows in sorted(outcome.rows.items()))
     landed = outcome.records - outcome.filtered - outcome.quarantined
+    read = f"{number(outcome.records)} record{'' if outcome.records == 1 else 's'} read"
     return (
-        f"{number(outcome.records)} record{'' if outcome.records == 1 else 's'} read: {number(landed)} landed{f' ({rows})' if rows else ''}, "
+        f"{read}: {number(landed)} landed{f' ({rows})' if rows else ''}, "
         f"{number(outcome.filtered)} filtered, {number(outcome.quarantined)} quarantined"
     )
 
