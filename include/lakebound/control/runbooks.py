@@ -40,5 +40,10 @@ RUNBOOKS = (
 
 REFUSAL_RUNBOOKS = frozenset(
     error.runbook for error in vars(errors).values() if isinstance(error, type) and issubclass(error, errors.LakeboundError)
-) - {errors.LakeboundError.runbook, errors.BrokerUnavailableError.runbook, errors.CrashLoopError.runbook}
+) - {
+    errors.LakeboundError.runbook,
+    errors.BrokerUnavailableError.runbook,
+    errors.ControlFileError.runbook,
+    errors.CrashLoopError.runbook,
+}
 """The pages of what keeps an application from starting until a person has decided."""

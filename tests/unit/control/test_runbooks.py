@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 import typer.main
+from tests.support.runbook_pages import FOLDER, PAGES, REPOSITORY, SPAN, blocks, commands
 
 from lakebound.cli import app
+from lakebound.cli.control import Action
 from lakebound.control.runbooks import RUNBOOKS
 from lakebound.errors import LakeboundError
 from lakebound.inspection.doctor.foreign import diagnosis as foreign_diagnosis
@@ -22,14 +26,10 @@ from lakebound.operations.recovery.suggestion import ACTION_OF_RUNBOOK
 from lakebound_airflow.notifications.alerts import RUNBOOKS as RUNBOOKS_OF_ALERTS
 from lakebound_airflow.operators import control, recover
 
-REPOSITORY = Path(__file__).parents[3]
-FOLDER = REPOSITORY / "include" / "runbooks"
 CODE = ("include/lakebound", "plugins/lakebound_airflow", "spark_apps", "dags")
 ACTIONS = {"control": control.ACTIONS, "recover": recover.ACTIONS}
 SECTIONS = ["You see", "It means", "It costs", "Do", "It is over when"]
-PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
 NAME = re.compile(r"\brunbook ([a-z]+(?:-[a-z]+)*)\b")
-SPAN = re.compile(r"`([^`\n]+)`")
 LEAST_FRAGMENT = 8
 
 
@@ -91,13 +91,6 @@ def section(page: Path, title: str) -> str:
     return match[1].strip()
 
 
-def commands(page: Path) -> Iterator[list[str]]:
-    """Yield the commands in a page, split into words."""
-    for span in SPAN.findall(page.read_text()):
-        if span.startswith(("lakebound ", "make ")) and "…" not in span:
-            yield shlex.split(span)
-
-
 def test_the_names_are_collected_from_the_code() -> None:
     assert {"topic-recreated", "retention-passed", "no-ledger", "offsets-beyond-end", "table-restored"} <= named_in_code()
     assert {"proof-failed", "crash-loop", "foreign-checkpoint", "two-drivers", "refused"} <= named()
@@ -138,16 +131,38 @@ class TestPage:
         for dag, action in re.findall(r"`(?:DAG )?(control|recover)(?:__P)?`[^`.]*\baction `([a-z_]+)`", text):
             assert action in ACTIONS[dag]
 
+    def test_it_says_where_its_commands_run_and_where_the_state_is(self, page: Path) -> None:
+        before = page.read_text().partition("\n## ")[0]
+        assert "Run the commands in the project's folder" in before and "`lakebound status` prints `LAKEBOUND_HOME`" in before
+        assert "LAKEBOUND_HOME/" not in page.read_text(), "a path that no shell finds"
+
+    def test_it_names_the_command_before_the_dag(self, page: Path) -> None:
+        for paragraph in re.split(r"\n(?=\d\. )|\n\n", section(page, "Do")):
+            dag = paragraph.find("control__P")
+            command = re.search(r"`lakebound (control P \w+|start P|stop P)`", paragraph)
+            assert dag < 0 or (command is not None and command.start() < dag), paragraph
+
     def test_other_pages_that_it_names_are_there(self, page: Path) -> None:
         for name in NAME.findall(page.read_text()):
             assert (FOLDER / f"{name}.md").exists(), name
 
 
+def wrong_targets(words: list[str]) -> Iterator[str]:
+    """Yield what is wrong with a command of make."""
+    targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    yield from (f"make has no target {word!r}" for word in words[1:] if "=" not in word and word not in targets)
+
+
+def wrong_action(words: list[str]) -> Iterator[str]:
+    """Yield what ``lakebound control`` does not know."""
+    if words[1] == "control" and not set(words[3:4]) <= {action.value for action in Action}:
+        yield f"lakebound control knows no {words[3]!r}"
+
+
 def wrong(words: list[str]) -> Iterator[str]:
     """Yield what is wrong with a command."""
     if words[0] == "make":
-        targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
-        yield from (f"make has no target {word!r}" for word in words[1:] if "=" not in word and word not in targets)
+        yield from wrong_targets(words)
         return
     known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     command = known.get(words[1])
@@ -169,6 +184,7 @@ def wrong(words: list[str]) -> Iterator[str]:
                 yield f"lakebound {words[1]} {word} needs a value"
             elif word == "--action" and value not in (*PLANNERS, "auto"):
                 yield f"there is no action {value!r}"
+    yield from wrong_action(words)
     needed = sum(argument.required for argument in arguments)
     if not needed <= positional <= len(arguments):
         yield f"lakebound {words[1]} takes {needed} to {len(arguments)} arguments, not {positional}"
@@ -178,6 +194,8 @@ def wrong(words: list[str]) -> Iterator[str]:
     "command",
     [
         "lakebound mend P",
+        "lakebound control P undo",
+        "lakebound control P",
         "lakebound recover P --force",
         "lakebound recover P --action undo_everything",
         "lakebound recover P --apply",
@@ -195,3 +213,18 @@ def test_a_wrong_command_is_noticed(command: str) -> None:
 )
 def test_a_right_command_passes(command: str) -> None:
     assert not list(wrong(shlex.split(command)))
+
+
+@pytest.mark.parametrize("home", [None, "state of another place"])
+def test_files_are_moved_aside_as_printed(tmp_path: Path, home: str | None) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "LAKEBOUND_HOME"}
+    if home is not None:
+        environment["LAKEBOUND_HOME"] = str(tmp_path / home)
+    folder = tmp_path / (home or ".lakebound") / "pipelines" / "P"
+    folder.mkdir(parents=True)
+    for name in ("submission.json", "progress.json"):
+        (folder / name).write_text("{}")
+    for page in ("control-files", "table-dropped"):
+        for block in blocks(FOLDER / f"{page}.md"):
+            subprocess.run(["bash", "-euc", block], cwd=tmp_path, env=environment, check=True)
+    assert sorted(file.name for file in folder.iterdir()) == ["progress.json.aside", "submission.json.aside"]

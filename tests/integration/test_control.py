@@ -1,0 +1,152 @@
+"""``lakebound control`` and the runbooks' commands without Airflow: one application, one broker, the tests in this order."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.conftest import topic_maker
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, send_events
+from tests.support.runbook_pages import PAGES, REPOSITORY, commands
+from tests.support.streams.command_line import answer, lakebound
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from typer.testing import CliRunner
+
+from lakebound.cli import app
+from lakebound.control.applications import living_submission, stop_streams
+from lakebound.control.desired import read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.person import operating_system_user
+from lakebound.control.processes import wait_until
+from lakebound.control.progress import Outcome, read_outcome, readable_progress
+from lakebound.local.broker import Broker
+
+pytestmark = pytest.mark.integration
+
+CHANGES = ("start", "stop", "control", "run", "create-topic", "replay", "validate")
+CHANGING_OPTIONS = {
+    "alerts": "--test",
+    "maintain": "--run",
+    "quarantine": "--replay",
+    "recover": "--apply",
+    "rewind": "--apply",
+}
+PLANNED_BY_SPARK = ("check",)
+"""These change nothing, and take as long as a Spark session; tests/integration/test_getting_started.py runs them."""
+
+
+@dataclass(frozen=True)
+class Controlled:
+    """A pipeline that has landed, the application that did it, and the records."""
+
+    pipeline: Pipeline
+    first: str
+    journal: Journal
+
+    @property
+    def control(self) -> ControlFolder:
+        """Its state folder."""
+        return self.pipeline.control
+
+
+@pytest.fixture(scope="module")
+def controlled(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> Iterator[Controlled]:
+    """A pipeline whose YAML and places the commands find; whatever runs of it is ended with the module."""
+    folder, journal = tmp_path_factory.mktemp("controlled"), Journal()
+    topic = topic_maker(broker.bootstrap_servers)("controlled")
+    made = make_pipeline(folder, broker.bootstrap_servers, topic)
+    (folder / "pipelines").mkdir()
+    body = made.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    (folder / "pipelines" / "events.yaml").write_text(yaml.safe_dump(body))
+    send_events(JournalingProducer(broker.bootstrap_servers, journal), topic, range(300))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**made.settings.environment(), "LAKEBOUND_PIPELINES": str(folder / "pipelines")}.items():
+            patch.setenv(name, value)
+        patch.chdir(REPOSITORY)
+        try:
+            first = running(made)
+            wait_until(lambda: landed(made, journal), 150, "the records")
+            yield Controlled(made, first, journal)
+        finally:
+            stop_streams(made.settings, deadline_seconds=20)
+
+
+def running(pipeline: Pipeline) -> str:
+    """Start an application by hand, and return its id."""
+    lakebound("run", "events", "--detach")
+    found = living_submission(pipeline.control)
+    assert found is not None
+    return found.app_id
+
+
+def landed(pipeline: Pipeline, journal: Journal) -> bool:
+    progress = readable_progress(pipeline.control)
+    marks = progress.high_water_marks if progress is not None else {}
+    return all(marks.get(t, {}).get(p, 0) >= end for t, ends in journal.ends().items() for p, end in ends.items())
+
+
+def ended(pipeline: Pipeline, app_id: str) -> Outcome:
+    outcome = read_outcome(pipeline.control, app_id)
+    assert outcome is not None, pipeline.control.log(app_id).read_text()[-3000:]
+    return outcome
+
+
+def changes(words: list[str]) -> bool:
+    """Whether a command changes anything but what it prints."""
+    if "--plan" in words:
+        return False
+    return words[1] in CHANGES or CHANGING_OPTIONS.get(words[1], "") in words[2:]
+
+
+def read_only_commands() -> list[str]:
+    """Return every command of every runbook that changes nothing, once each."""
+    found = [words for page in PAGES for words in commands(page) if words[0] == "lakebound" and len(words) > 1]
+    return sorted({shlex.join(words[1:]) for words in found if not changes(words) and words[1] not in PLANNED_BY_SPARK})
+
+
+def test_every_command_of_the_runbooks_that_changes_nothing_runs_as_printed(controlled: Controlled, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    (checkpoint / "metadata").write_text('{"id":"5f1f9f3c-3b0a-4b0e-8f5e-0d9c7f8d2f11"}')
+    now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    values = {"P": "events", "TIME": now, "PATH": str(checkpoint), "NEWPATH": str(checkpoint)}
+    values["delta:FOLDER"] = f"delta:{controlled.pipeline.settings.warehouse / 'delta' / 'events'}"
+    values["HOST:PORT"] = controlled.pipeline.spec.connection.bootstrap_servers
+    before, problems, said = read_desired(controlled.control), [], {}
+    for command in read_only_commands():
+        done = CliRunner().invoke(app, [values.get(word, word) for word in shlex.split(command)])
+        said[command] = f"{done.output}\n{done.stderr}"
+        # Code 1 is a finding, or a refusal in one sentence; what is not foreseen, or is wrong usage, is neither.
+        if done.exit_code not in (0, 1) or "unexpected" in said[command] or "Usage:" in said[command]:
+            problems.append(f"lakebound {command} ends with {done.exit_code}: {said[command]}")
+    assert not problems, "\n\n".join(problems)
+    assert len(said) >= 20
+    assert f"LAKEBOUND_HOME: {controlled.control.home}" in said["status"]
+    assert "missing 0" in said["prove P --deep"] and "events" in said["ledger P"]
+    assert read_desired(controlled.control) == before
+    assert living_submission(controlled.control) is not None
+
+
+def test_a_real_application_is_restarted_held_started_and_stopped_without_airflow(controlled: Controlled) -> None:
+    pipeline, first = controlled.pipeline, controlled.first
+    assert f"{first} runs" in lakebound("start", "events").stdout
+    said = answer("control", "events", "restart", "--reason", "a new transform")
+    assert (said["state"], said["application"], said["desired"]["by"]) == ("met", first, operating_system_user())
+    assert "to start it now, without Airflow: lakebound run events --detach" in said["starts"]
+    assert ended(pipeline, first).verdict == "stopped" and "a newer generation" in ended(pipeline, first).reason
+
+    assert answer("control", "events", "hold", "--reason", "audit")["state"] == "met"
+    assert "held (audit)" in lakebound("control", "events", "restart", code=1).stderr
+    lakebound("start", "events")
+    second = running(pipeline)
+    said = lakebound("stop", "events", "--reason", "mistaken").stdout
+    assert said.startswith("events: the desired state is stopped; nothing runs")
+    assert (ended(pipeline, second).verdict, "mistaken" in ended(pipeline, second).reason) == ("stopped", True)
+    assert_exactly_once(pipeline, controlled.journal)
