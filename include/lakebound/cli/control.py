@@ -181,6 +181,21 @@ def _wait(folder: ControlFolder, desired: Desired, replaced: str | None, wait_se
     return WishState("waiting", f"{replaced} has not ended after {wait_seconds:g} s; if it hangs, follow the runbook stall")
 
 
+def say_who_starts(spec: PipelineSpec, settings: Settings) -> None:
+    """Print who starts the pipeline's application, if one is wanted and none lives: after a repair, for instance."""
+    from lakebound.control.applications import app_is_alive
+    from lakebound.control.desired import read_desired
+    from lakebound.control.folder import ControlFolder
+    from lakebound.control.starters import who_starts
+    from lakebound.local.airflow_view import look_at_airflow
+
+    folder = ControlFolder(settings.home, spec.pipeline)
+    if read_desired(folder).wants_app and not app_is_alive(folder):
+        schedule = None if spec.runs_continuously else spec.schedule
+        airflow = look_at_airflow(settings, spec.pipeline, unpause=False)
+        typer.echo(f"{spec.pipeline}: {who_starts(spec.pipeline, schedule, airflow)}")
+
+
 def _starts(spec: PipelineSpec, settings: Settings, wish: Wish) -> str:
     from lakebound.control.requests import await_kind
     from lakebound.control.starters import who_starts

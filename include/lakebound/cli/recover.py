@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakebound.cli.control import say_who_starts
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
@@ -100,4 +101,5 @@ def _print_applied(applied: Applied, spec: PipelineSpec, settings: Settings, jso
         for finding in diagnosis.findings:
             typer.echo(f"  {finding.rule}: {finding.sentence}")
         typer.echo(proof.sentence)
+        say_who_starts(spec, settings)
     return 0 if proof.ok else 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakebound.cli.control import say_who_starts
 from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def rewind(
     incident = apply_rewind(spec, places, request, apply, by=by or operating_system_user())
     proof = prove(spec, places)
     _print_applied(incident, proof, json=json)
+    if not json:
+        say_who_starts(spec, settings)
     raise typer.Exit(0 if proof.ok else 1)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakebound.control.situations import start_command
+
 
 @dataclass(frozen=True)
 class AirflowView:
@@ -47,6 +49,8 @@ def who_starts(pipeline: str, schedule: str | None, airflow: AirflowView) -> str
             f"{airflow.problem}, so nothing was unpaused: where another Airflow runs the DAG {dag}, it starts it{when} if that "
             f"DAG is not paused; {by_hand}"
         )
+    if airflow.is_paused:
+        return f"its DAG {dag} is paused, so Airflow starts nothing; start it: {start_command(pipeline)}"
     state = "unpaused" if airflow.was_unpaused else "not paused"
     if airflow.scheduler_is_alive:
         return f"Airflow starts it{when}: its DAG {dag} is {state}"

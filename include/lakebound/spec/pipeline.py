@@ -233,7 +233,7 @@ class LimitsSpec(Frozen):
         default=3,
         ge=1,
         description="After this many starts in a row that land no record, the pipeline does not start again until a person "
-        "acts.",
+        "acts. Starts that an outage ends do not count.",
     )
     failed_start_pause_seconds: float = Field(
         default=15.0,

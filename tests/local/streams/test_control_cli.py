@@ -166,6 +166,8 @@ def test_who_asks_is_not_taken_from_the_environment(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_who_starts_it_is_said(view: AirflowView, says: str) -> None:
+    paused = who_starts("orders", None, AirflowView(scheduler_is_alive=True, is_paused=True))
+    assert paused == "its DAG ingest__orders is paused, so Airflow starts nothing; start it: lakebound start orders"
     assert who_starts("orders", None, view) == says
     assert view.starts is says.startswith("Airflow starts it")
     assert starters.run_command("orders") in who_starts("orders", "0 3 * * *", AirflowView("away"))

@@ -66,7 +66,8 @@ def plan_resume(facts: RecoveryFacts) -> RepairPlan:
             raise refused(facts, "resume", f"an application would refuse to start: {exc}") from exc
     if control.barren_ends:
         notes.append(
-            f"remove the cause of the failed starts first, then unpause the DAG ingest__{facts.pipeline} if it is paused"
+            f"remove the cause of the failed starts first; then: lakebound start {facts.pipeline}, which also unpauses the DAG "
+            f"ingest__{facts.pipeline}"
         )
     return RepairPlan(
         pipeline=facts.pipeline,
