@@ -92,7 +92,7 @@ def test_a_taken_port_is_refused(broker: Broker, tmp_path: Path) -> None:
 def test_a_broker_that_ends_while_starting_says_why(broker: Broker, tmp_path: Path) -> None:
     mistaken = Broker(tmp_path / "mistaken", broker.jars, heap_megabytes=-1)
 
-    with pytest.raises(ServiceError, match=r"(?s)ended while it was waited for.*Invalid maximum heap size"):
+    with pytest.raises(ServiceError, match=r"(?s)ended before it was ready.*Invalid maximum heap size"):
         mistaken.start()
 
 

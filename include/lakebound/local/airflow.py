@@ -222,7 +222,7 @@ class Airflow:
         known = self.ports if self._ports_file.exists() else None
         api = self._wanted_port or (known.api if known else None) or free_port()
         if not is_free(api):
-            raise ServiceError("Airflow", f"port {api} is taken by another program; free it or give another")
+            raise ServiceError("Airflow", f"port {api} is used by another program; choose another port")
         return AirflowPorts(
             api=api,
             worker_logs=free_port(known.worker_logs if known else None),
@@ -241,7 +241,7 @@ class Airflow:
         record = self.record
         if record is None or not processes.is_alive(record):
             tail = processes.last_lines(self.log)
-            raise ServiceError("Airflow", f"ended while it was waited for. Its last lines:\n{tail}", self.log)
+            raise ServiceError("Airflow", f"ended before it was ready. Its last lines:\n{tail}", self.log)
         return is_open(self.ports.api)
 
     def _is_healthy(self, client: AirflowClient) -> bool:

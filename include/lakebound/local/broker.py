@@ -147,7 +147,7 @@ class Broker:
         known = self.ports if self._ports_file.exists() else BrokerPorts(0, 0)
         plaintext = self._wanted_port or known.plaintext or free_port()
         if not is_free(plaintext):
-            raise ServiceError("Kafka broker", f"port {plaintext} is taken by another program; free it or give another")
+            raise ServiceError("Kafka broker", f"port {plaintext} is used by another program; choose another port")
         return BrokerPorts(
             plaintext=plaintext,
             controller=free_port(known.controller or None),
@@ -177,7 +177,7 @@ class Broker:
     def _answers(self) -> bool:
         if not self.is_running:
             tail = processes.last_lines(self._console) or processes.last_lines(self.log)
-            raise ServiceError("Kafka broker", f"ended while it was waited for. Its last lines:\n{tail}", self.log)
+            raise ServiceError("Kafka broker", f"ended before it was ready. Its last lines:\n{tail}", self.log)
         if not is_open(self.ports.plaintext):
             return False
         try:

@@ -1,4 +1,4 @@
-"""The main job in three minutes: Kafka and Airflow are started, two topics are landed for a minute, and it is proved."""
+"""The demo: starts Kafka and Airflow, lands two topics for a minute, and proves that no record is missing or duplicated."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Key = tuple[str, int, int]
 
 
 class DemoFailedError(LakeboundError):
-    """The demo ran, and what it promises did not hold."""
+    """The demo ran, but records are missing or duplicated, or freshness was not measured."""
 
     def __init__(self, problems: list[str], home: Path) -> None:
         super().__init__(f"{'; '.join(problems)}. State and logs are kept in {home}; see the logs in pipelines/*/logs there")
@@ -144,7 +144,7 @@ def _is_running(control: ControlFolder) -> bool:
 
 def _warm_up(settings: Settings, specs: list[PipelineSpec], journal: Path, say: Say) -> Produced:
     """Send a trickle until every stream has committed a few times: a JVM's first batch takes it seconds of compiling."""
-    say("produce: a trickle, until each stream has committed a few times")
+    say("produce: a few records, until each stream has committed a few times")
     feeds = [Feed(name, WARM_UP_MESSAGES_PER_SECOND) for name in PIPELINES]
     controls = [ControlFolder(settings.home, spec.pipeline) for spec in specs]
     warm = threading.Event()
@@ -173,7 +173,7 @@ def _produce(spec: PipelineSpec, journal: Path, say: Say) -> Produced:
 
 
 def _wait_until_landed(settings: Settings, specs: list[PipelineSpec], say: Say) -> None:
-    say("land: waiting until the tables' ledgers hold all of it")
+    say("land: waiting until the tables' ledgers have all records")
     places = places_of(settings)
     for spec in specs:
         ends = {topic: known.latest for topic, known in KafkaFacts(spec.connection).topics(spec.topics).items()}
@@ -193,7 +193,7 @@ def _is_landed(spec: PipelineSpec, places: Places, ends: NextOffsets) -> bool:
 
 
 def judge(journal: Path, specs: list[PipelineSpec], places: Places) -> Judgement:
-    """Hold the journal of acknowledged records against the rows of tables and quarantines.
+    """Compare the journal of acknowledged records with the rows of tables and quarantines.
 
     Args:
         journal: CSV file with one line per record that Kafka acknowledged.
@@ -235,7 +235,7 @@ def _problems(
     if judgement.missing or judgement.duplicated:
         problems.append(
             f"of {acknowledged} acknowledged records {judgement.missing} are in no table and no quarantine, "
-            f"{judgement.duplicated} rows are doubled"
+            f"{judgement.duplicated} rows are duplicated"
         )
     for proof in proofs:
         problems += [f"{proof.pipeline}: {table.table}: {text}" for table in proof.tables for text in table.problems]
@@ -276,7 +276,7 @@ def _handling(signals: tuple[signal.Signals, ...], handler: Callable[[int, Frame
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """Make of a SIGTERM what Ctrl-C is, so that it stops what was started."""
+    """Treat SIGTERM like Ctrl-C, so that it stops everything that was started."""
     raise KeyboardInterrupt
 
 

@@ -51,7 +51,7 @@ class JarDifference:
         """Return one statement per file."""
         return [
             *(f"{name} is missing" for name in self.missing),
-            *(f"{name} has not the SHA-256 sum that is recorded for it" for name in self.wrong),
+            *(f"the SHA-256 sum of {name} is not the recorded one" for name in self.wrong),
             *(f"{name} is not in the list of sums" for name in self.extra),
         ]
 
@@ -117,15 +117,15 @@ def ensure(
         aside = move_aside(jars, before.refused)
         for sentence in before.sentences():
             say(f"jars: refused: {sentence}")
-        say(f"jars: what was refused now lies in {aside}")
+        say(f"jars: refused files were moved to {aside}")
     if before.missing or before.wrong:
-        say(f"jars: {len(before.missing) + len(before.wrong)} of {len(recorded)} to be fetched into {jars}")
+        say(f"jars: {len(before.missing) + len(before.wrong)} of {len(recorded)} must be downloaded into {jars}")
         resolve(jars)
         after = compare(recorded, found_sums(jars))
         if after:
             where = f"; moved to {move_aside(jars, after.refused)}" if after.refused else ""
             raise ChecksumError([*after.sentences(), f"compared with {sums}{where}"])
-    say(f"jars: all {len(recorded)} SHA-256 sums are right")
+    say(f"jars: all {len(recorded)} SHA-256 sums are correct")
 
 
 def move_aside(jars: Path, names: tuple[str, ...]) -> Path:
@@ -177,7 +177,7 @@ def resolve_with_ivy(ivy_file: Path, jars: Path, say: Callable[[str], None] = pr
     started = time.monotonic()
     trouble: list[str] = []
     command = ivy_command(_ivy_jar(), ivy_file.absolute(), jars)
-    say("jars: Ivy reads the dependency graph, then fetches; about two minutes with an empty cache")
+    say("jars: Ivy resolves the dependencies, then downloads them; about two minutes with an empty cache")
     with (
         log.open("w") as file,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy,
@@ -199,7 +199,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lakebound.local.jars", description=__doc__)
     parser.add_argument("--ivy", type=Path, default=Path("ivy.xml"), help="what to resolve (default: ./ivy.xml)")
     parser.add_argument("--sums", type=Path, default=Path("jars.sha256"), help="the sums (default: ./jars.sha256)")
-    parser.add_argument("--record", action="store_true", help="resolve anew and write the sums instead of checking them")
+    parser.add_argument("--record", action="store_true", help="resolve again and write the sums instead of checking them")
     chosen = parser.parse_args(arguments)
     jars = load_settings().jars
     try:

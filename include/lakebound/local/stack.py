@@ -52,7 +52,7 @@ class Services:
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """How one embedded service is.
+    """The status of one embedded service.
 
     Attributes:
         name: ``kafka`` or ``airflow``.
@@ -88,12 +88,12 @@ def up(
     airflow_port: int = AIRFLOW_PORT,
     environment: Mapping[str, str] | None = None,
 ) -> Services:
-    """Start what does not run, and return when all of it answers.
+    """Start the services that do not run, and return when all of them answer.
 
     Args:
         settings: Whose home holds the services' data.
         say: Receives lines of progress.
-        kafka_port: The broker's port; another one is taken, and said, when it is not free.
+        kafka_port: The broker's port; if it is not free, another one is used, and ``say`` gets a line about it.
         airflow_port: The same for the API server.
         environment: Further variables for Airflow, such as ``AIRFLOW_CONN_*``.
 
@@ -144,11 +144,11 @@ def down(settings: Settings, say: Say = print) -> None:
         say("down: stopping the Kafka broker")
         broker.stop()
     settings.services_file.unlink(missing_ok=True)
-    say(f"down: nothing of it runs any more; tables stay in {settings.warehouse}, state and logs in {settings.home}")
+    say(f"down: all services have stopped; tables are kept in {settings.warehouse}, state and logs in {settings.home}")
 
 
 def status(settings: Settings) -> list[ServiceStatus]:
-    """Return how each embedded service is."""
+    """Return the status of each embedded service."""
     airflow, broker = airflow_of(settings), broker_of(settings)
     return [
         _status("kafka", broker.is_running, broker.record, broker.log, lambda: broker.bootstrap_servers),
@@ -197,7 +197,7 @@ def _choose_port(name: str, preferred: int, say: Say) -> int:
     if is_free(preferred):
         return preferred
     port = free_port()
-    say(f"up: port {preferred} is taken by another program, {name} takes {port}")
+    say(f"up: port {preferred} is used by another program; {name} uses port {port}")
     return port
 
 

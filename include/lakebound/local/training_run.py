@@ -92,16 +92,19 @@ def _land(settings: Settings) -> None:
 
 
 def main() -> int:
-    """Make the archive unless it is there; one that cannot be made only costs time, and is said."""
+    """Make the archive unless it exists; a failure is only printed, because it only costs time."""
     settings = load_settings()
     archive = class_archive(settings.jars)
     if archive.exists():
         return 0
-    print("class archive: made once, by an application that lands a few records (about a minute)", flush=True)
+    print("class archive: it is made now, once, by an application that lands a few records (about a minute)", flush=True)
     try:
         seconds = make_class_archive(settings)
     except (LakeboundError, OSError, subprocess.TimeoutExpired) as error:
-        print(f"class archive: there is none, so applications start about ten seconds later: {error}", file=sys.stderr)
+        print(
+            f"class archive: not made, so applications take about ten seconds longer to start: {error}",
+            file=sys.stderr,
+        )
         return 0
     print(f"class archive: made in {seconds:.0f} s")
     return 0

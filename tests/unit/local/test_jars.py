@@ -82,7 +82,7 @@ def test_an_empty_folder_is_filled(folder: Path, sums: Path) -> None:
 @pytest.mark.parametrize(
     ("fetched", "named"),
     [
-        ({**RIGHT, "spark/a-1.jar": b"somebody else's bytes"}, "spark/a-1.jar has not the SHA-256 sum"),
+        ({**RIGHT, "spark/a-1.jar": b"somebody else's bytes"}, "the SHA-256 sum of spark/a-1.jar is not"),
         ({**RIGHT, "broker/c-3.jar": b"unasked"}, "broker/c-3.jar is not in the list"),
         ({"spark/a-1.jar": RIGHT["spark/a-1.jar"]}, "broker/b-2.jar is missing"),
     ],

@@ -1,4 +1,4 @@
-"""What is expected of a pipeline's records, as its author writes it: frozen models without unknown keys."""
+"""The expectations of a pipeline's records, as its author writes them: frozen models without unknown keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 class _Expectation(Frozen):
     expect: str = Field(description="A GX name such as expect_column_values_to_be_between, or one of Lakebound's own kinds.")
-    name: str = Field(default="", description="How it is called in findings and as a quarantine reason.")
+    name: str = Field(default="", description="Its name in findings, and as a quarantine reason.")
     severity: Severity = Severity.WARNING
     suite: str = Field(default=DEFAULT_SUITE, pattern=NAME)
     tables: tuple[str, ...] = Field(default=(), description="Names or format:name; default: every table of the pipeline.")
@@ -26,18 +26,18 @@ class _Expectation(Frozen):
 
     @property
     def label(self) -> str:
-        """Its name, made from what it says where none is given; one of a kind in its file."""
+        """Its name; without one, made from its kind and columns. It is unique in its file."""
         return self.name or f"{self.expect}({', '.join(self.subjects())})"
 
     def subjects(self) -> tuple[str, ...]:
-        """Return what it is about."""
+        """Return its columns, rule or table, for its name."""
         return ()
 
 
 class GxExpectation(_Expectation):
     """An expectation of Great Expectations, by its name and its own arguments."""
 
-    # By the prefix none of Lakebound's own kinds is taken for one of these when a file comes back from JSON.
+    # The prefix keeps Lakebound's own kinds from being read as these when a file is loaded from JSON.
     expect: str = Field(pattern="^expect_")
     kwargs: dict[str, Any] = Field(default_factory=dict)
     where: str | None = Field(default=None, min_length=1, description="Only rows for which this SQL condition is true.")
@@ -50,10 +50,10 @@ class GxExpectation(_Expectation):
 
 
 class RowsToSatisfy(_Expectation):
-    """Each row fulfils a condition in SQL; one for which it is null counts as fulfilling it."""
+    """Each row meets a condition in SQL; a row for which it is null counts as good."""
 
     expect: Literal["rows_to_satisfy"]
-    rule: str = Field(min_length=1, description="SQL, such as total >= 0 OR status = 'cancelled'.")
+    rule: str = Field(min_length=1, description="Condition in SQL, such as total >= 0 OR status = 'cancelled'.")
     where: str | None = Field(default=None, min_length=1)
     mostly: Share = 1.0
 
@@ -63,12 +63,12 @@ class RowsToSatisfy(_Expectation):
 
 
 class UniqueOverWindow(_Expectation):
-    """No two rows of the window have these values; the window ends with the range that is validated."""
+    """No two rows of the window have the same values in these columns; the window ends with the validated range."""
 
     expect: Literal["unique_over_window"]
     columns: tuple[str, ...] = Field(min_length=1)
-    over_seconds: float | None = Field(default=None, gt=0, description="Rows committed so long before the range's end.")
-    over_commits: int | None = Field(default=None, ge=1, description="Rows of so many commits before the range's end.")
+    over_seconds: float | None = Field(default=None, gt=0, description="Window before the range's end, in seconds.")
+    over_commits: int | None = Field(default=None, ge=1, description="Window before the range's end, in commits.")
     mostly: Share = 1.0
 
     @model_validator(mode="after")
@@ -79,7 +79,7 @@ class UniqueOverWindow(_Expectation):
 
     @property
     def window_seconds(self) -> float | None:
-        """Its length; None where it is counted in commits."""
+        """Its length; None if it is given in commits."""
         return None if self.over_commits is not None else self.over_seconds or DAY_SECONDS
 
     def subjects(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class UniqueOverWindow(_Expectation):
 
 
 class Fresh(_Expectation):
-    """A share of the rows was committed within so long after Kafka's time of the record."""
+    """A share of the rows was committed within ``max_seconds`` after Kafka's time of the record."""
 
     expect: Literal["fresh"]
     max_seconds: float = Field(gt=0)
@@ -96,16 +96,16 @@ class Fresh(_Expectation):
 
 
 class UsualVolume(_Expectation):
-    """Rows per minute within some standard deviations of what earlier ranges had."""
+    """The rows per minute are within a number of standard deviations of the earlier ranges."""
 
     expect: Literal["usual_volume"]
     deviations: float = Field(default=4.0, gt=0)
     past_seconds: float = Field(default=DAY_SECONDS, gt=0)
-    min_ranges: int = Field(default=10, ge=2, description="With fewer earlier ranges nothing is expected yet.")
+    min_ranges: int = Field(default=10, ge=2, description="Not evaluated before there are this many earlier ranges.")
 
 
 class ValuesInTable(_Expectation):
-    """The values of some columns stand in another table; rows in which one of them is null are passed over."""
+    """The values of some columns exist in another table; rows with a null in one of them are ignored."""
 
     expect: Literal["values_in_table"]
     columns: dict[str, str] = Field(min_length=1, description="Own column to the other table's column.")
@@ -126,33 +126,33 @@ OWN_KINDS: dict[str, type[Expectation]] = {
     "usual_volume": UsualVolume,
     "values_in_table": ValuesInTable,
 }
-"""Kinds that Great Expectations has no name for; their results are reported as its own all the same."""
+"""Lakebound's own kinds; their results are reported like those of Great Expectations."""
 
 
 class ExpectationHead(Frozen):
-    """The file without the meaning of its expectations."""
+    """The file, with expectations that are not parsed yet."""
 
     pipeline: str = Field(pattern=NAME)
     on_failure: OnFailure = "alert"
-    every_seconds: float = Field(default=60.0, ge=10, description="New commits are validated at most so often.")
+    every_seconds: float = Field(default=60.0, ge=10, description="Shortest time between two validations of new commits.")
     resolve_after_seconds: float = Field(
-        default=900.0, ge=0, description="A finding is over when its expectation held for so long."
+        default=900.0, ge=0, description="A finding ends when its expectation has been met for this time."
     )
     max_rows_per_range: int = Field(default=5_000_000, ge=1, description="A longer range is validated in parts.")
-    keep_runs: int = Field(default=50, ge=1, description="So many runs' results and Data Docs are kept.")
+    keep_runs: int = Field(default=50, ge=1, description="Number of runs whose results and Data Docs are kept.")
     expectations: tuple[dict[str, Any], ...] = Field(min_length=1)
 
 
 class ExpectationFile(ExpectationHead):
-    """What is expected of one pipeline, and what becomes of records that are not so.
+    """What is expected of one pipeline's records, and what happens to records that fail.
 
-    Of a failure, ``quarantine`` copies the records of warnings and critical ones; ``stop`` stops for critical ones alone.
+    ``quarantine`` copies the records of failures that are warnings or critical; ``stop`` stops only for critical ones.
     """
 
     expectations: tuple[Expectation, ...]  # type: ignore[assignment]
 
     def of(self, table: str, suite: str | None = None) -> tuple[Expectation, ...]:
-        """Return what is expected of a table (by its id), of one suite or of all."""
+        """Return the expectations of a table (by its id), in one suite or in all."""
         names = {table, table.partition(":")[2]}
         return tuple(
             one for one in self.expectations if (not one.tables or names & set(one.tables)) and suite in (None, one.suite)

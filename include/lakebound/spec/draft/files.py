@@ -1,4 +1,4 @@
-"""The YAML and the transform of a new pipeline, with comments that teach. Pure.
+"""The YAML and the transform of a new pipeline, with comments that explain them. Pure.
 
 Its other files: ``lakebound.spec.draft.judged``.
 """
@@ -18,49 +18,49 @@ PLACEHOLDER = Inferred((Column("id", "STRING", is_required=True), Column("at", "
 
 _PIPELINE = Template("""\
 ${editor}${origin}
-# `lakebound check` says whether this file is right; `lakebound try` shows what it makes of the topic's records.
+# `lakebound check` checks this file; `lakebound try` shows the rows that it makes from the topic's records.
 pipeline: $name
 
 topics: [$topic]
 
-# A password never stands here. With SASL:
+# Do not write a password here. With SASL:
 #   sasl: {mechanism: SCRAM-SHA-512, username: lakebound, password: {env: KAFKA_PASSWORD}}   # or {file: /run/secrets/kafka}
 connection:
 $connection
 
 $value
-# Where a topic begins that was never landed. Afterwards the tables themselves say where to go on.
+# Where to start in a topic that was never landed. Afterwards the tables say where to continue.
 start_from: earliest       # or latest
 
-# How often new records become visible: 250ms, 5s, 1m; or available_now: it runs on `schedule`, and ends.
+# How often new records become visible: 250ms, 5s, 1m; or available_now: runs on `schedule`, lands what is there, and ends.
 freshness: 5s
 
-# The function clean of transforms/$name.py, in the folder of the applications: DataFrame in, DataFrame out. Take the line
-# away if records are to land as they are: without a transform, small batches land faster.
+# The function clean in transforms/$name.py, in the folder of the applications, takes a DataFrame and returns one. Delete this
+# line if records need no transform: without one, small batches land faster.
 transform: transforms.$name.clean
 
-# Each table gets every record once. Nobody else may append to it.
+# Each table gets every record once. Nothing else may append to it.
 tables:
   - format: delta          # or iceberg
     name: lake.$name
 $partitioning
-# When a column is added above that a table lacks: refuse to start, add_columns, quarantine such records, or ignore it.
+# If you add a column that a table lacks: refuse to start, add_columns, quarantine such records, or ignore it.
 schema_evolution: refuse
 """)
 
 _JSON = Template("""\
-# The columns that the transform sees, as Spark DDL. A record that does not fit, or that lacks a NOT NULL column, goes to the
-# quarantine table with its raw bytes and the reason.$required
+# The columns that the transform gets, as Spark DDL. A record that does not fit, or has no value for a NOT NULL column, goes to
+# the quarantine table with its raw bytes and the reason.$required
 ${notes}value:
   format: json
   schema: >-
 $columns
-  unknown_fields: ignore   # or quarantine: then a field that is not named above is a mistake
-null_values: quarantine    # records without a value; skip passes over them
+  unknown_fields: ignore   # or quarantine: then a record with a field that is not above is a bad record
+null_values: quarantine    # for records without a value; with skip they are ignored
 """)
 
 _BYTES = """\
-# No sampled record is a JSON object. Values are taken as they are, as two binary columns: key and value.
+# No sampled record is a JSON object. Values are not decoded: they land as two binary columns, key and value.
 value:
   format: bytes
 """
@@ -76,9 +76,9 @@ $imports
 def clean(records: DataFrame) -> DataFrame:
     """Return the rows that the tables get.
 
-    It may choose, rename and compute columns, filter rows, explode arrays (``lakebound_spark.columns.explode``) and join static
-    data. What depends on which records share a batch is refused: groupBy, distinct, sort, window, rand. The column ``_kafka``
-    says where a row came from: keep it in every select.
+    It can select, rename and compute columns, filter rows, explode arrays (``lakebound_spark.columns.explode``) and join static
+    data. Operations whose result depends on the other records of a batch are refused: groupBy, distinct, sort, window, rand.
+    Keep the column ``_kafka`` in every select: it says from which record a row was made.
     """
 $body
 ''')
@@ -143,18 +143,18 @@ def comment(text: str, indent: str = "") -> str:
 def _origin(new: Beginning) -> str:
     inferred = new.inferred
     if not inferred.records:
-        return "A new pipeline. The schema below is only an example: write what the topic's records have."
+        return "A new pipeline. The schema below is only an example: replace it with the fields of the topic's records."
     told = f"Written from {inferred.records:,} records of the topic {new.topic}."
     if new.is_json and inferred.objects < inferred.records:
         told += f" Not all are JSON objects: {inferred.records - inferred.objects:,} of them will go to quarantine."
-    return f"{told} A sample is no promise: compare the schema with what the producers say."
+    return f"{told} Other records may differ: compare the schema with the documentation of the producers."
 
 
 def _json_value(inferred: Inferred) -> str:
     columns = [f"    {ddl_name(one.name)} {one.type}{' NOT NULL' if one.is_required else ''}" for one in inferred.columns]
     every = any(one.is_required for one in inferred.columns) and inferred.records
     return _JSON.substitute(
-        required=" NOT NULL are those that every sampled record has." if every else "",
+        required=" Every sampled record has the columns that are NOT NULL." if every else "",
         notes="".join(comment(note, "  ") + "\n" for note in notes_of(inferred)),
         columns=",\n".join(columns),
     )
@@ -165,9 +165,9 @@ def _partitioning(new: Beginning) -> str:
     times = [one for one in new.inferred.columns if one.type == "TIMESTAMP" or one.unit is not None]
     time = next((one.name for one in times if one.is_required and ddl_name(one.name) == one.name), None)
     if time is None:
-        return "    # partition_by: [COLUMN]   # of few values, such as a date; small tables need none\n"
+        return "    # partition_by: [COLUMN]   # a column with few values, such as a date; small tables need no partitions\n"
     return (
-        f"    # Small tables need no partitions. Delta is partitioned by columns; make one in the transform:\n"
+        f"    # Small tables need no partitions. Delta is partitioned by columns; add one in the transform:\n"
         f"    #   .withColumn('{time}_date', F.to_date('{time}'))\n"
         f"    # partition_by: [{time}_date]\n"
         f"  # - format: iceberg\n"

@@ -116,11 +116,11 @@ def _columns_of(fields: dict[str, Seen], *, top: bool = True) -> tuple[dict[str,
     folded: dict[str, str] = {}
     for name, seen in fields.items():
         if not _TAKEN.match(name):
-            left_out.append(f"{name[:60]!r}: no table has a column of this name")
+            left_out.append(f"{name[:60]!r}: a table cannot have a column of this name")
         elif top and name.casefold() == "_kafka":
-            left_out.append(f"{name}: the name is Lakebound's own, for where a row came from")
+            left_out.append(f"{name}: Lakebound uses this name for the source of a row")
         elif name.casefold() in folded:
-            left_out.append(f"{name}: differs from {folded[name.casefold()]} by upper and lower case only")
+            left_out.append(f"{name}: differs from {folded[name.casefold()]} only in upper and lower case")
         else:
             folded[name.casefold()] = name
             kept[name] = seen
@@ -132,7 +132,7 @@ def _column(name: str, seen: Seen, records: int) -> Column:
     kind, notes = _type(name, seen, 1)
     unit = _unit(name, seen) if kind == "BIGINT" else None
     if unit is not None:
-        notes = [f"is a number of epoch {unit}; the transform makes a timestamp of it"]
+        notes = [f"is a number of epoch {unit}; the transform converts it to a timestamp"]
     # A text that cannot be printed is left to people: YAML has no way to write half of a surrogate pair.
     few = (
         all(map(str.isprintable, seen.texts))
@@ -212,7 +212,7 @@ def _text(name: str, seen: Seen) -> tuple[str, list[str]]:
     if forms == {"decimal"} and (_OF_MONEY.search(name) or (len(seen.after) == 1 and 2 <= max(seen.after) <= 4)):
         scale = max(seen.after)
         if seen.before <= 18 - scale:
-            return f"DECIMAL(18,{scale})", ["is a decimal as a text"]
+            return f"DECIMAL(18,{scale})", ["is a decimal number in a text"]
     return "STRING", []
 
 
@@ -226,9 +226,7 @@ def _array(name: str, seen: Seen, depth: int) -> tuple[str, list[str]]:
 def _struct(seen: Seen, depth: int) -> tuple[str, list[str]]:
     kept, left_out = _columns_of(seen.fields, top=False)
     if len(kept) > MOST_FIELDS:
-        return "STRING", [
-            f"has more than {MOST_FIELDS} different fields: kept as the text of its JSON; MAP<STRING, STRING> may do"
-        ]
+        return "STRING", [f"has more than {MOST_FIELDS} different fields: kept as JSON text; MAP<STRING, STRING> may be better"]
     if not kept:
         return "STRING", ["has no field that can be a column: kept as the text of its JSON"]
     notes, fields = [f"left out: {line}" for line in left_out], []

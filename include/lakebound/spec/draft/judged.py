@@ -1,4 +1,4 @@
-"""What judges a new pipeline: its file of expectations, and its test. Pure."""
+"""The file of expectations and the test of a new pipeline. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakebound.spec.draft.files import Beginning, comment
 from lakebound.spec.draft.inference import Column
 
 MOST_SAMPLES = 3
-"""So many sampled records stand in the test."""
+"""Number of sampled records in the test."""
 MOST_BYTES = 2000
 _KEY = re.compile(r"(^|_)(id|key|uuid)$|[a-z]I[dD]$")
 
@@ -33,14 +33,14 @@ $found
 _UNIQUE = Template("""\
   # No two sampled records have the same $column.
   - expect: unique_over_window
-    name: a $column comes once
+    name: $column is unique
     columns: [$quoted]
     over_seconds: 86400
     severity: info
 """)
 
 _IN_SET = Template("""\
-  # The sample has only these. Take it away if there can be others.
+  # The sample has only these values. Delete this expectation if there can be others.
   - expect: expect_column_values_to_be_in_set
     kwargs: {column: $quoted, value_set: $values}
     severity: info
@@ -48,7 +48,7 @@ _IN_SET = Template("""\
 
 _TEST = Template('''\
 # ruff: noqa: E501
-"""What the pipeline ``$name`` makes of records, without Kafka and without tables. Run it with pytest."""
+"""Tests the rows that the pipeline ``$name`` makes from records, without Kafka and tables. Run it with pytest."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ pytestmark = pytest.mark.spark  # it starts a local Spark
 
 PIPELINE = load_file((Path(__file__).parent / $pipeline).resolve())
 
-# Records of the topic. Take out what is personal, and add those that the transform has to do with.
+# Records of the topic. Remove personal data, and add records that the transform treats specially.
 RECORDS: list[str | bytes] = [
 $records]
 
@@ -83,8 +83,8 @@ def test_what_does_not_fit_goes_to_quarantine() -> None:
 def expectations_yaml(new: Beginning) -> str:
     """Return the file of expectations."""
     told = (
-        f"What is expected of the records of {new.name}, beyond their types. `lakebound check {new.name}` says whether this "
-        f"file is right, `lakebound validate {new.name}` asks it of what landed. All kinds: docs/how-to/quality.md."
+        f"What is expected of the records of {new.name}, besides their types. `lakebound check {new.name}` checks this file; "
+        f"`lakebound validate {new.name}` validates the landed records. All kinds: docs/how-to/quality.md."
     )
     columns = new.inferred.columns
     key = next((one for one in columns if _is_key(one)), None)
