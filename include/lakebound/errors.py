@@ -1,4 +1,8 @@
-"""One root exception, one class per situation; each builds its sentence from facts."""
+"""One root exception, one class per situation; each builds its sentence from facts.
+
+Here are the classes that several rooms raise, and those with a runbook or attributes of their own: another process looks these
+up by the name in a file (``error_named``). Any other class that only one room raises is defined in that room.
+"""
 
 from __future__ import annotations
 
@@ -306,23 +310,6 @@ class SubmitFailedError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r} could not be submitted: {reason}")
 
 
-class SparkDiedError(LakeboundError):
-    """The JVM that runs Spark is gone, and the Python beside it is left alone."""
-
-    def __init__(self, pipeline: str) -> None:
-        super().__init__(
-            f"pipeline {pipeline!r}: Spark's JVM died. It was killed, or it was out of memory (see the end of the log); "
-            f"the next start continues from the ledger"
-        )
-
-
-class ChecksumError(LakeboundError):
-    """A downloaded jar is not the one that was recorded."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("jars refused: " + "; ".join(problems))
-
-
 class ServiceError(LakeboundError):
     """An embedded service did not start, or did not stop."""
 
@@ -350,45 +337,6 @@ class OffsetBeyondEndError(LakeboundError):
         )
 
 
-class AirflowAnswerError(LakeboundError):
-    """Airflow's REST API did not answer, or refused."""
-
-    def __init__(self, method: str, path: str, reason: str) -> None:
-        super().__init__(
-            f"Airflow: {method} {path}: {reason}; check that Airflow runs (lakebound status) and that the name is correct"
-        )
-
-
-class BatchOverlapError(LakeboundError):
-    """Another commit landed offsets of the batch that is about to be committed: trim it again and redo it."""
-
-    def __init__(self, table: str, offsets: int) -> None:
-        super().__init__(
-            f"table {table}: another commit landed {offsets} offsets of this batch; the batch must be trimmed and written again"
-        )
-
-
-class LedgerWentBackError(LakeboundError):
-    """A table was rolled back while it was written: the batches after that point must be read again."""
-
-    def __init__(self, table: str, offsets: int) -> None:
-        super().__init__(
-            f"table {table} was rolled back while the stream wrote to it: {offsets} offsets are no longer in its ledger; "
-            f"nothing was written after the rollback, and these offsets are read again"
-        )
-
-
-class ReleaseOvertakenError(LakeboundError):
-    """The rows of a table are no longer those by which offsets were to be decided anew: they must be looked at again."""
-
-    passes = True
-
-    def __init__(self, table: str, reason: str) -> None:
-        super().__init__(
-            f"table {table}: a release from quarantine, or a recall into it, was not committed: {reason}; run it again"
-        )
-
-
 class TableRestoredError(LakeboundError):
     """A Delta table was restored by hand: what it holds is no longer what its ledger says.
 
@@ -404,23 +352,6 @@ class TableRestoredError(LakeboundError):
         super().__init__(
             f"table {table} was restored in version {version} without a ledger entry, so it is unknown which offsets it "
             f"contains; nothing was written. Follow the runbook table-restored"
-        )
-
-
-class NotAcknowledgedError(LakeboundError):
-    """Kafka did not take records that were produced."""
-
-    def __init__(self, count: int, reason: str) -> None:
-        super().__init__(f"{count} records were not acknowledged by Kafka ({reason}); check the broker and the topic")
-
-
-class VersionGoneError(LakeboundError):
-    """A version of a table cannot be read any more: maintenance has removed what it stood on."""
-
-    def __init__(self, table: str, version: str, reason: str) -> None:
-        super().__init__(
-            f"table {table}: version {version} cannot be restored: {reason}. Maintenance has removed its files; "
-            f"choose a later version"
         )
 
 

@@ -12,11 +12,23 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 
+from lakebound.errors import LakeboundError
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _DYING_SECONDS = 2.0
 """A JVM that dies closes its connections a moment before it is gone."""
 
 Ask = Callable[[signal.Signals], None]
+
+
+class SparkDiedError(LakeboundError):
+    """The JVM that runs Spark is gone, and the Python process beside it is left alone."""
+
+    def __init__(self, pipeline: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: Spark's JVM died. It was killed, or it was out of memory (see the end of the log); "
+            f"the next start continues from the ledger"
+        )
 
 
 class _SignalHandler:

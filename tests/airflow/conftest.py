@@ -23,9 +23,8 @@ from lakebound.control.ports import free_port
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import Progress, read_progress
 from lakebound.control.submission import Submission
-from lakebound.errors import AirflowAnswerError
 from lakebound.local.airflow import Airflow
-from lakebound.local.airflow_client import AirflowClient
+from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.settings import Settings, load_settings
 from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.streams.stand_ins import FAKE_APPS, ORDERS

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from lakebound.control.incidents import read_incidents
 from lakebound.control.processes import wait_until
-from lakebound.errors import AirflowAnswerError
+from lakebound.local.airflow_client import AirflowAnswerError
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
 from tests.airflow.conftest import HASTY, Stack

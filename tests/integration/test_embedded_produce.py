@@ -12,9 +12,8 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.conftest import BrokerMaker, TopicMaker, topic_maker
 
 from lakebound.control.processes import wait_until
-from lakebound.errors import NotAcknowledgedError
 from lakebound.local.broker import Broker
-from lakebound.local.produce import JOURNAL_HEADER, Feed, produce
+from lakebound.local.produce import JOURNAL_HEADER, Feed, NotAcknowledgedError, produce
 from lakebound.local.sample_records import BadKind
 
 pytestmark = pytest.mark.integration

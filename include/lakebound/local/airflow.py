@@ -20,8 +20,8 @@ from lakebound.control import processes
 from lakebound.control.ports import LOOPBACK, free_port, is_free, is_open
 from lakebound.control.private_files import make_private_folder
 from lakebound.control.process_identity import is_running
-from lakebound.errors import AirflowAnswerError, DeadlineExceededError, ServiceError
-from lakebound.local.airflow_client import AirflowClient
+from lakebound.errors import DeadlineExceededError, ServiceError
+from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.local.airflow_config import (
     ADMIN,
     AirflowPorts,

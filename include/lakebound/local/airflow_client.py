@@ -10,13 +10,22 @@ import httpx
 from tenacity import retry, retry_if_result, stop_after_attempt, wait_random
 
 from lakebound.control.processes import wait_until
-from lakebound.errors import AirflowAnswerError
+from lakebound.errors import LakeboundError
 
 FINAL_STATES = frozenset({"success", "failed"})
 
 JsonBody = dict[str, Any]
 
 _DATABASE_ATTEMPTS = 6
+
+
+class AirflowAnswerError(LakeboundError):
+    """Airflow's REST API did not answer, or refused."""
+
+    def __init__(self, method: str, path: str, reason: str) -> None:
+        super().__init__(
+            f"Airflow: {method} {path}: {reason}; check that Airflow runs (lakebound status) and that the name is correct"
+        )
 
 
 def _is_database_error(answer: httpx.Response) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakebound.control.folder import locked
-from lakebound.errors import ChecksumError, LakeboundError, ServiceError
+from lakebound.errors import LakeboundError, ServiceError
 from lakebound.landing.class_archive import pyspark_jars
 from lakebound.settings import load_settings
 
@@ -29,6 +29,13 @@ _DOWNLOAD_SECONDS = 3600.0
 _SUM_LINE = re.compile(r"([0-9a-f]{64}) [ *](\S.*)")
 _STEP = re.compile(r"(?P<step>found|\[SUCCESSFUL ]) [^#]+#(?P<name>[^;]+);(?P<revision>[^ !]+)")
 _TROUBLE = re.compile(r"UNRESOLVED|not found|FAILED|Server access error|exception", re.IGNORECASE)
+
+
+class ChecksumError(LakeboundError):
+    """A downloaded jar is not the one that was recorded."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("jars refused: " + "; ".join(problems))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import TextIO
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from lakebound.errors import NotAcknowledgedError
+from lakebound.errors import LakeboundError
 from lakebound.landing.kafka_clients import make_producer
 from lakebound.local.sample_records import DATASETS, BadKind, Dataset, Record, bad_value, key_bytes, value_bytes
 
@@ -33,6 +33,13 @@ FLUSH_DEADLINE_SECONDS = 120.0
 PAUSE_SECONDS = 0.002
 
 Say = Callable[[str], None]
+
+
+class NotAcknowledgedError(LakeboundError):
+    """Kafka did not take records that were produced."""
+
+    def __init__(self, count: int, reason: str) -> None:
+        super().__init__(f"{count} records were not acknowledged by Kafka ({reason}); check the broker and the topic")
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,10 @@ from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_aft
 from lakebound import faults
 from lakebound.errors import (
     BadEntryError,
-    BatchOverlapError,
     CommitFailedError,
     CommitUnknownError,
     LakeboundError,
     LeaseLostError,
-    LedgerWentBackError,
-    ReleaseOvertakenError,
     TableMismatchError,
 )
 from lakebound.ledger import entry as ledger
@@ -30,6 +27,36 @@ from lakebound.tables.table import CommittedEntry, DataFile, LedgerView, Table
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
+
+
+class BatchOverlapError(LakeboundError):
+    """Another commit landed offsets of the batch that is about to be committed: trim it again and redo it."""
+
+    def __init__(self, table: str, offsets: int) -> None:
+        super().__init__(
+            f"table {table}: another commit landed {offsets} offsets of this batch; the batch must be trimmed and written again"
+        )
+
+
+class LedgerWentBackError(LakeboundError):
+    """A table was rolled back while it was written: the batches after that point must be read again."""
+
+    def __init__(self, table: str, offsets: int) -> None:
+        super().__init__(
+            f"table {table} was rolled back while the stream wrote to it: {offsets} offsets are no longer in its ledger; "
+            f"nothing was written after the rollback, and these offsets are read again"
+        )
+
+
+class ReleaseOvertakenError(LakeboundError):
+    """The rows of a table are no longer those by which offsets were to be decided anew: they must be looked at again."""
+
+    passes = True
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(
+            f"table {table}: a release from quarantine, or a recall into it, was not committed: {reason}; run it again"
+        )
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,8 @@ from typing import TypeVar
 
 import structlog
 
-from lakebound.errors import (
-    BatchOverlapError,
-    CommitUnknownError,
-    LeaseLostError,
-    LedgerWentBackError,
-    ReleaseOvertakenError,
-)
+from lakebound.errors import CommitUnknownError, LeaseLostError
+from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, ReleaseOvertakenError
 
 _MOVED_ON = (BatchOverlapError, CommitUnknownError, LeaseLostError, LedgerWentBackError, ReleaseOvertakenError)
 """A table is not what it was when the work was planned."""

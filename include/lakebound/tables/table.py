@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Entry, Offsets
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.column_facts import FactsByColumn
@@ -31,6 +32,16 @@ KAFKA_TYPE = pa.struct(
     ]
 )
 """``ordinal`` tells apart the rows that an explode made of one record; 0 otherwise."""
+
+
+class VersionGoneError(LakeboundError):
+    """A version of a table cannot be read any more: maintenance has removed what it stood on."""
+
+    def __init__(self, table: str, version: str, reason: str) -> None:
+        super().__init__(
+            f"table {table}: version {version} cannot be restored: {reason}. Maintenance has removed its files; "
+            f"choose a later version"
+        )
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,12 @@ from lakebound.control.progress import EndVerdict, Outcome, write_outcome
 from lakebound.control.situations import Situation, crash_looping, topic_missing
 from lakebound.control.start_incident import start_incident
 from lakebound.errors import (
-    BatchOverlapError,
     BrokerUnavailableError,
     CrashLoopError,
     LakeboundError,
     LeaseHeldError,
     LeaseLostError,
     MissingTopicError,
-    SparkDiedError,
 )
 from lakebound.first_line import first_line
 from lakebound.landing.kafka import KafkaFacts
@@ -34,6 +32,7 @@ from lakebound.landing.topic_check import check_landed_topics
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.release.reading import read_places
+from lakebound.tables.commit import BatchOverlapError
 from lakebound.tables.landed import landed_topics, newest_landed_epoch
 from lakebound.tables.outages import is_outage
 from lakebound.tables.table import open_table
@@ -47,7 +46,7 @@ from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_output
-from lakebound_spark.jvm import ParentWatch, obey_signals
+from lakebound_spark.jvm import ParentWatch, SparkDiedError, obey_signals
 from lakebound_spark.session import SessionStart
 from lakebound_spark.stream.opening import make_writer, open_tables, reopen, start_offsets, take_lease
 from lakebound_spark.stream.query import LandingStream

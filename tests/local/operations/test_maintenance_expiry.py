@@ -15,7 +15,7 @@ from tests.support.tables.maintained import content, rewrite_iceberg, small_comm
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
-from lakebound.errors import CommitRefusedError, VersionGoneError
+from lakebound.errors import CommitRefusedError
 from lakebound.operations.maintenance.engines import StepEffect, TableGoneError
 from lakebound.operations.maintenance.iceberg.expiry import CollectionForbiddenError, expirable, expire
 from lakebound.operations.maintenance.iceberg.reach import needed
@@ -26,7 +26,7 @@ from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.metadata import metadata_location, read_body
 from lakebound.tables.places import Places
-from lakebound.tables.table import open_table
+from lakebound.tables.table import VersionGoneError, open_table
 
 SPEC = TableSpec(format="iceberg", name="shop.orders")
 

@@ -9,13 +9,13 @@ import pytest
 from tests.support.tables.local_tables import landed_offsets
 from tests.support.tables.quarantined import Quarantined, rows_of, span
 
-from lakebound.errors import CommitUnknownError, LeaseLostError, LedgerWentBackError, ReleaseOvertakenError
+from lakebound.errors import CommitUnknownError, LeaseLostError
 from lakebound.ledger.entry import Entry, Offsets, new_commit_id
 from lakebound.operations.maintenance.engines import carried_entry
 from lakebound.operations.release.candidates import as_offsets, chunks, look_at, offsets_in
 from lakebound.operations.release.reading import read_index, read_records
 from lakebound.operations.release.released import released_offsets
-from lakebound.tables.commit import commit_entry
+from lakebound.tables.commit import LedgerWentBackError, ReleaseOvertakenError, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, Table

@@ -8,16 +8,10 @@ import pytest
 from tests.support.tables.foreign_hands import forget_entries, take_back
 from tests.support.tables.local_tables import PIPELINE, TOPIC, Lander, landed_offsets, lander, make_table, offsets
 
-from lakebound.errors import (
-    ForeignTableError,
-    LeaseLostError,
-    LedgerWentBackError,
-    NoLedgerError,
-    TableRestoredError,
-)
+from lakebound.errors import ForeignTableError, LeaseLostError, NoLedgerError, TableRestoredError
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.commit import Committed, commit_entry
+from lakebound.tables.commit import Committed, LedgerWentBackError, commit_entry
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile, Table, open_table
 

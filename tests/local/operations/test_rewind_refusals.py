@@ -12,13 +12,13 @@ from tests.support.tables.rewinding import StandInKafka, World, now_ms, world_fi
 
 from lakebound.control.desired import read_desired
 from lakebound.control.incidents import read_incidents
-from lakebound.errors import UnknownTableError, VersionGoneError
+from lakebound.errors import UnknownTableError
 from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError
 from lakebound.operations.recovery.rewind import apply as rewind_apply
 from lakebound.operations.recovery.rewind.facts import Rewinding
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.iceberg.catalog import open_catalog
-from lakebound.tables.table import open_table
+from lakebound.tables.table import VersionGoneError, open_table
 
 
 def test_another_plan_than_the_approved_one_is_not_applied(world: World) -> None:

@@ -24,8 +24,8 @@ from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.requests import RequestedAction
 from lakebound.control.starters import AirflowView, who_starts
-from lakebound.errors import AirflowAnswerError
 from lakebound.local import airflow_view
+from lakebound.local.airflow_client import AirflowAnswerError
 from lakebound.local.airflow_view import look_at_airflow
 from lakebound.settings import Settings
 

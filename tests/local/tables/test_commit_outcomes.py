@@ -13,7 +13,6 @@ from tests.support.tables.local_tables import Lander, app_fixture, draft, landed
 
 from lakebound import faults
 from lakebound.errors import (
-    BatchOverlapError,
     CommitFailedError,
     CommitRefusedError,
     CommitUnknownError,
@@ -24,7 +23,7 @@ from lakebound.errors import (
 )
 from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.commit import commit_entry
+from lakebound.tables.commit import BatchOverlapError, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile, LedgerView, open_table

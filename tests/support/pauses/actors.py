@@ -14,7 +14,6 @@ from pyiceberg.exceptions import CommitFailedException
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import acquire
-from lakebound.errors import BatchOverlapError, LedgerWentBackError
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode, new_commit_id
 from lakebound.operations.maintenance.engines import StepEffect, StepLostError, carried_entry
 from lakebound.operations.maintenance.run import run_steps
@@ -31,7 +30,7 @@ from lakebound.operations.maintenance.table_engine import TableEngine
 from lakebound.operations.recovery.rewind.apply import apply_rewind
 from lakebound.operations.recovery.rewind.facts import RewindRequest, make_plan
 from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.commit import commit_entry
+from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg.files import describe
 from lakebound.tables.places import Places

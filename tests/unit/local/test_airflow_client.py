@@ -11,8 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from tenacity import wait_none
 
-from lakebound.errors import AirflowAnswerError
-from lakebound.local.airflow_client import AirflowClient
+from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lakebound.errors import ChecksumError
 from lakebound.local import jars as jars_module
-from lakebound.local.jars import JarDifference, compare, ensure, format_sums, found_sums, ivy_command, parse_sums
+from lakebound.local.jars import ChecksumError, JarDifference, compare, ensure, format_sums, found_sums, ivy_command, parse_sums
 
 RIGHT = {"spark/a-1.jar": b"bytes of a", "broker/b-2.jar": b"bytes of b"}
 REPOSITORY = Path(__file__).resolve().parents[3]

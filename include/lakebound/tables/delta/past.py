@@ -11,11 +11,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from lakebound.errors import VersionGoneError
 from lakebound.tables.delta.durations import DELETED_FILES, LOG, duration_ms
 from lakebound.tables.delta.log import commit_lines, counting_entry
 from lakebound.tables.schemas import normalise_schema
-from lakebound.tables.table import PastVersion, TableVersion
+from lakebound.tables.table import PastVersion, TableVersion, VersionGoneError
 
 
 def look_back(path: Path, version: str, table: str) -> PastVersion:

@@ -14,14 +14,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from lakebound.durable import make_folder, sync_new
-from lakebound.errors import (
-    BadEntryError,
-    CommitRefusedError,
-    NoLedgerError,
-    TableMismatchError,
-    TableRestoredError,
-    VersionGoneError,
-)
+from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, TableRestoredError
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
 from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField, TableSpec
 from lakebound.tables.delta.actions import CommitInfo, LogAction, add, commit_text, transaction
@@ -56,6 +49,7 @@ from lakebound.tables.table import (
     PastVersion,
     ReconstructedCoverage,
     TableVersion,
+    VersionGoneError,
 )
 
 _CHECKPOINT_EVERY = 50

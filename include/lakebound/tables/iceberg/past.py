@@ -11,10 +11,9 @@ from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from lakebound.errors import VersionGoneError
 from lakebound.ledger.entry import Entry
 from lakebound.tables.schemas import normalise_schema
-from lakebound.tables.table import PastVersion
+from lakebound.tables.table import PastVersion, VersionGoneError
 
 
 def current_over_time(metadata: TableMetadata) -> Iterator[tuple[int, Snapshot]]:

@@ -18,7 +18,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import Identifier
 
 from lakebound.durable import make_folder, sync_new
-from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, VersionGoneError
+from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.entries import counting, newest_readable, read_entry
@@ -44,6 +44,7 @@ from lakebound.tables.table import (
     PastVersion,
     ReconstructedCoverage,
     TableVersion,
+    VersionGoneError,
 )
 
 _DEFAULTS = {
