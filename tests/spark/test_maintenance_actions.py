@@ -22,10 +22,17 @@ from lakebound.control.processes import wait_until
 from lakebound.control.turns import AskForTurn, GiveTurns
 from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.operations.maintenance.engines import StepEffect
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.orphan_files import remove_orphans
-from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, ExpireSnapshots, RemoveOrphans, Vacuum
+from lakebound.operations.maintenance.steps import (
+    CheckpointLog,
+    CleanLog,
+    Compact,
+    ExpireSnapshots,
+    RemoveOrphans,
+    StepEffect,
+    Vacuum,
+)
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg.catalog import open_catalog

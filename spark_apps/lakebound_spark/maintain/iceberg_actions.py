@@ -19,9 +19,9 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import ENTRY_KEY, encode
-from lakebound.operations.maintenance.engines import StepEffect, StepLostError, TableGoneError, carried_entry
+from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, carried_entry
 from lakebound.operations.maintenance.iceberg.partition import Condition, conditions
-from lakebound.operations.maintenance.steps import Compact, RewriteManifests, RewritePositionDeletes
+from lakebound.operations.maintenance.steps import Compact, RewriteManifests, RewritePositionDeletes, StepEffect
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.iceberg.catalog import CATALOG_NAME, open_catalog
 from lakebound.tables.iceberg.metadata import change
@@ -144,7 +144,7 @@ class IcebergActions:
                 done = rewrite(self._iceberg.spark.actions.SparkActions.get(), loaded)
             except (Py4JJavaError, CapturedException) as exc:
                 return self._after_error(table, exc, reporter, operations.conflicts)
-        return StepEffect(**{**vars(done), "commits": operations.commits, "conflicts": operations.conflicts})
+        return done.model_copy(update={"commits": operations.commits, "conflicts": operations.conflicts})
 
     def _after_error(
         self, table: TableSpec, exc: Py4JJavaError | CapturedException, reporter: _Reporter, conflicts: int

@@ -13,11 +13,10 @@ from tests.support.streams.command_line import ORDERS, answer, lakebound, settin
 from tests.support.tables.maintained import content, live_files_of, small_commits
 
 from lakebound.control.folder import ControlFolder
-from lakebound.operations.maintenance.engines import StepEffect
 from lakebound.operations.maintenance.past_reading import read_runs, record_run
 from lakebound.operations.maintenance.planning import plan_now
 from lakebound.operations.maintenance.run import run_steps
-from lakebound.operations.maintenance.steps import MaintenancePlan
+from lakebound.operations.maintenance.steps import MaintenancePlan, StepEffect
 from lakebound.operations.maintenance.table_engine import TableEngine
 from lakebound.settings import Settings
 from lakebound.spec.load import load_pipeline

@@ -16,7 +16,8 @@ from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.delta import rewrite as delta_rewrite
 from lakebound.operations.maintenance.delta.engine import DeltaEngine, NotRewritableError
 from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, replace, rewrite
-from lakebound.operations.maintenance.engines import StepEffect, StepLostError, carried_entry
+from lakebound.operations.maintenance.engines import StepLostError, carried_entry
+from lakebound.operations.maintenance.steps import StepEffect
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.draft import SCRATCH, forget_scratch

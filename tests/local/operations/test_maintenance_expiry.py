@@ -16,10 +16,10 @@ from tests.support.tables.maintained import content, rewrite_iceberg, small_comm
 from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import CommitRefusedError
-from lakebound.operations.maintenance.engines import StepEffect, TableGoneError
+from lakebound.operations.maintenance.engines import TableGoneError
 from lakebound.operations.maintenance.iceberg.expiry import CollectionForbiddenError, expirable, expire
 from lakebound.operations.maintenance.iceberg.reach import needed
-from lakebound.operations.maintenance.steps import ExpireSnapshots
+from lakebound.operations.maintenance.steps import ExpireSnapshots, StepEffect
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.iceberg import append as iceberg_append
 from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog

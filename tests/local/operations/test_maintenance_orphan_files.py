@@ -13,7 +13,7 @@ from tests.support.tables.local_tables import genesis, lander, offsets
 from tests.support.tables.maintained import compaction, content, rewrite_iceberg, small_commits
 
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.operations.maintenance.engines import StepEffect, TableGoneError
+from lakebound.operations.maintenance.engines import TableGoneError
 from lakebound.operations.maintenance.iceberg.reach import ManifestUnreadableError
 from lakebound.operations.maintenance.orphan_files import (
     LinkedQuarantineError,
@@ -24,7 +24,7 @@ from lakebound.operations.maintenance.orphan_files import (
     table_folder,
 )
 from lakebound.operations.maintenance.orphans import QUARANTINE
-from lakebound.operations.maintenance.steps import RemoveOrphans
+from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.places import Places

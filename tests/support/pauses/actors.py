@@ -15,7 +15,7 @@ from pyiceberg.exceptions import CommitFailedException
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import acquire
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode, new_commit_id
-from lakebound.operations.maintenance.engines import StepEffect, StepLostError, carried_entry
+from lakebound.operations.maintenance.engines import StepLostError, carried_entry
 from lakebound.operations.maintenance.run import run_steps
 from lakebound.operations.maintenance.steps import (
     CheckpointLog,
@@ -25,6 +25,7 @@ from lakebound.operations.maintenance.steps import (
     MaintenancePlan,
     MaintenanceStep,
     RemoveOrphans,
+    StepEffect,
 )
 from lakebound.operations.maintenance.table_engine import TableEngine
 from lakebound.operations.recovery.rewind.apply import apply_rewind

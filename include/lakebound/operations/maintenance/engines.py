@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from lakebound.errors import LakeboundError
@@ -17,6 +16,7 @@ from lakebound.operations.maintenance.steps import (
     RemoveOrphans,
     RewriteManifests,
     RewritePositionDeletes,
+    StepEffect,
     Vacuum,
 )
 from lakebound.spec.pipeline import TableSpec
@@ -53,30 +53,6 @@ class UnknownLedgerError(LakeboundError):
 
     def __init__(self, table: str) -> None:
         super().__init__(f"table {table} has no ledger entry yet; start its pipeline once before maintenance")
-
-
-@dataclass(frozen=True)
-class StepEffect:
-    """What a step did. Files are those that it replaced, and by how many: live ones, manifests, snapshots or log files.
-
-    Attributes:
-        removed: Paths that it deleted or moved aside, or would have.
-        note: What a person should know.
-    """
-
-    files_before: int = 0
-    files_after: int = 0
-    bytes_rewritten: int = 0
-    bytes_removed: int = 0
-    commits: int = 0
-    conflicts: int = 0
-    removed: tuple[str, ...] = ()
-    note: str = ""
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether there was nothing to do."""
-        return self == StepEffect(note=self.note)
 
 
 class Engine(Protocol):

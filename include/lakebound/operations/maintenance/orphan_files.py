@@ -15,10 +15,10 @@ from deltalake import DeltaTable
 
 from lakebound.control.folder import read_json, write_json
 from lakebound.errors import LakeboundError
-from lakebound.operations.maintenance.engines import StepEffect, TableGoneError, told
+from lakebound.operations.maintenance.engines import TableGoneError, told
 from lakebound.operations.maintenance.iceberg.reach import needed
 from lakebound.operations.maintenance.orphans import QUARANTINE, ListedFile, orphans, relative_path
-from lakebound.operations.maintenance.steps import RemoveOrphans
+from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.delta.checkpoints import list_log, whole_checkpoints
 from lakebound.tables.delta.log import commit_lines

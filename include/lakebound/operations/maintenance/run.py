@@ -16,8 +16,8 @@ from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder, locked_if_free
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
-from lakebound.operations.maintenance.engines import Engine, StepEffect, StepLostError, TableGoneError, carry_out
-from lakebound.operations.maintenance.steps import MaintenancePlan, MaintenanceStep, RunReport, StepReport
+from lakebound.operations.maintenance.engines import Engine, StepLostError, TableGoneError, carry_out
+from lakebound.operations.maintenance.steps import MaintenancePlan, MaintenanceStep, RunReport, StepEffect, StepReport
 from lakebound.spec.pipeline import TableSpec
 
 _ATTEMPTS = 4
@@ -139,7 +139,7 @@ def _run(
     except Exception as exc:
         _log.exception("%s: %s failed", step.table, step.kind)
         return _report(step, "failed", started, problem=f"{type(exc).__name__}: {first_line(exc)}")
-    found = {name: value for name, value in vars(done).items() if name != "conflicts"}
+    found = done.model_dump(exclude={"conflicts"})
     outcome = "nothing" if done.is_nothing else "done"
     return _report(step, outcome, started, conflicts=done.conflicts + refused[0], **found)
 

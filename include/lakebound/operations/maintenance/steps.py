@@ -117,29 +117,47 @@ class MaintenancePlan(_Frozen):
     warnings: tuple[str, ...] = ()
 
 
-class StepReport(_Frozen):
-    """What one step did.
+class _Counts(_Frozen):
+    """What changed in a table. Files: data files, manifests, snapshots or log files that were replaced, and by how many.
 
     Attributes:
-        outcome: ``done``; ``nothing``: there was no gain any more; ``lost``: the writer or another run was faster, it is
-            left for the next run; ``failed``: see ``problem``; ``skipped``: the run had ended before it.
-        commits: Commits that it made.
-        conflicts: Commits of it that were refused and tried again.
-        removed: Paths that it deleted or moved aside (orphans: found), at most a hundred.
-        note: What a person should know of a step that is done.
+        commits: Commits that were made.
+        conflicts: Commits that were refused and tried again.
+        removed: Paths that were deleted or moved to another folder (orphans in a dry run: found), at most a hundred.
+        note: What a person should know.
     """
 
-    step: MaintenanceStep
-    outcome: Literal["done", "nothing", "lost", "failed", "skipped"]
     files_before: int = 0
     files_after: int = 0
     bytes_rewritten: int = 0
     bytes_removed: int = 0
     commits: int = 0
     conflicts: int = 0
-    seconds: float = 0.0
     removed: tuple[str, ...] = ()
     note: str = ""
+
+
+class StepEffect(_Counts):
+    """What an engine did in one attempt of a step."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there was nothing to do."""
+        return self == StepEffect(note=self.note)
+
+
+class StepReport(_Counts):
+    """What one step did, over all its attempts, and how it ended.
+
+    Attributes:
+        outcome: ``done``; ``nothing``: there was nothing to gain any more; ``lost``: the stream or another run was faster, and
+            the next run tries again; ``failed``: see ``problem``; ``skipped``: the run had ended before it.
+        problem: Why it was not done, and what to do.
+    """
+
+    step: MaintenanceStep
+    outcome: Literal["done", "nothing", "lost", "failed", "skipped"]
+    seconds: float = 0.0
     problem: str = ""
 
 

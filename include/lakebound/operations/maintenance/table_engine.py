@@ -11,7 +11,6 @@ from lakebound.control.lease import readable_lease
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.operations.maintenance.engines import StepEffect
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.orphan_files import remove_orphans
 from lakebound.operations.maintenance.steps import (
@@ -23,6 +22,7 @@ from lakebound.operations.maintenance.steps import (
     RemoveOrphans,
     RewriteManifests,
     RewritePositionDeletes,
+    StepEffect,
     Vacuum,
 )
 from lakebound.operations.replay.orders import ReplayResult

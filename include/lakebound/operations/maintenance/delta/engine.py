@@ -18,8 +18,8 @@ from lakebound.durable import sync_new
 from lakebound.errors import CommitRefusedError, LakeboundError
 from lakebound.ledger.entry import Entry, encode
 from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, on_disk, replace, rewrite
-from lakebound.operations.maintenance.engines import StepEffect, StepLostError, TableGoneError, carried_entry, told
-from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, Vacuum
+from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, carried_entry, told
+from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, StepEffect, Vacuum
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.delta.actions import CommitInfo, commit_text
 from lakebound.tables.delta.checkpoints import base_version, deletable, is_readable, list_log, whole_checkpoints

@@ -13,9 +13,9 @@ from pathlib import Path
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import ENTRY_KEY
-from lakebound.operations.maintenance.engines import StepEffect, StepLostError, TableGoneError, told
+from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, told
 from lakebound.operations.maintenance.iceberg.reach import ManifestUnreadableError, only_needed_by
-from lakebound.operations.maintenance.steps import ExpireSnapshots
+from lakebound.operations.maintenance.steps import ExpireSnapshots, StepEffect
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.entries import read_entry
 from lakebound.tables.iceberg.catalog import open_catalog
@@ -75,9 +75,9 @@ def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskFor
         dead = only_needed_by(before - after, changed.before)
     except ManifestUnreadableError as exc:
         note = f"the snapshots are expired, their files are left to the look for orphans: {exc}"
-        return StepEffect(**{**vars(done), "note": note})
+        return done.model_copy(update={"note": note})
     sizes, removed = _delete(dead, local_path(changed.after["location"]))
-    return StepEffect(**{**vars(done), "bytes_removed": sizes, "removed": told(removed)})
+    return done.model_copy(update={"bytes_removed": sizes, "removed": told(removed)})
 
 
 def expirable(asked: Iterable[int], body: Body, table: str) -> set[int]:
