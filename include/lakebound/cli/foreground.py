@@ -13,18 +13,23 @@ from lakebound.cli.signals import on_stop_signals
 if TYPE_CHECKING:
     from lakebound.control.submission import Submission
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.1
 
 
 def watch(
-    process: subprocess.Popen[bytes], submission: Submission, look: Callable[[], None], ask_to_end: Callable[[], None]
+    process: subprocess.Popen[bytes],
+    submission: Submission,
+    mark: str,
+    look: Callable[[], None],
+    ask_to_end: Callable[[], None],
 ) -> int:
-    """Return an application's exit code when it has ended; the second Ctrl-C ends it at once.
+    """Return an application's exit code, as a shell gives it, when the application has ended; the second Ctrl-C kills it.
 
     Args:
         process: The application.
         submission: Its record.
-        look: Is called again and again, and once after its end.
+        mark: The beginning of the command's lines, such as ``run: ``.
+        look: Is called several times a second, and once after the application's end.
         ask_to_end: Is called at the first Ctrl-C.
     """
     from lakebound.control.applications import kill_leftovers
@@ -40,21 +45,25 @@ def watch(
             code = process.poll()
             look()
             if code is not None:
-                return code
+                return 128 - code if code < 0 else code
             if asked > done:
                 done += 1
-                ask_to_end() if done == 1 else kill_leftovers(submission)
+                if done == 1:
+                    ask_to_end()
+                else:
+                    say(f"{mark}killing the application")
+                    kill_leftovers(submission)
             time.sleep(POLL_SECONDS)
 
 
 def follow(process: subprocess.Popen[bytes], submission: Submission, progress: str, ending: str) -> int:
-    """Say what an application's log says of its progress until it has ended; return its exit code.
+    """Print the progress lines of an application's log until it has ended; return its exit code, as a shell gives it.
 
     Args:
         process: The application.
         submission: Its record, with its log.
-        progress: What lines of the log begin with that are meant for a person.
-        ending: When it will have ended, once it was asked to, and what another Ctrl-C does.
+        progress: The beginning of the lines in the log that are for a person.
+        ending: When the application ends after the first Ctrl-C, and what another Ctrl-C does.
     """
     rest = ""
 
@@ -68,12 +77,11 @@ def follow(process: subprocess.Popen[bytes], submission: Submission, progress: s
 
     assert submission.log is not None
     with submission.log.open(errors="replace") as log:
-        code = watch(process, submission, look, ask_to_end)
-    return 128 - code if code < 0 else code
+        return watch(process, submission, progress, look, ask_to_end)
 
 
 def _say_progress(log: TextIO, rest: str, progress: str) -> str:
-    """Say what is new in the log and meant for a person; return a line that has not ended yet."""
+    """Print the new lines of the log that are for a person; return a line that has not ended yet."""
     *lines, rest = (rest + log.read()).split("\n")
     for line in lines:
         _, mark, text = line.partition(progress)

@@ -27,7 +27,7 @@ def start_guest(orders: RunSpec, settings: Settings, application: str) -> tuple[
 
 
 def follow_guest(process: subprocess.Popen[bytes], orders: RunSpec, submission: Submission, what: str, *, by: str) -> int:
-    """Say how far it is until it has ended; return its exit code.
+    """Print its progress until it has ended; return its exit code.
 
     Args:
         process: As ``start_guest`` gave it.
@@ -52,4 +52,4 @@ def follow_guest(process: subprocess.Popen[bytes], orders: RunSpec, submission: 
         say(f"{what}: ending after this batch; press Ctrl-C again to kill it (landed records stay)")
         request_stop(orders.control, orders.app_id, reason="Ctrl-C", by=by)
 
-    return foreground.watch(process, submission, look, ask_to_end)
+    return foreground.watch(process, submission, f"{what}: ", look, ask_to_end)

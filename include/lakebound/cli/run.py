@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from lakebound.cli import foreground
 from lakebound.cli.output import Json, number, print_json, say, wants_debug
 from lakebound.cli.shown_log import ShownLog
-from lakebound.cli.signals import on_stop_signals
 from lakebound.errors import SubmitFailedError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lakebound.settings import Settings
 
 BY = "lakebound run"
-POLL_SECONDS = 0.1
 
 Freshness = Annotated[
     str | None,
@@ -166,31 +165,18 @@ def _follow(
     process: subprocess.Popen[bytes], control: ControlFolder, submission: Submission, output: TextIO, shown: ShownLog
 ) -> int:
     """Print what is shown of the log until the application has ended; return its exit code."""
-    from lakebound.control.applications import kill_leftovers
     from lakebound.control.desired import request_stop
 
-    asked = 0
+    def look() -> None:
+        for text in iter(lambda: log.read(65_536), ""):
+            output.write(shown.take(text))
+            output.flush()
 
-    def ask(requests: int) -> None:
-        nonlocal asked
-        asked = requests
+    def ask_to_end() -> None:
+        say("run: stopping after this batch; press Ctrl-C again to kill it (uncommitted records are read again)")
+        request_stop(control, submission.app_id, reason="Ctrl-C", by=BY)
 
-    done = 0
-    with on_stop_signals(ask), Path(submission.log or os.devnull).open(errors="replace") as log:
-        while True:
-            code = process.poll()
-            for text in iter(lambda: log.read(65_536), ""):
-                output.write(shown.take(text))
-                output.flush()
-            if code is not None:
-                output.write(shown.end())
-                return 128 - code if code < 0 else code
-            if asked > done:
-                done += 1
-                if done == 1:
-                    say("run: stopping after this batch; press Ctrl-C again to kill it (uncommitted records are read again)")
-                    request_stop(control, submission.app_id, reason="Ctrl-C", by=BY)
-                else:
-                    say("run: killing the application")
-                    kill_leftovers(submission)
-            time.sleep(POLL_SECONDS)
+    with Path(submission.log or os.devnull).open(errors="replace") as log:
+        code = foreground.watch(process, submission, "run: ", look, ask_to_end)
+        output.write(shown.end())
+    return code

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from tempfile import TemporaryFile
-from threading import Timer
 from typing import Any
 
-from lakebound.cli.plan_check import answer_of, last_words, placed_problems, start_spark, tell
+from lakebound.cli.plan_check import placed_problems
+from lakebound.cli.small_spark import small_spark
 from lakebound.control.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import make_run_spec
@@ -42,21 +41,7 @@ def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest
     """
     run = make_run_spec(spec, settings, Desired(), f"try-{spec.pipeline}").model_dump(mode="json", by_alias=True)
     orders = json.dumps({"run_spec": run, "records": records, "newest": newest, "rows": rows})
-    with TemporaryFile("w+", errors="replace") as noise:
-        process = start_spark(settings, noise, APPLICATION)
-        limit = Timer(LIMIT_SECONDS, process.kill)
-        limit.start()
-        try:
-            assert process.stdout is not None
-            tell(process, [orders])
-            for line in process.stdout:
-                body = answer_of(line, spec.pipeline)
-                if body is not None:
-                    path = path_of(spec.pipeline, settings)
-                    problems = [told(one, spec, path, settings.apps) for one in placed_problems(body["problems"])]
-                    return body | {"problems": problems}
-            raise TrialFailedError(spec.pipeline, f"exit code {process.wait()}: {last_words(noise)}")
-        finally:
-            limit.cancel()
-            process.kill()
-            process.wait()
+    with small_spark(settings, APPLICATION, [orders], limit_seconds=LIMIT_SECONDS, failure=TrialFailedError) as answers:
+        body = answers.of(spec.pipeline)
+    path = path_of(spec.pipeline, settings)
+    return body | {"problems": [told(one, spec, path, settings.apps) for one in placed_problems(body["problems"])]}

@@ -10,8 +10,9 @@ import pytest
 import yaml
 from tests.support.streams.command_line import ORDERS, answer, lakebound, settings
 
-from lakebound.cli import plan_check
-from lakebound.cli.plan_check import CheckFailedError, SparkPlan, check_plans, start_spark
+from lakebound.cli import plan_check, small_spark
+from lakebound.cli.plan_check import CheckFailedError, SparkPlan, check_plans
+from lakebound.cli.small_spark import start_spark
 from lakebound.landing import topic_check
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -116,7 +117,7 @@ def test_a_plan_of_an_application_that_ended_before_it_was_told_says_why(
         process.wait()
         return process
 
-    monkeypatch.setattr(plan_check, "start_spark", start_and_wait)
+    monkeypatch.setattr(small_spark, "start_spark", start_and_wait)
     with pytest.raises(CheckFailedError, match="exit code 1: java is missing"):
         list(check_plans([PipelineSpec.model_validate(ORDERS)], settings))
 
