@@ -1,7 +1,7 @@
 """Entry point for spark-submit: tidy up the tables of one pipeline, once.
 
 The last line that it prints is its report (or, with ``plan_only`` in its orders, its plan) as JSON.
-Exit codes: 0 done, be it that some steps were left for the next run · 1 a step failed, or the run · 3 another run is under way.
+Exit codes: 0 done (some steps may be left for the next run) · 1 a step failed, or the run · 3 another run is under way.
 """
 
 from __future__ import annotations

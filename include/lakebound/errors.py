@@ -16,7 +16,7 @@ class LakeboundError(Exception):
 
     Attributes:
         passes: Whether it is known to pass by itself, so that it is waited out.
-        runbook: The page of include/runbooks that says how to go on.
+        runbook: The page of include/runbooks that says what to do.
         is_refusal: Whether a start that meets it is refused: the next start would meet it again, so a person decides.
         is_seen_by_a_start_alone: Whether only a start can see its cause; the doctor sees the others by itself.
     """

@@ -52,7 +52,7 @@ class InjectedFaultError(LakeboundError):
 
 @dataclass(frozen=True)
 class FaultRule:
-    """What to do at which point, the how many-th time."""
+    """What to do at which point, on its nth occurrence."""
 
     action: str
     point: str

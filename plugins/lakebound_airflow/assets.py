@@ -19,7 +19,7 @@ def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_se
     Args:
         pipeline: Its name.
         table: Its id, ``delta:name`` or ``iceberg:name``.
-        every_commits: So many commits are worth an event.
+        every_commits: Number of commits after which there is an event.
         every_seconds: Fewer wait no longer than so.
     """
     trigger = TableCommitsTrigger(pipeline, table, every_commits, every_seconds)
@@ -27,7 +27,7 @@ def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_se
 
 
 def maintenance_asset(pipeline: str, table: str, *, every_commits: int) -> Asset:
-    """Return the asset that has an event when a table got so many commits; only what maintains the pipeline schedules on it.
+    """Return the asset that has an event after a number of commits to a table; only maintenance is scheduled on it.
 
     It is not the table's own asset, whose numbers everybody shares.
     """
@@ -42,7 +42,7 @@ def maintained_asset(pipeline: str) -> Asset:
 
 
 def validation_asset(pipeline: str, table: str, *, every_seconds: float) -> Asset:
-    """Return the asset that has an event when a table got new commits, at most so often; only validation schedules on it."""
+    """Return the asset that has an event after new commits to a table, at most in this interval; only validation uses it."""
     trigger = TableCommitsTrigger(pipeline, table, _NEVER_COMMITS, every_seconds)
     return _watched(_address(pipeline, "validation-due"), f"{pipeline}/validation", trigger)
 

@@ -138,5 +138,5 @@ def test_of_iceberg_a_reader_that_comes_and_goes_needs_all_since_it_began(at: Pl
     with pytest.raises(RuntimeError, match="snapshot was expired or removed"):
         read_on(spec, comes)
     lost = read_past(spec, at, [comes])
-    assert lost is not None and "cannot read on" in lost.problems[0]
+    assert lost is not None and "cannot continue" in lost.problems[0]
     assert read_on(spec, stays) == 2

@@ -37,23 +37,27 @@ class Reminders(_Frozen):
 
 
 class Policy(_Frozen):
-    """When something is said. Seconds."""
+    """When messages are sent. All times are in seconds."""
 
-    open_after_seconds: float = Field(default=60.0, ge=0, description="A finding stands so long before it is told.")
+    open_after_seconds: float = Field(default=60.0, ge=0, description="How long a finding must last before an alert is sent.")
     follow_after_seconds: float = Field(
-        default=180.0, ge=0, description="The same for what usually follows from something else, such as lag."
+        default=180.0, ge=0, description="The same for findings that are usually a consequence, such as lag."
     )
     resolve_after_seconds: float = Field(
-        default=120.0, ge=0, description="It is gone so long before that is told; twice as long each time it comes back soon."
+        default=120.0,
+        ge=0,
+        description="How long a finding must be gone before its end is sent; doubled each time it comes back.",
     )
-    flap_seconds: float = Field(default=1800.0, ge=0, description="What comes back sooner than so is the same trouble again.")
+    flap_seconds: float = Field(
+        default=1800.0, ge=0, description="A finding that comes back within this time is the same alert."
+    )
     grace_seconds: float = Field(
         default=900.0,
         ge=0,
-        description="What followed from a cause may last so long after it, as a stream that catches up does.",
+        description="How long the consequences of a cause may last after it, for example while a stream catches up.",
     )
     stale_after_seconds: float = Field(
-        default=900.0, gt=0, description="A source that has not looked for so long resolves nothing."
+        default=900.0, gt=0, description="A source that has not reported for this time ends no alert."
     )
     remind_after_seconds: Reminders = Reminders()
 
@@ -105,7 +109,7 @@ class Alert(BaseModel):
 
     @property
     def id(self) -> str:
-        """Its name in messages: the same from the first to the last, another one when it is opened anew."""
+        """Its name in messages: the same from the first to the last message, another one when it is opened again."""
         return f"{self.pipeline}/{self.concern}/{round((self.opened_at or self.first_seen) * 1000)}"
 
     @property

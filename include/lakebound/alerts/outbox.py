@@ -21,7 +21,7 @@ KEPT_SECONDS = 3 * 86_400.0
 """So long, a weekend and more, a message waits for its channel, for its connection, or for a channel that nobody knows."""
 
 REFUSED_TRIES = 3
-"""After so many tries another message of the channel is tried, too: does it take that one, the first goes behind the others."""
+"""After this number of tries another message of the channel is tried, too. If that succeeds, the first one goes to the end."""
 
 Send = Callable[[ChannelSpec, Message], None]
 """Delivers a message, or raises. Only its own ``NotDeliveredError`` may say more than the class of what went wrong."""
@@ -62,7 +62,7 @@ class Failure:
 
 
 def retry_seconds(tries: int) -> float:
-    """Return how long is waited after so many failed tries."""
+    """Return the pause after this number of failed tries."""
     return float(min(_LONGEST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2 ** max(0, tries - 1)))
 
 

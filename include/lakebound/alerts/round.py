@@ -76,7 +76,7 @@ def watch_folder(settings: Settings) -> ControlFolder:
 
 
 def note_health_late(settings: Settings, minutes: float) -> None:
-    """Write down that nobody has looked at the pipelines for so long; it stands until somebody has.
+    """Record that the pipelines were not checked for this time; the record stays until they are.
 
     Airflow counts a run that failed as late, too: where another one has looked since, nothing is.
     """

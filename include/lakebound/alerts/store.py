@@ -94,7 +94,7 @@ class AlertStore:
         self.file = self.folder / "state.json"
 
     def read(self) -> AlertState:
-        """Return the state; a file that cannot be read is moved aside, never deleted, and what is still wrong is told anew."""
+        """Return the state; an unreadable file is moved aside, never deleted, and what is still wrong is reported again."""
         try:
             body = read_json(self.file)
             return AlertState() if body is None else AlertState.model_validate(body)

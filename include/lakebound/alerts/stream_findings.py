@@ -13,7 +13,7 @@ from lakebound.control.progress import Outcome, Progress
 
 SOURCE = "stream"
 RUNS_LONG_SECONDS = 120.0
-"""An application without anything to land is well when it has run for so long."""
+"""An application without anything to land counts as healthy after this time."""
 _SILENT_SECONDS = 30.0
 
 _SEVERITIES = {"failed": Severity.WARNING, "incident": Severity.WARNING}
@@ -102,7 +102,7 @@ def _of_situation(cause: str, found: situations.Situation, progress: Progress, n
         since=now,
         evidence={"app_id": progress.app_id},
         runbook=found.runbook,
-        done="the application waits for it, and goes on by itself",
+        done="the application waits for it, and continues by itself",
     )
 
 

@@ -32,9 +32,9 @@ def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest
     Args:
         spec: The pipeline.
         settings: This machine's.
-        records: Up to so many are read.
+        records: Maximum number of records to read.
         newest: The newest; else the oldest.
-        rows: So many are shown of each table.
+        rows: Number of rows to show of each table.
 
     Raises:
         TrialFailedError: It gave no answer.

@@ -10,7 +10,7 @@ import typer
 from lakebound.cli.output import Json, number, print_json, print_rows, say
 
 MOST_SHOWN = 40
-"""So many characters of a value are shown."""
+"""Number of characters of a value that are shown."""
 
 Records = Annotated[int, typer.Option(min=1, max=100_000, help="Number of records to read, over all topics.")]
 Oldest = Annotated[bool, typer.Option("--from-beginning", help="Read the oldest records instead of the newest.")]

@@ -15,7 +15,7 @@ from lakebound.errors import DeadlineExceededError
 from lakebound.settings import Settings
 
 DEFAULT_STOP_SECONDS = 90.0
-# An application that a remote master was asked to start counts as alive so long without a lease.
+# How long an application that a remote master was asked to start counts as alive without a lease.
 REMOTE_START_SECONDS = 180.0
 
 
@@ -28,7 +28,7 @@ def pipelines_with_state(settings: Settings) -> list[ControlFolder]:
 
 
 def living_submission(control: ControlFolder) -> Submission | None:
-    """Return the application that lives for the pipeline, be it still starting or just ending, or None.
+    """Return the application of the pipeline that is starting, running or ending; None if there is none.
 
     The submission record names one that has not taken the lease yet, the lease one that was started past the record.
     """
@@ -44,7 +44,7 @@ def living_submission(control: ControlFolder) -> Submission | None:
 
 
 def app_is_alive(control: ControlFolder) -> bool:
-    """Whether any application lives for the pipeline, be it still starting."""
+    """Whether an application of the pipeline is starting or running."""
     return living_submission(control) is not None
 
 
@@ -55,7 +55,7 @@ def holds_lease(control: ControlFolder, app_id: str) -> bool:
 
 
 def submission_is_alive(control: ControlFolder, submission: Submission) -> bool:
-    """Whether that one application lives, be it still starting or just ending."""
+    """Whether that application is starting, running or ending."""
     if holds_lease(control, submission.app_id):
         return True
     alive = process_is_alive(submission)
@@ -76,7 +76,7 @@ def ask_stop(control: ControlFolder, app_id: str, *, reason: str, by: str) -> No
 
     Args:
         control: State folder of the pipeline.
-        app_id: The application that is to end; any other goes on.
+        app_id: The application that is to end; others continue.
         reason: Why it is to end; the application repeats it in its outcome.
         by: Who asks, such as ``lakebound run`` or ``airflow``; it is kept with the request.
     """
@@ -162,7 +162,7 @@ def end_application(control: ControlFolder, *, reason: str, by: str, deadline_se
 def kill_leftovers(submission: Submission | None) -> bool:
     """End at once whatever is left of a local application's session; return whether it could be looked at from here.
 
-    Only for an application whose graceful end was asked for in vain, or whose end is known: what of it was not
+    Only for an application that did not end when it was asked to, or whose end is known: what of it was not
     committed is read again by the next one.
     """
     record = None if submission is None else _process_record(submission)

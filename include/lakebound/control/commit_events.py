@@ -1,4 +1,4 @@
-"""When a table's commits are worth an event: every so many commits, or some seconds after the first unannounced one. Pure."""
+"""When a table's commits are worth an event: after a number of commits, or some seconds after the first of them. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Announced:
     """What of a table's commits was announced, and since when something waits to be.
 
     Attributes:
-        app_id: Of the application whose counts these are; a new application counts from nought.
+        app_id: Of the application whose counts these are; counters restart with each application.
         version: The table's version that was announced last.
         commits: The application's count of commits by then.
         rows: The application's count of rows by then.
@@ -46,7 +46,7 @@ def announce(
         progress: The application's latest.
         table: Its part on the table.
         now: Epoch seconds.
-        every_commits: So many commits are worth an event.
+        every_commits: Number of commits after which there is an event.
         every_seconds: Fewer wait no longer than so.
     """
     if table.version == before.version:

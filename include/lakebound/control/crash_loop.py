@@ -1,4 +1,4 @@
-"""The bound on starting again: after so many ends in a row without a landed row, a person is asked.
+"""The limit of restarts: after a number of ends in a row without a landed row, a person is asked.
 
 The file ``crash-loop.json`` names the applications (or, where none came up, the DAG runs) whose ends count. Both who start
 applications without Airflow and the guard of the ingest DAG keep it, each end counts once, and whatever a person wishes after
@@ -145,7 +145,7 @@ def count_last_end(before: CrashLoop, last: LastEnd | None, wished_at: float) ->
     Args:
         before: The count as it was written last.
         last: How the application before this start ended; None when there was none.
-        wished_at: Epoch seconds of the newest wish; a wish after the last counted end starts the count anew.
+        wished_at: Epoch seconds of the newest wish; a desired state after the last counted end resets the count.
     """
     if last is None:
         return before.since(wished_at)

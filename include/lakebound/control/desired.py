@@ -92,7 +92,7 @@ def request_stop(control: ControlFolder, app_id: str, *, reason: str, by: str) -
 
     Args:
         control: State folder of the pipeline.
-        app_id: The application that is to end; any other goes on.
+        app_id: The application that is to end; others continue.
         reason: Why it is to end; the application repeats it in its outcome.
         by: Who asks, such as ``lakebound run`` or ``airflow``; it is kept with the request.
     """

@@ -94,7 +94,7 @@ class Outcome(BaseModel):
 
     @property
     def runbook(self) -> str:
-        """The page of include/runbooks that says how to go on."""
+        """The page of include/runbooks that says what to do."""
         return self.page or error_named(self.error_class).runbook
 
 
@@ -114,7 +114,7 @@ def read_progress(control: ControlFolder) -> Progress | None:
 
 
 def readable_progress(control: ControlFolder) -> Progress | None:
-    """Return the latest progress, or None where there is none that can be read: the next application writes it anew."""
+    """Return the latest progress, or None if there is no readable one: the next application writes it again."""
     try:
         return read_progress(control)
     except ValueError:

@@ -145,7 +145,7 @@ def awaits_topic(progress: Progress, now: float) -> bool:
 
 
 def waiting(progress: Progress) -> Situation:
-    """The application waits for something outside of it, and goes on by itself."""
+    """The application waits for something outside of it, and continues by itself."""
     # Progress that an older version wrote names no error: it waited for Kafka only.
     runbook = error_named(progress.waiting_error or BrokerUnavailableError.__name__).runbook
     return Situation("waiting", f"waiting: {progress.waiting_for or 'for what it needs'}", "", runbook)

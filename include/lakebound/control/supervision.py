@@ -5,13 +5,13 @@ How a task that finds a living application knows what to do (``decide_start``):
 | the application found alive | means | so |
 | --- | --- | --- |
 | was submitted by this very try | the task resumes, or a worker was lost | attach |
-| belongs to an earlier try of this run | a person cleared the task | stop it, submit anew |
-| belongs to a run that is over, which was deferred to its end | a person marked the task | stop it, submit anew |
+| belongs to an earlier try of this run | a person cleared the task | stop it, submit a new one |
+| belongs to a run that is over, which was deferred to its end | a person marked the task | stop it, submit a new one |
 | belongs to a run that ended by itself, or died in a worker | Airflow was killed, a trigger crashed | attach |
 | belongs to a run of which Airflow knows nothing | Airflow's database was lost | attach |
 | belongs to a run that is not over | two runs, one pipeline | attach, and watch only |
 | has no owner in Airflow | a person started it by hand | attach, and watch only |
-| was condemned | it stalled | end it, submit anew |
+| was condemned | it stalled | end it, submit a new one |
 
 So an Airflow that is killed and started again finds its application, and a task that was cleared or marked while no
 triggerer ran stops it. Never does one application stand beside another.
@@ -64,7 +64,7 @@ def decide_start(
     Args:
         desired: The wish.
         submission: The record of the application that was submitted last.
-        alive: Whether an application of the pipeline lives, be it still starting.
+        alive: Whether an application of the pipeline is starting or running.
         me: This try.
         owner_state: What Airflow says of the task that owns ``submission``; None when it knows no such task.
     """

@@ -34,13 +34,13 @@ class AskForTurn:
         self._path = control.turn(table)
 
     def __call__(self) -> None:
-        """Ask, or ask again. Where that is not possible, the commit goes on without a turn."""
+        """Ask, or ask again. If that is not possible, the commit continues without a turn."""
         with suppress(OSError):
             make_private_folder(self._path.parent)
             self._path.touch(mode=file_mode())
 
     def end(self) -> None:
-        """Let the stream go on."""
+        """Let the stream continue."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
@@ -49,7 +49,7 @@ class AskForTurn:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let the stream go on."""
+        """Let the stream continue."""
         self.end()
 
 

@@ -126,7 +126,7 @@ def run_query(
         tables: Those of each pipeline.
         places: Where they are.
         chosen: The format of tables that are called without one.
-        limit: So many rows at most; 0: all.
+        limit: Maximum number of rows; 0 means all.
 
     Raises:
         QueryError: The query cannot be run; the sentence says why.

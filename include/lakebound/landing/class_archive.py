@@ -1,4 +1,4 @@
-"""The class archive of this environment: what the JVM of an application maps instead of loading 15,000 classes anew.
+"""The class archive of this environment: what the JVM of an application maps instead of loading 15,000 classes again.
 
 Most of an application's start is the loading of classes. An archive (https://openjdk.org/jeps/350) changes nothing but that
 time: a JVM ignores one that does not fit its class path. ``make class-archive`` makes it (`lakebound.local.training_run`).

@@ -148,13 +148,13 @@ class DirectReader:
             raise DirectReadRefusedError(str(exc)) from exc
 
     def close(self) -> None:
-        """Disconnect; the next range connects anew."""
+        """Disconnect; the next range connects again."""
         consumer, self._consumer, self._partitions = self._consumer, None, {}
         if consumer is not None:
             consumer.close()
 
     def _go_to(self, starts: Mapping[PartitionId, int]) -> None:
-        """Have every range's partition stand at its start; one that stands elsewhere is assigned anew."""
+        """Move every range's partition to its start; one that is elsewhere is assigned again."""
         if self._consumer is None:
             self._consumer = make_consumer(self._config)
         moved = any(known.is_cut_off for known in self._partitions.values())

@@ -82,7 +82,7 @@ def append_spans(path: Path, spans: BatchSpans) -> None:
 
 
 def read_spans(path: Path) -> list[BatchSpans]:
-    """Return all lines; none where there is no file. A last line that was cut off is passed over."""
+    """Return all lines; none where there is no file. An incomplete last line is skipped."""
     if not path.exists():
         return []
     return [BatchSpans.model_validate_json(line) for line in path.read_text().split("\n")[:-1]]

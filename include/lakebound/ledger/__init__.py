@@ -1,4 +1,4 @@
-"""The arithmetic of offsets: entries, intervals, and where a start goes on. Pure.
+"""The arithmetic of offsets: entries, intervals, and where a start continues. Pure.
 
 Other rooms import ``entry``, ``intervals``, ``lost``, ``marks``, ``start`` and ``topics``.
 """

@@ -1,6 +1,6 @@
 """The ledger: what each commit to a table says about the offsets that it lands. Pure.
 
-An entry is cumulative: its coverage holds everything landed so far, so one reachable entry is enough to go on.
+An entry is cumulative: its coverage holds everything landed so far, so one reachable entry is enough to continue.
 It stands in ``commitInfo.userMetadata`` of a Delta commit and in the snapshot property ``lakebound`` of Iceberg.
 """
 
@@ -74,7 +74,7 @@ class Entry(_Frozen):
     ``rows`` are rows of the table; an explode makes more rows than records.
     ``quarantine`` is the id of the table that holds the pipeline's bad records, as its application said when it started.
     ``former`` is the coverage of earlier incarnations of recreated topics, whose rows are in the table, too.
-    ``releases`` are offsets of the coverage that this commit decides anew. A ``release`` lands records that were quarantined
+    ``releases`` are covered offsets whose outcome this commit changes. A ``release`` lands records that were quarantined
     before, or finds them to give no row. A ``recall``, of the quarantine, puts records there that were good when they were read
     before. The counts of both are of these offsets, and their ``range`` is empty. ``released`` counts all that were ever
     decided anew.

@@ -1,4 +1,4 @@
-"""Offsets that are lost for good. Values only."""
+"""Offsets that are permanently lost. Values only."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def debt(start: NextOffsets, reached: NextOffsets) -> int:
     A partition that either side does not know does not count: it is not read again, or was never read.
 
     Args:
-        start: From where reading goes on.
+        start: Where reading continues.
         reached: How far somebody had got.
     """
     return _between(start, reached)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from lakebound.ledger.intervals import Intervals
 
 _PLAIN = 16
-"""So many intervals stay as they are: a person can read them."""
+"""Up to this number, intervals are not packed: a person can read them."""
 
 _MAX_BYTES = 16 * 1024 * 1024
 """Of the unpacked bytes; anybody who may write to a table could have forged them."""

@@ -1,4 +1,4 @@
-"""Where landing goes on: ledgers and Kafka's facts in, starting offsets or a refusal out. Pure."""
+"""Where landing continues: starting offsets, or a refusal, from ledgers and Kafka's facts. Pure."""
 
 from __future__ import annotations
 

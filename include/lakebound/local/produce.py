@@ -50,7 +50,7 @@ class Feed:
         dataset: A name of `DATASETS`: ``orders`` or ``sensor_readings``.
         messages_per_second: The rate; 0 is as fast as Kafka takes them.
         topic: Default: the name of the dataset.
-        count: End after so many records, if that comes before the time is over.
+        count: Number of records after which it ends, if that comes before the time is over.
         bad_share: The share of records that are bad, 0 to 1.
         bad_kinds: Which kinds the share is drawn from.
         bad_list: Bad records to be sent once each, before anything else; they count as records.

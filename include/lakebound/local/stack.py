@@ -157,7 +157,7 @@ def status(settings: Settings) -> list[ServiceStatus]:
 
 
 def create_topics(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
-    """Create those of the topics that are not there, each with so many partitions, and return when all can be written to.
+    """Create the missing topics, each with its number of partitions, and return when all can be written to.
 
     Raises:
         KafkaException: The broker refused one for another reason.

@@ -49,7 +49,7 @@ class LedgerWentBackError(LakeboundError):
 
 
 class ReleaseOvertakenError(LakeboundError):
-    """The rows of a table are no longer those by which offsets were to be decided anew: they must be looked at again."""
+    """The rows of a table have changed since a release or recall was planned from them: it must be planned again."""
 
     passes = True
 
@@ -184,11 +184,11 @@ def _check_goes_on(table: Table, before: LedgerView, view: LedgerView, draft: En
 
 
 def _check_releases(table: Table, view: LedgerView, draft: Entry) -> None:
-    """Raise when an offset is to be decided anew that the table does not cover: the stream or a replay will land it."""
+    """Raise when a release or recall names an offset that the table does not cover: the stream or a replay will land it."""
     ids = {topic: held.topic_id for topic, held in draft.releases.items()}
     uncovered = ledger.count(ledger.missing(draft.releases, view.coverage))
     if uncovered or any(view.coverage[topic].topic_id != known for topic, known in ids.items()):
-        raise ReleaseOvertakenError(table.spec.id, "it does not cover all of the offsets that are to be decided anew")
+        raise ReleaseOvertakenError(table.spec.id, "the table does not cover all of these offsets")
 
 
 def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) -> LedgerView:

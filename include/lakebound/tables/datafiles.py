@@ -152,7 +152,7 @@ def write_data_files(rows: pa.Table, layout: FileLayout, tag: str) -> list[DataF
 
 
 def list_data_files(layout: FileLayout, written: Path) -> list[DataFile]:
-    """Return the files that Spark wrote below ``written``; its own leftovers and files without rows are passed over.
+    """Return the files that Spark wrote below ``written``; its own leftovers and files without rows are skipped.
 
     Args:
         layout: Of the table.

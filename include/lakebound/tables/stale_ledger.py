@@ -1,4 +1,4 @@
-"""A ledger that is older than the table: going on from it would land rows twice, so nobody may."""
+"""A ledger that is older than the table: to continue from it would land rows twice, so it is refused."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class CommittedEntry:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """One commit of a table's history, be it whose it may.
+    """One commit of a table's history, whoever made it.
 
     Attributes:
         version: Delta version or Iceberg snapshot id.

@@ -21,11 +21,11 @@ class Backend(Protocol):
         ...
 
     def is_alive(self, control: ControlFolder, submission: Submission) -> bool:
-        """Whether the application lives, be it still starting or just ending."""
+        """Whether the application is starting, running or ending."""
         ...
 
     def kill(self, submission: Submission) -> bool:
-        """End it at once, and return whether that was possible. Only after a graceful stop was asked for in vain."""
+        """End it at once, and return whether that was possible. Only after a graceful stop was requested without effect."""
         ...
 
     def log_tail(self, submission: Submission, lines: int = 20) -> str:

@@ -27,7 +27,7 @@ class LocalBackend:
         return submission
 
     def is_alive(self, control: ControlFolder, submission: Submission) -> bool:
-        """Whether the application lives, be it still starting or just ending."""
+        """Whether the application is starting, running or ending."""
         return submission_is_alive(control, submission)
 
     def kill(self, submission: Submission) -> bool:

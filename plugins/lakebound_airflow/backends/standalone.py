@@ -25,7 +25,7 @@ from lakebound.settings import Settings
 
 TIMEOUT_SECONDS = 10.0
 
-# A driver in these states has not ended. RELAUNCHING: its worker was lost and the master starts it anew elsewhere.
+# A driver in these states has not ended. RELAUNCHING: its worker was lost and the master starts it again elsewhere.
 _ACTIVE = frozenset({"SUBMITTED", "RUNNING", "RELAUNCHING"})
 _ENDED = frozenset({"FINISHED", "KILLED", "FAILED", "ERROR"})
 

@@ -73,7 +73,7 @@ class PlanMaintenanceOperator(BaseOperator):
 
 
 class MaintainOperator(BatchOperator):
-    """Maintains one pipeline's tables; XCom and asset events: what each step did. The application plans anew by itself.
+    """Maintains one pipeline's tables; XCom and asset events: what each step did. The application makes its own plan.
 
     Args:
         pipeline: Its name.

@@ -71,7 +71,7 @@ class ApplyRepairOperator(BaseOperator):
     ui_color = "#ffe6cc"
 
     def __init__(self, *, plan_task_id: str, approval_task_id: str, **kwargs: Any) -> None:
-        # What was cut short is looked at by a person before it is done again.
+        # A person looks at an interrupted repair before it is done again.
         kwargs["retries"] = 0
         super().__init__(**kwargs)
         self.plan_task_id = plan_task_id

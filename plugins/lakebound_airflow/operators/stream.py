@@ -65,7 +65,7 @@ class StreamOperator(BaseOperator):
     start; the exception says why. Clearing or marking the task stops the application gracefully.
 
     Args:
-        pipeline: Its name; YAML and wish are read anew at each start.
+        pipeline: Its name; YAML and desired state are read at each start.
         spark_conn_id: Connection that says where applications run (``lakebound_airflow.backends.target``).
     """
 

@@ -27,7 +27,7 @@ class TableCommitsTrigger(BaseEventTrigger):
     Args:
         pipeline: Its name.
         table: Its id, ``delta:name`` or ``iceberg:name``.
-        every_commits: So many commits are worth an event.
+        every_commits: Number of commits after which there is an event.
         every_seconds: Fewer wait no longer than so.
     """
 

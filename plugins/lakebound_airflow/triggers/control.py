@@ -26,7 +26,7 @@ class WishTrigger(SettledTrigger):
         awaited: What must become so.
         state: The desired state that was written.
         generation: Its generation.
-        wait_seconds: How long to wait; a triggerer that takes over starts anew.
+        wait_seconds: How long to wait; a triggerer that takes over starts to count again.
     """
 
     def __init__(self, pipeline: str, home: str, awaited: str, state: str, generation: int, wait_seconds: float) -> None:

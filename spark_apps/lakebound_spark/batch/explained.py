@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 REASON = "does_not_fit"
 MOST_RECORDS = 20_000
-"""So many records of a batch are explained: it takes about a second."""
+"""Maximum number of records of a batch that are explained: it takes about a second."""
 MOST_BYTES = 4096
 """Of a batch that only the executors can hold, no longer record is explained: the driver gets 80 MB at the most."""
 

@@ -47,7 +47,7 @@ class Cost:
         self._seen = _EARLIER * self._seen + self._terms(rows, seconds)
 
     def seconds(self, rows: float) -> float:
-        """Return what a batch of so many rows will take."""
+        """Return the time that a batch of this number of rows will take."""
         weight, x, xx, y, xy = map(float, self._expected + self._seen)
         slope = (weight * xy - x * y) / (weight * xx - x**2)
         at_zero = (y - slope * x) / weight

@@ -41,9 +41,9 @@ from lakebound.spec.draft.time_texts import wrong_date, wrong_time
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
 
 MOST_NAMED = 3
-"""So many fields are named; then it is said that there are more."""
+"""Number of fields that are named; then the text says that there are more."""
 MOST_SHOWN = 60
-"""So many characters of a value are shown."""
+"""Number of characters of a value that are shown."""
 _NAMES: dict[type[DataType], str] = {
     BinaryType: "BINARY",
     BooleanType: "BOOLEAN",

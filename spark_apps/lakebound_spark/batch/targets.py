@@ -114,7 +114,7 @@ class Target:
             lane: Who wrote the files; None leaves it out of the entry.
             timestamps_ms: Kafka's earliest and latest timestamp of the records, in epoch milliseconds; None leaves them out of
                 the entry.
-            releases: Covered offsets that this commit decides anew, by topic; None when there are none.
+            releases: Covered offsets whose outcome this commit changes, by topic; None without any.
 
         Raises:
             LeaseLostError: A later application writes to the table.

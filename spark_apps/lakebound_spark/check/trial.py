@@ -29,7 +29,7 @@ from lakebound_spark.check.mistakes import failed_on_records
 from lakebound_spark.check.plan import check
 
 _EXAMPLES = 3
-"""Of the records of each reason so many are named."""
+"""Number of records that are named for each reason."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
         session: Spark's.
         run: The pipeline's orders.
         sample: Its records.
-        rows: So many are shown of each table.
+        rows: Number of rows to show of each table.
     """
     planned = check(session, run, ())
     found = Trial(

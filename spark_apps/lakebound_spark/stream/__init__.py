@@ -1,4 +1,4 @@
-"""The life of a streaming application: it opens the tables, runs the query, ends with a word about how.
+"""The life of a streaming application: it opens the tables, runs the query, and records its outcome.
 
 Other rooms import ``application``, ``source`` and ``stop_signal``.
 """

@@ -1,4 +1,4 @@
-"""One application's life: lease, tables, stream, and a word about how it ended."""
+"""One application's life: lease, tables, stream, and the record of its outcome."""
 
 from __future__ import annotations
 

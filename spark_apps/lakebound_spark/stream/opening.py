@@ -79,7 +79,7 @@ def open_tables(
 
 
 def reopen(targets: list[Target], quarantine: Target) -> None:
-    """Read every ledger again, before a query of the same application starts anew."""
+    """Read every ledger again, before the same application starts another query."""
     for target in (*targets, quarantine):
         target.refresh()
 

@@ -1,4 +1,4 @@
-"""The wish that an application ends: whoever says so first is its reason."""
+"""The request that an application ends; the first request gives the reason."""
 
 from __future__ import annotations
 

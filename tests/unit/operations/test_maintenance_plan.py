@@ -136,7 +136,7 @@ def test_a_reader_that_stands_still_is_said() -> None:
         reads = past(table, 5000).model_copy(update={"pins": {"dashboard": 4000, "nightly": 4990}})
         found = planned(situation(table, 1), reads)
         assert found.left == (
-            f"{table}: reader 'dashboard' stands on a version of 16.6 hours ago: all since stays until it goes on",
+            f"{table}: reader 'dashboard' is at a version of 16.6 hours ago: all since is kept until it continues",
         )
 
 
@@ -207,12 +207,12 @@ def test_manifests_and_the_tail_of_the_log() -> None:
         (DELTA, "delta.autoOptimize.optimizeWrite", "true", "unset it"),
         (DELTA, "delta.enableExpiredLogCleanup", "false", "unset it"),
         (DELTA, "delta.checkpointPolicy", "v2", "set it to classic"),
-        (DELTA, "delta.checkpointInterval", "5000", "set it to 200"),
+        (DELTA, "delta.checkpointInterval", "5000", "set it to at most 200"),
         (DELTA, "delta.enableDeletionVectors", "true", "unset it"),
         (DELTA, "delta.columnMapping.mode", "name", "set it to none"),
         (ICEBERG, "write.metadata.delete-after-commit.enabled", "false", "set it to true"),
-        (ICEBERG, "write.metadata.previous-versions-max", "5000", "set it to 100 at most"),
-        (ICEBERG, "history.expire.max-snapshot-age-ms", "432000000", "set it to 604800000 at least"),
+        (ICEBERG, "write.metadata.previous-versions-max", "5000", "set it to at most 100"),
+        (ICEBERG, "history.expire.max-snapshot-age-ms", "432000000", "set it to at least 604800000"),
         (ICEBERG, "history.expire.min-snapshots-to-keep", "100000", "lower it"),
         (ICEBERG, "gc.enabled", "false", "unset it"),
         (ICEBERG, "write.target-file-size-bytes", "1048576", "set it to 134217728"),

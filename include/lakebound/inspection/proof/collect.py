@@ -27,7 +27,7 @@ _READINGS = 3
 def prove(
     spec: PipelineSpec, places: Places, *, deep: bool = False, table: str | None = None, facts: KafkaFacts | None = None
 ) -> Proof:
-    """Return whether every offset was landed, filtered or quarantined once. A running stream may go on meanwhile.
+    """Return whether every offset was landed, filtered or quarantined once. A stream may run meanwhile.
 
     Args:
         spec: The pipeline.

@@ -12,7 +12,7 @@ from lakebound.ledger.intervals import gaps
 from lakebound.tables.table import CommittedEntry
 
 MAX_NAMED = 20
-"""So many commits are named one by one; the rest is counted."""
+"""Number of commits that are named; the others are only counted."""
 
 
 def judge_entries(facts: TableAsFound, history: History, overlaps: Overlaps, pipeline: str) -> TableProof:

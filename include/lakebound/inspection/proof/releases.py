@@ -1,4 +1,4 @@
-"""Records whose fate was decided anew, by a release or a recall: what a table's entries say of them, against its rows. Pure.
+"""Records whose outcome a release or a recall changed: compares a table's entries with its rows. Pure.
 
 Such an offset stands in the table and in the quarantine, and is right. Its first entry counts it as quarantined, so its rows
 are not that entry's; they are those of the ``release`` entry, which names the offset.

@@ -1,4 +1,4 @@
-"""What validation says of a pipeline, for the alerts: written by each run, when one died, and anew as time passes."""
+"""The findings of validation, for the alerts: written by each run, when a run died, and again as time passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was validated, as an append-only record with claims: each commit is validated once in it, and none is passed over.
+"""What was validated, as an append-only record with claims: it contains each commit once, and skips none.
 
 One run of a pipeline at a time holds the lock. It writes a *claim* before it begins a range, and one line of the record when
 the verdict is there; the claim goes last. A run that is killed leaves its claim, and the next run takes exactly that range
@@ -84,7 +84,7 @@ def only_run(control: ControlFolder) -> Iterator[None]:
 
 
 def read_history(control: ControlFolder) -> list[ValidatedRange]:
-    """Return the record, oldest first; a torn line is passed over."""
+    """Return the record, oldest first; an incomplete line is skipped."""
     try:
         text = history_file(control).read_text(errors="replace")
     except FileNotFoundError:

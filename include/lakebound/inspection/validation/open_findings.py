@@ -16,7 +16,7 @@ RUNBOOK = "validation-failed"
 RUN = "run"
 """The cause of the finding that nothing could be validated."""
 LOST_SECONDS = 900.0
-"""What could not be read is a finding for at least so long."""
+"""Minimum time for which a finding about unreadable data stays."""
 
 
 def open_findings(

@@ -24,7 +24,7 @@ from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 
 MAX_TOLD = 100
-"""A report names so many paths at most."""
+"""Maximum number of paths in a report."""
 
 
 class StepLostError(LakeboundError):

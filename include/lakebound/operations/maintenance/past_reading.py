@@ -53,7 +53,7 @@ def read_past(spec: TableSpec, places: Places, readers: Iterable[ReaderSpec]) ->
 
 
 def read_runs(control: ControlFolder) -> list[RunReport]:
-    """Return the reports that are kept, oldest first; a line that a kill has cut is passed over."""
+    """Return the reports that are kept, oldest first; an incomplete last line is skipped."""
     return [report for report in map(_report, _lines(control)) if report is not None]
 
 
@@ -209,8 +209,8 @@ def _with_pins(past: TablePast, positions: Mapping[str, tuple[int, ...]], proble
         pins |= {f"{name}#{number}" if number else name: version for number, version in enumerate(own)}
         if not own:
             gone.append(
-                f"reader {name!r} stands on version {found[0]} of {past.table}, which is not there any more: it cannot "
-                f"read on; start it anew, or take it out of maintenance.readers; until then nothing is removed"
+                f"reader {name!r} stands on version {found[0]} of {past.table}, which no longer exists, so it cannot "
+                f"continue; give it a new checkpoint, or remove it from maintenance.readers; until then nothing is removed"
             )
     return past.model_copy(update={"pins": pins, "problems": (*past.problems, *problems, *gone)})
 

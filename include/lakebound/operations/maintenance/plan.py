@@ -186,12 +186,12 @@ def _orphans(
 
 
 def _slow_readers(past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iterator[str]:
-    """Yield the readers for whose sake more stays than the policy asks for."""
+    """Yield the readers for which more is kept than the policy requires."""
     since_ms = {version.version: version.committed_at_ms for version in past.versions}
     for name, pin in sorted(past.pins.items()):
         behind = _age(since_ms.get(pin, now_ms), now_ms)
         if behind > policy.history.keep_all_seconds:
-            yield f"{past.table}: reader {name!r} stands on a version of {_ago(behind)} ago: all since stays until it goes on"
+            yield f"{past.table}: reader {name!r} is at a version of {_ago(behind)} ago: all since is kept until it continues"
 
 
 def _is_delta(facts: TableFacts) -> bool:

@@ -43,13 +43,13 @@ def _delta(properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator[s
         properties,
         TRANSACTIONS,
         _TRANSACTIONS_SECONDS,
-        "after so long without a commit, the table forgets which streams wrote what, ours and others': unset it",
+        "after this time without a commit, the table forgets which streams wrote it, this one and others: unset it",
     )
     yield from _short(
         properties,
         LOG,
         max(history.keep_delta_seconds, history.undo_seconds),
-        "a write by Spark then cleans the log of versions that maintenance.history promises: raise it, or unset it",
+        "a write by Spark then removes log files of versions that maintenance.history must keep: raise it, or unset it",
     )
     yield from _short(
         properties,
@@ -67,32 +67,32 @@ def _delta(properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator[s
     interval = properties.get(CHECKPOINT_INTERVAL, "")
     if interval.strip().isdigit() and int(interval) > policy.max_log_tail_commits:
         yield (
-            f"{CHECKPOINT_INTERVAL} = {interval}: each reader replays so many commits: set it to "
-            f"{policy.max_log_tail_commits} (max_log_tail_commits) at most"
+            f"{CHECKPOINT_INTERVAL} = {interval}: each reader must read up to this number of commits: set it to at most "
+            f"{policy.max_log_tail_commits} (max_log_tail_commits)"
         )
     if _is_true(properties, "delta.enableDeletionVectors"):
-        yield "delta.enableDeletionVectors = true: files with them are not compacted here: unset it, nothing of ours needs it"
+        yield "delta.enableDeletionVectors = true: maintenance does not compact files with them: unset it"
     if properties.get("delta.columnMapping.mode", "none").strip().lower() != "none":
-        yield "delta.columnMapping.mode is set: such a table is not compacted here: set it to none"
+        yield "delta.columnMapping.mode is set: maintenance does not compact such a table: set it to none"
 
 
 def _iceberg(properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator[str]:
     if _is_false(properties, COLLECTS):
-        yield f"{COLLECTS} = false: nothing is ever expired or removed, so metadata grows for ever: unset it"
+        yield f"{COLLECTS} = false: nothing is ever expired or removed, so metadata grows without limit: unset it"
     if _is_false(properties, DELETES_METADATA):
         yield f"{DELETES_METADATA} = false: each commit leaves a metadata file behind: set it to true"
     kept = _number(properties, METADATA_KEPT)
     if kept is not None and kept > _MAX_METADATA_FILES:
-        yield f"{METADATA_KEPT} = {kept:,}: so many metadata files stay, each with all snapshots: set it to 100 at most"
+        yield f"{METADATA_KEPT} = {kept:,}: that many metadata files are kept, each with all snapshots: set it to at most 100"
     age_ms, horizon_ms = _number(properties, MAX_SNAPSHOT_AGE), round(horizon_seconds(policy.history) * 1000)
     if age_ms is not None and age_ms < horizon_ms:
         yield (
-            f"{MAX_SNAPSHOT_AGE} = {age_ms:,}: anybody's expire_snapshots then takes what maintenance.history promises to "
-            f"keep: set it to {horizon_ms} at least, or unset it"
+            f"{MAX_SNAPSHOT_AGE} = {age_ms:,}: expire_snapshots of any tool then removes what maintenance.history must "
+            f"keep: set it to at least {horizon_ms}, or unset it"
         )
     snapshots = _number(properties, MIN_SNAPSHOTS)
     if snapshots is not None and snapshots > _MAX_SNAPSHOTS:
-        yield f"{MIN_SNAPSHOTS} = {snapshots:,}: each commit writes so many snapshots into the metadata: lower it, or unset it"
+        yield f"{MIN_SNAPSHOTS} = {snapshots:,}: each commit writes that many snapshots to the metadata: lower it, or unset it"
     target, small = _number(properties, TARGET_SIZE), small_below(policy.compaction)
     if target is not None and target < small:
         yield (

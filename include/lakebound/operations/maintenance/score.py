@@ -26,7 +26,7 @@ DELETE_FILES_POINTS = 15.0
 LAYERS_POINTS = 10.0
 METADATA_BYTES_POINTS = 10.0
 LOG_FILES_POINTS = 5.0
-"""At most so many points are deducted for each kind of debt."""
+"""Maximum deduction for each kind of debt, in points."""
 
 _TRIGGERS_OF_HALF = 5
 """Removable files, in units of ``min_small_files``, that cost half the points in a table without a well-sized file."""

@@ -17,7 +17,7 @@ class _Step(_Frozen):
     Attributes:
         table: ``format:name``.
         reason: Why, with the numbers that make it due.
-        cost_bytes: Bytes of data files that it reads and writes anew.
+        cost_bytes: Bytes of data files that it rewrites.
         files_removed: Live files, manifests or snapshots fewer, as far as can be foreseen.
     """
 

@@ -97,7 +97,7 @@ def list_quarantine(spec: PipelineSpec, places: Places, *, reason: str | None = 
         spec: The pipeline.
         places: Where its tables are.
         reason: Only of this one.
-        samples: So many records of each reason.
+        samples: Number of records to show for each reason.
 
     Raises:
         LakeboundError: What reading a ledger raises.

@@ -77,7 +77,7 @@ def infer(values: Sequence[bytes | None]) -> Inferred:
     """Return the schema of records.
 
     Args:
-        values: Their bytes. What is no JSON object is passed over: it goes to quarantine whatever the schema is.
+        values: Their bytes. Values that are not JSON objects are ignored: they go to quarantine with any schema.
     """
     root = Seen()
     for value in values:

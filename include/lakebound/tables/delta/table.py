@@ -254,7 +254,7 @@ class DeltaLakeTable:
         return from_ranges([file_range(row) for row in files.to_pylist()]) or from_rows(self.scan_kafka())
 
     def keep_cheap(self) -> None:
-        """Write a log checkpoint when one is due, and have the next commit go on with a handle that starts from it."""
+        """Write a log checkpoint when one is due; the next commit uses a handle that starts from it."""
         interval = self._spec.properties.get(CHECKPOINT_INTERVAL, "")
         due = last_checkpoint(self._path) + (int(interval) if interval.isdigit() else _CHECKPOINT_EVERY)
         version = self._tip.version

@@ -1,6 +1,6 @@
 """Iceberg's Avro files read for a few fields of each row: an eighth of PyIceberg's time where each commit added a manifest.
 
-PyIceberg works out the reader of an Avro file anew for each file, and makes objects of all columns' statistics. Files of one
+PyIceberg builds the reader of an Avro file again for each file, and makes objects of all columns' statistics. Files of one
 table nearly all have the same header: here a reader is made once per header, from PyIceberg's own parts.
 """
 

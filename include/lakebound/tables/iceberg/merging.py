@@ -1,6 +1,6 @@
 """Small manifests rewritten as one, from entries that this process has already encoded.
 
-To merge a hundred entries PyIceberg takes some 100 ms: it works out a reader for each manifest, and encodes each entry anew. A
+To merge a hundred entries PyIceberg takes some 100 ms: it builds a reader for each manifest, and encodes each entry again. A
 stream would feel it at every hundredth commit. Here an entry is encoded once, when it is committed, in the form in which a
 merged manifest holds it; to merge is then to put bytes together.
 """

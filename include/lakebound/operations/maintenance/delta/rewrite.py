@@ -65,7 +65,7 @@ class LiveFile:
 
 @dataclass(frozen=True)
 class NewFile:
-    """A data file that was written anew.
+    """A data file that a rewrite has written.
 
     Attributes:
         name: In the table's folder.
@@ -80,7 +80,7 @@ class NewFile:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """Files that were written anew, and those that they stand for; nothing is committed yet."""
+    """New files, and the files that they replace; nothing is committed yet."""
 
     inputs: tuple[LiveFile, ...]
     outputs: tuple[NewFile, ...]
@@ -106,7 +106,7 @@ def live_files(handle: DeltaTable) -> list[LiveFile]:
 
 
 def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Compact) -> Rewritten:
-    """Write the files anew, and return what stands for what.
+    """Rewrite the files, and return the new and the replaced ones.
 
     Files that cannot be joined with others are not among it.
     """

@@ -1,4 +1,4 @@
-"""Rewind: a pipeline's tables go back to a moment, and landing goes on from their offsets.
+"""Rewind: a pipeline's tables go back to an earlier time, and landing continues from their offsets.
 
 Other rooms import ``apply`` and ``facts``.
 """
