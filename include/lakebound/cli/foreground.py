@@ -23,7 +23,7 @@ def watch(
     look: Callable[[], None],
     ask_to_end: Callable[[], None],
 ) -> int:
-    """Return an application's exit code, as a shell gives it, when the application has ended; the second Ctrl-C kills it.
+    """Return an application's exit code (negative: the signal) when it has ended; the second Ctrl-C kills it.
 
     Args:
         process: The application.
@@ -45,7 +45,7 @@ def watch(
             code = process.poll()
             look()
             if code is not None:
-                return 128 - code if code < 0 else code
+                return code
             if asked > done:
                 done += 1
                 if done == 1:
@@ -54,6 +54,11 @@ def watch(
                     say(f"{mark}killing the application")
                     kill_leftovers(submission)
             time.sleep(POLL_SECONDS)
+
+
+def shell_code(code: int) -> int:
+    """Return an exit code as a shell gives it: 128 and the signal for a process that a signal has ended."""
+    return 128 - code if code < 0 else code
 
 
 def follow(process: subprocess.Popen[bytes], submission: Submission, progress: str, ending: str) -> int:
@@ -77,7 +82,7 @@ def follow(process: subprocess.Popen[bytes], submission: Submission, progress: s
 
     assert submission.log is not None
     with submission.log.open(errors="replace") as log:
-        return watch(process, submission, progress, look, ask_to_end)
+        return shell_code(watch(process, submission, progress, look, ask_to_end))
 
 
 def _say_progress(log: TextIO, rest: str, progress: str) -> str:

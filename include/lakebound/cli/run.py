@@ -179,4 +179,4 @@ def _follow(
     with Path(submission.log or os.devnull).open(errors="replace") as log:
         code = foreground.watch(process, submission, "run: ", look, ask_to_end)
         output.write(shown.end())
-    return code
+    return foreground.shell_code(code)
