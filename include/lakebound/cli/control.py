@@ -99,7 +99,7 @@ def act(
     settings = load_settings()
     folder = ControlFolder(settings.home, pipeline)
     spec = _spec(pipeline, settings, folder, action)
-    wish = _wish(spec, action, reason or f"lakebound {action.value}", fields or {})
+    wish = _wish(spec, action, reason or _command(action), fields or {})
     try:
         before, loop, living = read_desired(folder), read_crash_loop(folder), living_submission(folder)
         desired = write_wish(folder, wish, by=operating_system_user())
@@ -121,6 +121,10 @@ def act(
         typer.echo(f"{pipeline}: the desired state is {desired.state}{ended}; {rest}. See: lakebound status {pipeline}")
     if found.state != "met":
         raise typer.Exit(1)
+
+
+def _command(action: Action) -> str:
+    return f"lakebound {action.value}" if action in (Action.START, Action.STOP) else f"lakebound control: {action.value}"
 
 
 def _offsets(text: str | None) -> Any:

@@ -13,20 +13,17 @@ class AirflowView:
 
     Attributes:
         problem: Why it cannot be reached, or does not know the DAG; None when it answered.
-        scheduler_is_alive: Whether its scheduler gives signs of life.
+        scheduler_is_alive: Whether Airflow says so; it notices half a minute late that its scheduler is dead.
+        scheduler_age_seconds: How old the scheduler's last sign of life is; None where that is not known.
         is_paused: Whether the pipeline's ingest DAG is paused; None where that is not known.
         was_unpaused: Whether the DAG was unpaused just now.
     """
 
     problem: str | None = None
     scheduler_is_alive: bool = False
+    scheduler_age_seconds: float | None = None
     is_paused: bool | None = None
     was_unpaused: bool = False
-
-    @property
-    def starts(self) -> bool:
-        """Whether Airflow is seen to start what is wanted."""
-        return self.problem is None and self.scheduler_is_alive and self.is_paused is False
 
 
 def run_command(pipeline: str) -> str:
@@ -52,6 +49,8 @@ def who_starts(pipeline: str, schedule: str | None, airflow: AirflowView) -> str
     if airflow.is_paused:
         return f"its DAG {dag} is paused, so Airflow starts nothing; start it: {start_command(pipeline)}"
     state = "unpaused" if airflow.was_unpaused else "not paused"
+    age = airflow.scheduler_age_seconds
+    seen = "" if age is None else f" (last sign of life {max(0.0, age):.0f} s ago)"
     if airflow.scheduler_is_alive:
-        return f"Airflow starts it{when}: its DAG {dag} is {state}"
-    return f"Airflow's scheduler is down: it starts it{when} when it is back (its DAG {dag} is {state}); {by_hand}"
+        return f"Airflow's scheduler{seen} starts it{when}: its DAG {dag} is {state}"
+    return f"Airflow's scheduler is down{seen}: it starts it{when} when it is back (its DAG {dag} is {state}); {by_hand}"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from datetime import datetime
+
 import httpx
 
 from lakebound.control.starters import AirflowView
@@ -32,9 +36,14 @@ def look_at_airflow(settings: Settings, pipeline: str, *, unpause: bool) -> Airf
 
 
 def _look(client: AirflowClient, dag_id: str, *, unpause: bool) -> AirflowView:
-    scheduler_is_alive = (client.health().get("scheduler") or {}).get("status") == "healthy"
-    is_paused = client.is_paused(dag_id)
-    if not (is_paused and unpause):
-        return AirflowView(None, scheduler_is_alive, is_paused)
+    scheduler = client.health().get("scheduler") or {}
+    beat = scheduler.get("latest_scheduler_heartbeat")
+    view = AirflowView(
+        scheduler_is_alive=scheduler.get("status") == "healthy",
+        scheduler_age_seconds=time.time() - datetime.fromisoformat(beat).timestamp() if beat else None,
+        is_paused=client.is_paused(dag_id),
+    )
+    if not (view.is_paused and unpause):
+        return view
     client.unpause(dag_id)
-    return AirflowView(None, scheduler_is_alive, is_paused=False, was_unpaused=True)
+    return replace(view, is_paused=False, was_unpaused=True)

@@ -6,6 +6,7 @@ import getpass
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -149,10 +150,17 @@ def test_who_asks_is_not_taken_from_the_environment(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("view", "says"),
     [
-        (AirflowView(scheduler_is_alive=True, is_paused=False), "Airflow starts it: its DAG ingest__orders is not paused"),
+        (
+            AirflowView(scheduler_is_alive=True, is_paused=False),
+            "Airflow's scheduler starts it: its DAG ingest__orders is not paused",
+        ),
         (
             AirflowView(scheduler_is_alive=True, is_paused=False, was_unpaused=True),
-            "Airflow starts it: its DAG ingest__orders is unpaused",
+            "Airflow's scheduler starts it: its DAG ingest__orders is unpaused",
+        ),
+        (
+            AirflowView(scheduler_is_alive=True, scheduler_age_seconds=12.3, is_paused=False),
+            "Airflow's scheduler (last sign of life 12 s ago) starts it: its DAG ingest__orders is not paused",
         ),
         (
             AirflowView(scheduler_is_alive=False, is_paused=False),
@@ -169,10 +177,9 @@ def test_who_starts_it_is_said(view: AirflowView, says: str) -> None:
     paused = who_starts("orders", None, AirflowView(scheduler_is_alive=True, is_paused=True))
     assert paused == "its DAG ingest__orders is paused, so Airflow starts nothing; start it: lakebound start orders"
     assert who_starts("orders", None, view) == says
-    assert view.starts is says.startswith("Airflow starts it")
     assert starters.run_command("orders") in who_starts("orders", "0 3 * * *", AirflowView("away"))
     scheduled = who_starts("orders", "0 3 * * *", AirflowView(scheduler_is_alive=True, is_paused=False))
-    assert scheduled.startswith("Airflow starts it at its schedule (0 3 * * *)")
+    assert scheduled.startswith("Airflow's scheduler starts it at its schedule (0 3 * * *)")
 
 
 @dataclass
@@ -182,6 +189,7 @@ class FoundAirflow:
     scheduler: str = "healthy"
     paused: bool = True
     problem: str = ""
+    beat: str | None = None
     is_running: bool = True
     record: Any = Path("process.json")
 
@@ -194,8 +202,8 @@ class FoundAirflow:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def health(self) -> dict[str, dict[str, str]]:
-        return {"scheduler": {"status": self.scheduler}}
+    def health(self) -> dict[str, dict[str, str | None]]:
+        return {"scheduler": {"status": self.scheduler, "latest_scheduler_heartbeat": self.beat}}
 
     def is_paused(self, dag_id: str) -> bool:
         if self.problem:
@@ -210,10 +218,12 @@ class FoundAirflow:
 def test_the_dag_is_unpaused_where_airflow_answers(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     found = FoundAirflow(scheduler="unhealthy")
     monkeypatch.setattr(airflow_view, "airflow_of", lambda _: found)
-    assert look_at_airflow(settings, "orders", unpause=False) == AirflowView(None, False, True)
-    assert look_at_airflow(settings, "orders", unpause=True) == AirflowView(None, False, False, was_unpaused=True)
+    assert look_at_airflow(settings, "orders", unpause=False) == AirflowView(is_paused=True)
+    assert look_at_airflow(settings, "orders", unpause=True) == AirflowView(is_paused=False, was_unpaused=True)
     assert not found.paused
-    assert look_at_airflow(settings, "orders", unpause=True) == AirflowView(None, False, False)
+    assert look_at_airflow(settings, "orders", unpause=True) == AirflowView(is_paused=False)
+    found.beat = datetime.now(UTC).isoformat()
+    assert 0 <= (look_at_airflow(settings, "orders", unpause=True).scheduler_age_seconds or -1) < 60
     found.problem = "404 not found"
     assert "Airflow cannot be reached (Airflow: GET" in (look_at_airflow(settings, "orders", unpause=True).problem or "")
     found.is_running = False
