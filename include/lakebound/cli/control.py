@@ -106,12 +106,14 @@ def act(
     except ValueError as exc:
         raise ControlFileError(pipeline, folder.folder, first_line(exc)) from exc
     ended = _ended_by(before, len(loop.since(before.since).ends), spec) if action is Action.START else ""
-    replaced = living.app_id if living is not None and (wish.state != "running" or wish.restart) else None
+    # Another freshness or bound than before is a new generation, too.
+    ends_it = not desired.wants_app or desired.generation > before.generation
+    replaced = living.app_id if living is not None and ends_it else None
     if replaced is not None and wait_seconds:
         say(f"{pipeline}: {replaced} ends after its current batch")
     found = _wait(folder, desired, replaced, wait_seconds)
     goes_on = living.app_id if living is not None and replaced is None else None
-    starts = None if spec is None or wish.state != "running" or goes_on else _starts(spec, settings, wish)
+    starts = _starts(spec, settings, wish) if spec is not None and desired.wants_app else None
     if as_json:
         body = {"pipeline": pipeline, "action": action.value, "desired": desired.model_dump(mode="json")}
         print_json({**body, "application": goes_on or replaced, **asdict(found), "starts": starts})

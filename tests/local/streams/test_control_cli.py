@@ -79,8 +79,28 @@ def test_an_application_is_held_started_restarted_and_stopped_without_airflow(
     assert (verdict(control, second), read_desired(control).freshness) == ("stopped", "2s")
 
     third = running(control)
+    started = lakebound("start", "orders")
+    assert f"{third} ends" in started.stderr and BY_HAND in started.stdout, "another freshness takes another application"
+
+    third = running(control)
     assert "orders: the desired state is stopped; nothing runs" in lakebound("stop", "orders").stdout
     assert (verdict(control, third), read_desired(control).reason) == ("stopped", "lakebound stop")
+
+
+def test_a_start_unpauses_the_dag_also_while_an_application_runs(
+    settings: Settings, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = FoundAirflow()
+    monkeypatch.setattr(airflow_view, "airflow_of", lambda _: found)
+    app_id = running(control)
+    lakebound("stop", "orders", "--wait", "0")
+    assert found.paused
+    wait_until(lambda: living_submission(control) is None, 30, "its end")
+    assert "scheduler starts it: its DAG ingest__orders is unpaused" in lakebound("start", "orders").stdout
+    found.paused = True
+    assert running(control) != app_id
+    assert lakebound("start", "orders").stdout.count(" runs. See") == 1
+    assert not found.paused
 
 
 def test_a_start_ends_a_crash_loop_and_says_so(settings: Settings, control: ControlFolder) -> None:
