@@ -65,6 +65,17 @@ class MissingSecretError(LakeboundError):
         super().__init__(f"connection.{field}: {where} is empty or missing; set it where the Spark application runs")
 
 
+class ForbiddenSecretError(LakeboundError):
+    """A pipeline names a secret that its author may not read."""
+
+    runbook = "missing-secret"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
+    def __init__(self, field: str, what: str) -> None:
+        super().__init__(f"connection.{field}: {what}")
+
+
 class MissingTopicError(LakeboundError):
     """A topic of the pipeline is not on the broker."""
 

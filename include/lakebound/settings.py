@@ -10,6 +10,9 @@
 | LAKEBOUND_KAFKA | bootstrap servers that ${LAKEBOUND_KAFKA} stands for in YAML | of the embedded broker |
 | LAKEBOUND_SPARK_MASTER | --master of the Spark applications | local[2] |
 | LAKEBOUND_JVM_OPTIONS | further options of the applications' driver JVM | |
+| LAKEBOUND_VARIABLES | names of further variables that YAML may name and that reach the applications | |
+| LAKEBOUND_SECRETS | names of the variables that hold secrets | |
+| LAKEBOUND_SECRETS_FOLDER | folder of the files that hold secrets | /run/secrets |
 | LAKEBOUND_STATE_ACCESS | who may enter the state: owner, or also the group | owner |
 """
 
@@ -24,6 +27,9 @@ from pathlib import Path
 from lakebound.errors import SettingError
 
 DEFAULT_KAFKA = "127.0.0.1:9092"
+DEFAULT_SECRETS_FOLDER = Path("/run/secrets")
+SECRET_PREFIX = "LAKEBOUND_SECRET_"
+"""Variables of such names hold secrets, and need not be named."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,45 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     )
 
 
+@dataclass(frozen=True)
+class YamlAccess:
+    """What YAML files may read of this machine. Who runs Lakebound decides it, not who writes YAML.
+
+    Attributes:
+        variables: Variables that may stand in a text, besides ``LAKEBOUND_…``; they also reach the applications.
+        secrets: Variables that may be named as a secret, besides ``LAKEBOUND_SECRET_…``.
+        secrets_folder: Files in and below it may be named as a secret.
+    """
+
+    variables: frozenset[str] = frozenset()
+    secrets: frozenset[str] = frozenset()
+    secrets_folder: Path = DEFAULT_SECRETS_FOLDER
+
+    def may_expand(self, name: str) -> bool:
+        """Return whether ``${NAME}`` may stand for the variable. Texts are shown; secrets are not."""
+        return not self.may_be_secret(name) and (name.startswith("LAKEBOUND_") or name in self.variables)
+
+    def may_be_secret(self, name: str) -> bool:
+        """Return whether a password may be in the variable."""
+        return name.startswith(SECRET_PREFIX) or name in self.secrets
+
+    def secret_file(self, file: str) -> Path | None:
+        """Return the file that may hold a secret; None where it is not in the folder of secrets, links followed."""
+        folder = self.secrets_folder.resolve()
+        path = (folder / file).resolve()
+        return path if path.is_relative_to(folder) and path != folder else None
+
+
+def load_yaml_access(environ: Mapping[str, str] | None = None) -> YamlAccess:
+    """Return what the environment (default: this process's) lets YAML read."""
+    env = os.environ if environ is None else environ
+    return YamlAccess(
+        variables=_names(env, "LAKEBOUND_VARIABLES"),
+        secrets=_names(env, "LAKEBOUND_SECRETS"),
+        secrets_folder=_path(env, "LAKEBOUND_SECRETS_FOLDER", DEFAULT_SECRETS_FOLDER),
+    )
+
+
 def state_is_shared(environ: Mapping[str, str] | None = None) -> bool:
     """Return whether the group may enter the state folder, for containers that get another user id at each start.
 
@@ -94,6 +139,10 @@ def state_is_shared(environ: Mapping[str, str] | None = None) -> bool:
 
 def _path(env: Mapping[str, str], name: str, default: Path) -> Path:
     return Path(env.get(name) or default).expanduser().absolute()
+
+
+def _names(env: Mapping[str, str], name: str) -> frozenset[str]:
+    return frozenset(filter(None, env.get(name, "").replace(",", " ").split()))
 
 
 def _embedded_kafka(home: Path) -> str | None:

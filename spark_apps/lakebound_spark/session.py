@@ -11,7 +11,21 @@ def make_session(name: str, log_level: str = "WARN") -> SparkSession:
     """Return the session, started if need be; Spark logs from that level on."""
     session: SparkSession = SparkSession.builder.appName(name).getOrCreate()
     session.sparkContext.setLogLevel(log_level)
+    _without_java_calls(session)
     return session
+
+
+def without_files(session: SparkSession) -> None:
+    """Let SQL name no files (``text.`/etc/hostname```) from now on, before conditions are read that somebody wrote in YAML."""
+    session.conf.set("spark.sql.runSQLOnFiles", "false")
+
+
+def _without_java_calls(session: SparkSession) -> None:
+    """Take the functions away by which SQL calls any method of Java's: a condition in YAML could read the machine by them."""
+    registry, jvm = session._jsparkSession.sessionState().functionRegistry(), session.sparkContext._jvm
+    assert jvm is not None
+    for name in ("reflect", "java_method", "try_reflect"):
+        registry.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
 
 
 class SessionStart:

@@ -18,7 +18,7 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.landing_transforms import DROPPED, expected_tag_rows
-from tests.support.streams.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import LANES, TAG_ROWS, Lane, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.processes import wait_until
 from lakebound.local.broker import Broker
@@ -118,7 +118,7 @@ def landing_pipeline(folder: Path, topics: Topics, lane: Lane) -> Pipeline:
         topics.broker.bootstrap_servers,
         *topics.all,
         lane=lane,
-        transform="tests.support.streams.landing_transforms.tag_rows",
+        transform=TAG_ROWS,
         tables=[
             {"format": "delta", "name": "shop.tags", "partition_by": ["tag"]},
             {"format": "iceberg", "name": "shop.tags", "partition_by": ["tag", "truncate(1000, id)"]},

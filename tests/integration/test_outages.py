@@ -17,7 +17,7 @@ from tests.support.kafka.producing import JournalingProducer, as_json, event, se
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.landing_transforms import expected_tag_rows
 from tests.support.streams.long_form import only_in_long_form
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import TAG_ROWS, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.crash_loop import read_crash_loop
 from lakebound.landing.spark_command import spark_conf
@@ -28,19 +28,20 @@ from lakebound.spec.pipeline import DriverLaneSpec
 pytestmark = pytest.mark.integration
 
 SECRET = "Xk4-unlikely-to-stand-anywhere-by-chance"
-TAG_ROWS = "tests.support.streams.landing_transforms.tag_rows"
+PASSWORD = f"{SECRET} pässwörd€𝄞\"'\\n$;"
+"""With what JAAS, properties and JSON each quote in another way."""
 UI_PAGES = ("/environment/", "/SQL/", "/StreamingQuery/", "/jobs/", "/api/v1/applications")
 
 
 def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_stands_nowhere(
     tmp_path: Path, new_broker: BrokerMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LAKEBOUND_TEST_PASSWORD", SECRET)  # the application inherits it, the proof needs it, too
-    own = new_broker(SaslUser("lander", SECRET))
+    monkeypatch.setenv("LAKEBOUND_SECRET_TEST", PASSWORD)  # the application inherits it, the proof needs it, too
+    own = new_broker(SaslUser("lander", PASSWORD))
     journal = Journal()
     producer = JournalingProducer(own.bootstrap_servers, journal)
     name = topic_maker(own.bootstrap_servers)("secured")
-    sasl = {"mechanism": "PLAIN", "username": "lander", "password": {"env": "LAKEBOUND_TEST_PASSWORD"}}
+    sasl = {"mechanism": "PLAIN", "username": "lander", "password": {"env": "LAKEBOUND_SECRET_TEST"}}
     folder, scratch = tmp_path / "pipeline", tmp_path / "scratch"
     scratch.mkdir()
     pipeline = make_pipeline(

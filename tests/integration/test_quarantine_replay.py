@@ -19,7 +19,7 @@ from tests.support.kafka.journal import Journal, value_hash
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.landing_transforms import expected_tag_rows
-from tests.support.streams.pipelines import Pipeline, make_pipeline
+from tests.support.streams.pipelines import TAG_ROWS, Pipeline, make_pipeline
 
 from lakebound.inspection.proof.collect import prove
 from lakebound.landing.spark_command import QUICK_START
@@ -47,7 +47,7 @@ class Scene:
     def lakebound(self, *arguments: str, code: int = 0, faults: str = "") -> dict[str, Any]:
         """Run the command, check its exit code and return what it says."""
         environment = {**os.environ, **self.pipeline.settings.environment(), "SPARK_SUBMIT_OPTS": QUICK_START}
-        environment |= {"LAKEBOUND_PIPELINES": str(self.pipeline.settings.home), "PYTHONPATH": str(Path(__file__).parents[2])}
+        environment |= {"LAKEBOUND_PIPELINES": str(self.pipeline.settings.home)}
         environment |= {"LAKEBOUND_FAULTS": faults} if faults else {}
         command = [str(Path(sys.executable).parent / "lakebound"), "quarantine", "events", "--json", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
@@ -89,7 +89,7 @@ def scene(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         broker.bootstrap_servers,
         name,
         value={"format": "json", "schema": STRICT},
-        transform="tests.support.streams.landing_transforms.tag_rows",
+        transform=TAG_ROWS,
         freshness="500ms",
     ).with_limits(max_records_per_batch=CHUNK)
     file = pipeline.settings.home / "events.yaml"

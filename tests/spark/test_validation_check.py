@@ -23,6 +23,9 @@ expectations:
   - {expect: rows_to_satisfy, rule: totl > 0}
   - {expect: rows_to_satisfy, rule: total + 1}
   - {expect: rows_to_satisfy, rule: "exists(items, i -> i.quantity > 0)"}
+  - {expect: rows_to_satisfy, rule: "reflect('java.lang.System', 'getenv', 'HOME') = '/root'"}
+  - {expect: rows_to_satisfy, rule: "identifier('java_' || 'method')('java.lang.System', 'getenv', 'HOME') = '/root'"}
+  - {expect: rows_to_satisfy, rule: "(select count(*) from text.`/etc/hostname`) = 1"}
 """
 
 
@@ -45,6 +48,8 @@ def test_columns_and_conditions_are_those_of_the_transforms_output(tmp_path: Pat
     assert lines[0].startswith(f"4: expectations[1].kwargs.column: {wrong}")
     assert "its columns: order_id, customer_id, status" in lines[0]
     rest = [line for line in lines if not line.startswith("4: ")]
-    assert [line.partition(": is ")[0] for line in rest] == ["5: expectations[2].rule", "6: expectations[3].rule"]
+    assert [line.partition(": is ")[0] for line in rest[:2]] == ["5: expectations[2].rule", "6: expectations[3].rule"]
     assert "`totl`" in rest[0] and "total" in rest[0]
     assert rest[1].endswith("expectations[3].rule: is double, not true or false")
+    assert ["reflect" in rest[2], "java_method" in rest[3], "/etc/hostname" in rest[4]] == [True] * 3, "YAML reads the machine"
+    assert len(rest) == 5

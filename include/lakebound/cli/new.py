@@ -53,7 +53,7 @@ def new(name: Name, from_topic: FromTopic = None, records: Records = SAMPLE, lik
     from lakebound.spec.pipeline import NAME
 
     settings = load_settings()
-    if not re.match(NAME, name):
+    if not re.fullmatch(NAME, name):
         raise typer.BadParameter(
             f"{name!r} is not a pipeline name; use [a-z][a-z0-9_]*, at most 63 characters", param_hint="NAME"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from threading import Timer
@@ -46,6 +46,7 @@ def small_spark(
     *,
     limit_seconds: float,
     failure: Callable[[str, str], LakeboundError],
+    secrets: Iterable[str] = (),
 ) -> Iterator[SparkAnswers]:
     """Start an application with a Spark of its own, give it its orders, and end it after the block or the time limit.
 
@@ -55,12 +56,13 @@ def small_spark(
         orders: Lines of JSON.
         limit_seconds: How long it may take in all, its start included.
         failure: Makes the error for a pipeline without an answer from its name and a reason.
+        secrets: Variables with secrets that it needs.
 
     Yields:
         The answers.
     """
     with TemporaryFile("w+", errors="replace") as noise:
-        process = start_spark(settings, noise, application)
+        process = start_spark(settings, noise, application, secrets)
         limit = Timer(limit_seconds, process.kill)
         limit.start()
         try:
@@ -72,18 +74,19 @@ def small_spark(
             process.wait()
 
 
-def start_spark(settings: Settings, noise: IO[str], application: str) -> subprocess.Popen[str]:
+def start_spark(settings: Settings, noise: IO[str], application: str, secrets: Iterable[str] = ()) -> subprocess.Popen[str]:
     """Start the process.
 
     Args:
         settings: This machine's settings.
         noise: File that gets its standard error.
         application: Name of the entry point in ``settings.apps``.
+        secrets: Variables with secrets that it needs.
     """
     java = driver_java_options(settings, "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", local=True)
     submit = ["--master", "local[1]", "--driver-java-options", f"'{java}'", "--conf", "spark.ui.enabled=false"]
     submit += ["--conf", f"spark.driver.extraClassPath={settings.jars}/spark/*", "--conf", "spark.sql.session.timeZone=UTC"]
-    environment = {**spark_environment(settings), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**spark_environment(settings, secrets=secrets), "SPARK_LOCAL_IP": "127.0.0.1"}
     return subprocess.Popen(
         [sys.executable, str(settings.apps / application)],
         env={**environment, "PYSPARK_SUBMIT_ARGS": " ".join([*submit, "pyspark-shell"])},

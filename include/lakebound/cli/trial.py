@@ -41,7 +41,10 @@ def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest
     """
     run = make_run_spec(spec, settings, Desired(), f"try-{spec.pipeline}").model_dump(mode="json", by_alias=True)
     orders = json.dumps({"run_spec": run, "records": records, "newest": newest, "rows": rows})
-    with small_spark(settings, APPLICATION, [orders], limit_seconds=LIMIT_SECONDS, failure=TrialFailedError) as answers:
+    secrets = spec.connection.secret_variables
+    with small_spark(
+        settings, APPLICATION, [orders], limit_seconds=LIMIT_SECONDS, failure=TrialFailedError, secrets=secrets
+    ) as answers:
         body = answers.of(spec.pipeline)
     path = path_of(spec.pipeline, settings)
     return body | {"problems": [told(one, spec, path, settings.apps) for one in placed_problems(body["problems"])]}

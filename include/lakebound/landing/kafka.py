@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import ConfigResource as _ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
-from lakebound.errors import BrokerUnavailableError, MissingSecretError, MissingTopicError
+from lakebound.errors import BrokerUnavailableError, ForbiddenSecretError, MissingSecretError, MissingTopicError
 from lakebound.landing.kafka_clients import make_admin
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
+from lakebound.settings import load_yaml_access
 from lakebound.spec.pipeline import ConnectionSpec, SecretRef
+from lakebound.spec.secrets import forbidden_secret
 
 DEFAULT_TIMEOUT_SECONDS = 10.0
 
@@ -27,12 +28,18 @@ def read_secret(ref: SecretRef, field: str) -> str:
     """Return the secret that ``ref`` points to.
 
     Raises:
+        ForbiddenSecretError: It may not be read on this machine.
         MissingSecretError: There is none.
     """
+    access = load_yaml_access()
+    if forbidden := forbidden_secret(ref, access):
+        raise ForbiddenSecretError(field, forbidden)
+    file = access.secret_file(ref.file) if ref.file else None
     try:
-        secret = os.environ.get(ref.env, "") if ref.env else Path(ref.file or "").read_text().strip()
-    except OSError as exc:
-        raise MissingSecretError(field, str(ref)) from exc
+        secret = file.read_text(encoding="utf-8").strip() if file else os.environ.get(ref.env or "", "")
+    except (OSError, UnicodeDecodeError):
+        # Without a cause: that of a text that is no UTF-8 holds the text.
+        raise MissingSecretError(field, str(ref)) from None
     if not secret:
         raise MissingSecretError(field, str(ref))
     return secret

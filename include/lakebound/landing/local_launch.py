@@ -70,8 +70,9 @@ def launch_beside(command: Sequence[str], orders: RunSpec, settings: Settings) -
         SubmitFailedError: It cannot be started.
     """
     log = orders.control.log(orders.app_id)
+    environment = spark_environment(settings, secrets=orders.spec.connection.secret_variables)
     try:
-        process = start(orders.app_id, command, log, environment=spark_environment(settings), folder=log.parent)
+        process = start(orders.app_id, command, log, environment=environment, folder=log.parent)
     except (LakeboundError, OSError) as exc:
         raise SubmitFailedError(orders.spec.pipeline, str(exc)) from exc
     return Submission(app_id=orders.app_id, log=log).led_by(process.process), handle_of(process)
@@ -93,7 +94,7 @@ def _start_stream(orders: RunSpec, settings: Settings, owner: Owner | None) -> t
         orders.app_id,
         spark_submit_command(orders, settings, ui_port=ui_port),
         control.log(orders.app_id),
-        environment=spark_environment(settings),
+        environment=spark_environment(settings, secrets=orders.spec.connection.secret_variables),
         folder=control.folder,
     )
     submission = intent.led_by(process.process)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lakebound.landing.class_archive import class_archive_option
 from lakebound.landing.run_spec import RunSpec
-from lakebound.settings import Settings
+from lakebound.settings import Settings, load_yaml_access
 
 APPLICATION = "ingest_stream.py"
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
@@ -23,8 +23,13 @@ fails with "Out of space in CodeCache".
 Source: https://docs.oracle.com/en/java/javase/17/docs/specs/man/java.html, ``ReservedCodeCacheSize``.
 """
 
-# Airflow's own configuration holds secrets and means nothing to a Spark application.
-_NOT_INHERITED = re.compile(r"^_?AIRFLOW_|^__AIRFLOW|^PYTHONASYNCIODEBUG$|^SPARK_(HOME|CONF_DIR)$")
+# What the system, Python, Java and Spark need. Anything else may be a secret, and a transform is a colleague's code.
+_INHERITED = re.compile(
+    r"LC_\w+|LD_\w+|MALLOC_\w+|OMP_NUM_THREADS|XDG_\w+|PYTHON(?!ASYNCIODEBUG)\w+|"
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TERM|TZ|TMPDIR|PWD|HOSTNAME|VIRTUAL_ENV|JAVA_HOME|"
+    r"SPARK_LOCAL_(DIRS|IP|HOSTNAME)|SPARK_PUBLIC_DNS|SPARK_SUBMIT_OPTS|SPARK_USER|HADOOP_(HOME|CONF_DIR|USER_NAME)|KRB5_CONFIG|"
+    r"KRB5CCNAME|SSL_CERT_(FILE|DIR)|LAKEBOUND_(?!SECRET_)\w+"
+)
 
 # Values of spark.* settings whose name matches are never printed.
 _REDACTION = r"(?i)secret|password|passwd|token|jaas|sasl|access[.]?key"
@@ -128,14 +133,23 @@ def driver_java_options(settings: Settings, collector: str, *, local: bool) -> s
     return " ".join(filter(None, options))
 
 
-def spark_environment(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def spark_environment(
+    settings: Settings, environ: Mapping[str, str] | None = None, *, secrets: Iterable[str] = ()
+) -> dict[str, str]:
     """Return the whole environment of the application.
 
-    It inherits (default: this process's), because ``connection.sasl.password.env`` names a variable of it, but not
-    Airflow's own variables.
+    It inherits what the system needs, the variables that LAKEBOUND_VARIABLES names, and the pipeline's own secrets: no other
+    pipeline's, and nothing of Airflow's.
+
+    Args:
+        settings: This machine's places.
+        environ: What is inherited; default: this process's environment.
+        secrets: Variables that hold the pipeline's secrets (``ConnectionSpec.secret_variables``).
     """
     inherited = os.environ if environ is None else environ
-    environment = {name: value for name, value in inherited.items() if not _NOT_INHERITED.search(name)}
+    access = load_yaml_access(inherited)
+    named = access.variables | {name for name in secrets if access.may_be_secret(name)}
+    environment = {name: value for name, value in inherited.items() if name in named or _INHERITED.fullmatch(name)}
     environment.update(settings.environment())
     environment.update(
         PYSPARK_PYTHON=sys.executable,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakebound.control.ports import LOOPBACK
+from lakebound.landing.jaas import jaas_quoted
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,17 @@ def server_properties(data: Path, ports: BrokerPorts, sasl: SaslUser | None) -> 
     if sasl:
         settings["sasl.enabled.mechanisms"] = "PLAIN"
         settings["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = (
-            f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{sasl.username}="{sasl.password}";'
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f"user_{sasl.username}={jaas_quoted(sasl.password)};"
         )
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
+    return "".join(f"{name}={_escaped(str(value))}\n" for name, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    """Return a value as Java's properties hold it: in Latin-1, everything else as UTF-16 in hexadecimal digits."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = [int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2)]
+    return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
 
 
 def log4j2_properties(log: Path) -> str:

@@ -1,6 +1,8 @@
 """Reads pipeline YAML files; says of each mistake in which file, line and field it is. Imports nothing heavy.
 
-``${NAME}`` and ``${NAME:-default}`` stand for environment variables in texts under ``connection``, and nowhere else.
+``${NAME}`` and ``${NAME:-default}`` stand for environment variables in texts under ``connection``, and nowhere else. Which
+ones, and where secrets may lie, is said by whoever runs Lakebound (``lakebound.settings.YamlAccess``): who writes YAML cannot
+read the machine.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from lakebound.errors import InvalidSpecError, UnknownPipelineError
-from lakebound.settings import Settings, load_settings
+from lakebound.settings import Settings, YamlAccess, load_settings, load_yaml_access
 from lakebound.spec.mistakes import describe, field_name
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.secrets import forbidden_secret
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
@@ -158,8 +161,8 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
             problem_line(path, Mistake(1, f"{found}; a pipeline file has keys and values, the first of them pipeline: NAME"))
         ]
     environment = {**os.environ, "LAKEBOUND_KAFKA": kafka}
-    mistakes = [*source.mistakes]
-    body = {**source.root, "connection": _expanded(source, environment, mistakes)}
+    access, mistakes = load_yaml_access(), [*source.mistakes]
+    body = {**source.root, "connection": _expanded(source, environment, access, mistakes)}
     if "connection" not in source.root:
         del body["connection"]
     spec: PipelineSpec | None = None
@@ -170,12 +173,14 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
     if spec is not None and spec.pipeline != path.stem:
         what = f"is {spec.pipeline!r}, but the file is {path.name}; both must have the same name"
         mistakes.append(Mistake(source.line_of(("pipeline",)), what, ("pipeline",)))
+    if spec is not None and spec.connection.sasl and (forbidden := forbidden_secret(spec.connection.sasl.password, access)):
+        mistakes.append(Mistake(source.line_of(_PASSWORD), forbidden, _PASSWORD))
     lines = [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
     return (None, lines) if lines else (spec, [])
 
 
-def _expanded(source: YamlSource, environment: Mapping[str, str], mistakes: list[Mistake]) -> Any:
-    """Return ``connection`` with its variables replaced; append what is missing to ``mistakes``."""
+def _expanded(source: YamlSource, environment: Mapping[str, str], access: YamlAccess, mistakes: list[Mistake]) -> Any:
+    """Return ``connection`` with its variables replaced; append what is missing or forbidden to ``mistakes``."""
 
     def expand(value: Any, keys: Keys) -> Any:
         if isinstance(value, dict):
@@ -188,6 +193,9 @@ def _expanded(source: YamlSource, environment: Mapping[str, str], mistakes: list
     def _text(text: str, keys: Keys) -> str:
         def found(match: re.Match[str]) -> str:
             name, default = match[1], match[2]
+            if not access.may_expand(name):
+                mistakes.append(Mistake(source.line_of(keys), _forbidden_variable(name, access), keys))
+                return "unset"
             value = environment.get(name) or default
             if value is None:
                 what = f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
@@ -199,6 +207,15 @@ def _expanded(source: YamlSource, environment: Mapping[str, str], mistakes: list
         return _VARIABLE.sub(found, text)
 
     return expand(source.root.get("connection"), ("connection",))
+
+
+def _forbidden_variable(name: str, access: YamlAccess) -> str:
+    if access.may_be_secret(name):
+        return f"the environment variable {name} holds a secret, which no text shows; name it under sasl.password"
+    return (
+        f"the environment variable {name} may not be read here; whoever runs Lakebound can allow it with "
+        f"LAKEBOUND_VARIABLES={name}, or call it LAKEBOUND_{name}"
+    )
 
 
 def _claimed_twice(specs: Mapping[Path, PipelineSpec]) -> dict[Path, dict[str, list[Path]]]:

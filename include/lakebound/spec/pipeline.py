@@ -13,11 +13,12 @@ from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
-_TOPIC = re.compile(r"^[a-zA-Z0-9._-]{1,249}$")
-_INTERVAL = re.compile(r"^(\d+) ?(ms|s|m)$")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_INTERVAL = re.compile(r"(\d+) ?(ms|s|m)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
-_PARTITION = re.compile(r"^(?:(year|month|day|hour|identity)\(([A-Za-z_]\w*)\)|truncate\((\d+), ?([A-Za-z_]\w*)\))$")
-_COLUMN = re.compile(r"^[A-Za-z_]\w*$")
+_PARTITION = re.compile(r"(year|month|day|hour|identity)\(([A-Za-z_]\w*)\)|truncate\((\d+), ?([A-Za-z_]\w*)\)")
+_COLUMN = re.compile(r"[A-Za-z_]\w*")
+_TRANSFORM = re.compile(r"transforms(\.[A-Za-z_]\w*)+")
 
 AVAILABLE_NOW = "available_now"
 KAFKA_COLUMN = "_kafka"
@@ -37,8 +38,13 @@ class Frozen(BaseModel):
 class SecretRef(Frozen):
     """Where a secret is stored. The secret itself is never written here."""
 
-    env: str | None = Field(default=None, description="Name of an environment variable of the Spark application.")
-    file: str | None = Field(default=None, description="Path of a file that contains the secret, for example a mounted secret.")
+    env: str | None = Field(
+        default=None,
+        description="Name of an environment variable: LAKEBOUND_SECRET_…, or one that the variable LAKEBOUND_SECRETS names.",
+    )
+    file: str | None = Field(
+        default=None, description="A file in the folder LAKEBOUND_SECRETS_FOLDER (/run/secrets), by its path there or in full."
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> SecretRef:
@@ -61,12 +67,17 @@ class SaslSpec(Frozen):
 
 
 class ConnectionSpec(Frozen):
-    """The Kafka connection. ``${NAME}``, such as ``${LAKEBOUND_KAFKA}``, is replaced by that environment variable."""
+    """The Kafka connection. ``${LAKEBOUND_…}``, such as ``${LAKEBOUND_KAFKA}``, is replaced by that environment variable."""
 
     bootstrap_servers: str = Field(min_length=1, description="Brokers to connect to first, as host:port,host:port.")
     tls: bool = Field(default=False, description="Whether the connection to the brokers is encrypted with TLS.")
     tls_ca_file: str | None = Field(default=None, description="PEM file of the CA that signed the broker's certificate.")
     sasl: SaslSpec | None = Field(default=None, description="How to log in to Kafka. Without it there is no login.")
+
+    @property
+    def secret_variables(self) -> tuple[str, ...]:
+        """The environment variables that hold its secrets."""
+        return (self.sasl.password.env,) if self.sasl and self.sasl.password.env else ()
 
     @property
     def security_protocol(self) -> str:
@@ -158,18 +169,18 @@ class TableSpec(Frozen):
     @field_validator("name")
     @classmethod
     def _name(cls, name: str) -> str:
-        if not all(re.match(NAME, part) for part in name.split(".")) or name.count(".") > 1:
+        if not all(re.fullmatch(NAME, part) for part in name.split(".")) or name.count(".") > 1:
             raise ValueError(f"{name!r} is not a table name: one or two of [a-z][a-z0-9_]*, joined by a dot")
         return name
 
     @model_validator(mode="after")
     def _partitioning(self) -> TableSpec:
         for field in self.partition_by:
-            if _COLUMN.match(field):
+            if _COLUMN.fullmatch(field):
                 continue
             if self.format == "delta":
                 raise ValueError(f"partition_by: {field!r}: Delta partitions by columns only")
-            if not _PARTITION.match(field):
+            if not _PARTITION.fullmatch(field):
                 raise ValueError(
                     f"partition_by: {field!r} is not one of: column, year(c), month(c), day(c), hour(c), truncate(n, c)"
                 )
@@ -194,7 +205,7 @@ class TableSpec(Frozen):
         """The partitioning that a new table gets; that of an existing one is what the table itself says (``Table.layout``)."""
         fields: list[PartitionField] = []
         for text in self.partition_by:
-            match = _PARTITION.match(text)
+            match = _PARTITION.fullmatch(text)
             if match is None:
                 fields.append(PartitionField("identity", None, text))
             elif match[1]:
@@ -304,7 +315,8 @@ class PipelineSpec(Frozen):
         "quarantine: records that have such a field go to the quarantine table. ignore: the column is not written.",
     )
     transform: str | None = Field(
-        default=None, description="A function, as module.function in spark_apps/. It takes a DataFrame and returns one."
+        default=None,
+        description="A function in spark_apps/transforms, as transforms.module.function. DataFrame in, DataFrame out.",
     )
     tables: tuple[TableSpec, ...] = Field(
         min_length=1, description="Target tables. Every row is written to each of them. No other pipeline may write to them."
@@ -322,7 +334,7 @@ class PipelineSpec(Frozen):
     @classmethod
     def _topics(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
         for topic in topics:
-            if not _TOPIC.match(topic):
+            if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
                 raise ValueError(f"{topic!r} is not a Kafka topic name")
         if len(set(topics)) != len(topics):
             raise ValueError("a topic is named twice")
@@ -337,8 +349,10 @@ class PipelineSpec(Frozen):
     @field_validator("transform")
     @classmethod
     def _transform(cls, transform: str | None) -> str | None:
-        if transform is not None and not re.match(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$", transform):
-            raise ValueError(f"{transform!r} is not the dotted name of a function, such as transforms.orders.clean")
+        if transform is not None and not _TRANSFORM.fullmatch(transform):
+            raise ValueError(
+                f"{transform!r} is not the dotted name of a function in spark_apps/transforms, such as transforms.orders.clean"
+            )
         return transform
 
     @model_validator(mode="after")
@@ -381,7 +395,7 @@ def parse_freshness(freshness: str) -> float | None:
         return None
     if freshness == "real_time":
         raise ValueError("real_time is not available yet; use 0ms, which starts a batch as soon as the previous one has ended")
-    match = _INTERVAL.match(freshness)
+    match = _INTERVAL.fullmatch(freshness)
     if match is None:
         raise ValueError(f"{freshness!r} is neither available_now nor an interval such as 500ms, 5s or 1m")
     return int(match[1]) * _SECONDS[match[2]]

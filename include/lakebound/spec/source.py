@@ -10,7 +10,7 @@ from lakebound.spec.pipeline import PipelineSpec
 
 
 def missing_transform(spec: PipelineSpec, apps: Path) -> str | None:
-    """Return what is missing, or None; a module that is not below ``apps`` is taken for an installed one.
+    """Return what is missing, or None.
 
     Args:
         spec: The pipeline.
@@ -22,8 +22,7 @@ def missing_transform(spec: PipelineSpec, apps: Path) -> str | None:
     folder = apps.joinpath(*package)
     module = folder.with_suffix(".py") if folder.with_suffix(".py").is_file() else folder / "__init__.py"
     if not module.is_file():
-        ours = (apps / package[0]).is_dir() or len(package) == 1
-        return f"the file {folder.with_suffix('.py')} does not exist" if ours else None
+        return f"the file {folder.with_suffix('.py')} does not exist"
     try:
         tree = ast.parse(module.read_bytes(), filename=str(module))
     except (SyntaxError, ValueError) as exc:

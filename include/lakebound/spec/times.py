@@ -25,7 +25,7 @@ def parse_past(text: str, now_ms: int) -> int:
         BadMomentError: It is neither, or lies in the future.
     """
     wanted = text.strip()
-    ago = _AGO.match(wanted)
+    ago = _AGO.fullmatch(wanted)
     if ago is not None:
         return now_ms - int(ago[1]) * _UNITS_MS[ago[2]]
     try:

@@ -11,6 +11,9 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
+MOST_VALUES = 100_000
+"""Of a file, each value counted wherever an alias repeats it: nine aliases of nine of nine … would fill the memory."""
+
 Keys = tuple[str | int, ...]
 """Where a value is: keys and positions from the root."""
 
@@ -74,13 +77,36 @@ def read_yaml(path: Path) -> YamlSource:
         return _Reader(text).read()
     except yaml.YAMLError as exc:
         raise UnreadableYamlError(_mistake_of(exc, text)) from None
+    except RecursionError:
+        raise UnreadableYamlError(Mistake(1, "is nested too deeply")) from None
+
+
+class _BoundedLoader(yaml.SafeLoader):
+    """Counts the values that a node stands for, those behind aliases included, while it is composed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._values: dict[int, int] = {}
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        node = super().compose_node(parent, index)
+        if node is None:
+            return None
+        if id(node) not in self._values:
+            inner = (part for item in node.value for part in item) if isinstance(node, MappingNode) else node.value
+            count = 1 if isinstance(node, ScalarNode) else 1 + sum(self._values.get(id(one), 1) for one in inner)
+            if count > MOST_VALUES:
+                problem = f"aliases (*) make more than {MOST_VALUES:,} values of it; write it with fewer of them"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+            self._values[id(node)] = count
+        return node
 
 
 class _Reader:
     """Walks the nodes of one document."""
 
     def __init__(self, text: str) -> None:
-        self._loader = yaml.SafeLoader(text)
+        self._loader = _BoundedLoader(text)
         self._lines: dict[Keys, int] = {}
         self._mistakes: list[Mistake] = []
 

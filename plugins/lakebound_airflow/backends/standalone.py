@@ -8,6 +8,7 @@ Airflow's workers, the triggerer and Spark's workers share ``LAKEBOUND_HOME`` an
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from importlib.metadata import version
@@ -27,6 +28,7 @@ TIMEOUT_SECONDS = 10.0
 
 # A driver in these states has not ended. RELAUNCHING: its worker was lost and the master starts it again elsewhere.
 _ACTIVE = frozenset({"SUBMITTED", "RUNNING", "RELAUNCHING"})
+_NAMES_OF_SECRETS = ("LAKEBOUND_SECRETS", "LAKEBOUND_SECRETS_FOLDER")
 _ENDED = frozenset({"FINISHED", "KILLED", "FAILED", "ERROR"})
 
 
@@ -132,6 +134,7 @@ class StandaloneBackend:
             # Secrets do not travel here: Spark's pages show a driver's environment. They are set on the workers.
             "environmentVariables": {
                 **self._settings.environment(),
+                **{name: os.environ[name] for name in _NAMES_OF_SECRETS if name in os.environ},
                 "PYSPARK_PYTHON": sys.executable,
                 "PYSPARK_DRIVER_PYTHON": sys.executable,
                 "TZ": "UTC",

@@ -81,7 +81,7 @@ class BatchOperator(BaseOperator):
         """
         orders, failure = run.orders, None
         self.hook = hook = NiceSparkSubmitHook(
-            environment=spark_environment(settings),
+            environment=spark_environment(settings, secrets=orders.spec.connection.secret_variables),
             conf=dict(run.conf),
             conn_id=self.conn_id,
             driver_memory=DRIVER_MEMORY,

@@ -23,6 +23,7 @@ from lakebound_spark.batch.decode import value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.transform import load_transform, planned_output
 from lakebound_spark.check.mistakes import schema_problem, transform_problem
+from lakebound_spark.session import without_files
 
 
 @dataclass
@@ -67,7 +68,10 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
     except Exception as exc:  # a mistake in a transform arrives as anything
         found.problems.append(transform_problem(spec, exc))
         return found
+    on_files = session.conf.get("spark.sql.runSQLOnFiles")
+    without_files(session)
     found.conditions = [_wrong(output, condition) for condition in conditions]
+    session.conf.set("spark.sql.runSQLOnFiles", str(on_files))  # the next pipeline's transform may name some
     made = _made_by_transform(output.schema, given)
     for position, one in enumerate(spec.tables):
         _check_table(found, run, one, ("tables", position), output, made)

@@ -52,8 +52,8 @@ class RunningApplication:
         self.log: Path = pipeline.control.log(self.app_id)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         environment = {
-            **spark_environment(pipeline.settings),
-            "PYTHONPATH": str(REPOSITORY),
+            **spark_environment(pipeline.settings, secrets=pipeline.spec.connection.secret_variables),
+            "PYTHONPATH": os.pathsep.join(str(REPOSITORY / part) for part in ("", "include", "spark_apps")),
             "SPARK_SUBMIT_OPTS": QUICK_START,
             **(environ or {}),
         }

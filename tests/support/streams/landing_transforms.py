@@ -1,4 +1,4 @@
-"""Transforms that test pipelines name; the application under test imports them from the repository's root."""
+"""Transforms that test pipelines name; ``make_pipeline`` puts them beside the project's own."""
 
 from __future__ import annotations
 

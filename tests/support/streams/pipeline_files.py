@@ -24,7 +24,7 @@ tables:
 """
 WITH_SASL = RIGHT.replace(
     "value:\n",
-    "  sasl:\n    username: lakebound\n    password: {env: KAFKA_PASSWORD}\nvalue:\n",
+    "  sasl:\n    username: lakebound\n    password: {env: LAKEBOUND_SECRET_KAFKA}\nvalue:\n",
 )
 
 

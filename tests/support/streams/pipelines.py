@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,8 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import EVENT_SCHEMA
 
 REPOSITORY = Path(__file__).parents[3]
+TAG_ROWS = "transforms.landing_transforms.tag_rows"
+"""The transform of tests: in the applications' folder that a pipeline gets which names it."""
 LANES = ("driver", "cluster")
 Lane = Literal["driver", "cluster", "direct"]
 """``direct``: the driver lane, where the driver also reads and decodes; ``driver``: where Spark does."""
@@ -128,11 +131,19 @@ def make_pipeline(
         defaults,
         home=folder / "home",
         warehouse=folder / "warehouse",
-        apps=REPOSITORY / "spark_apps",
+        apps=_apps(folder) if changes.get("transform") == TAG_ROWS else REPOSITORY / "spark_apps",
         kafka=bootstrap_servers,
         spark_master="local[2]",
     )
     return Pipeline(PipelineSpec.model_validate(body), settings).with_lane(lane)
+
+
+def _apps(folder: Path) -> Path:
+    """Return a folder of entry points with the transform of tests among the others."""
+    source, apps = REPOSITORY / "spark_apps", folder / "spark_apps"
+    shutil.copytree(source, apps, ignore=shutil.ignore_patterns("lakebound_spark", "__pycache__"))
+    shutil.copy(Path(__file__).with_name("landing_transforms.py"), apps / "transforms")
+    return apps
 
 
 def assert_exactly_once(pipeline: Pipeline, journal: Journal) -> None:

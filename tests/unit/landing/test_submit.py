@@ -22,7 +22,7 @@ def spec() -> PipelineSpec:
             "topics": ["orders"],
             "connection": {
                 "bootstrap_servers": "127.0.0.1:9092",
-                "sasl": {"username": "app", "password": {"env": "ORDERS_PASSWORD"}},
+                "sasl": {"username": "app", "password": {"env": "LAKEBOUND_SECRET_ORDERS"}},
             },
             "value": {"format": "json", "schema": "id BIGINT NOT NULL"},
             "freshness": "500ms",
@@ -89,12 +89,20 @@ def test_further_jvm_options_follow_the_applications_own(tmp_path: Path) -> None
 
 
 def test_the_password_reaches_the_application_by_its_environment_alone(tmp_path: Path) -> None:
-    environ = {"ORDERS_PASSWORD": "s3cret", "AIRFLOW__CORE__FERNET_KEY": "key", "AIRFLOW_CONN_X": "uri", "PATH": "/bin"}
-    environment = spark_environment(settings(tmp_path), environ)
-    assert environment["ORDERS_PASSWORD"] == "s3cret"
+    environ = {"LAKEBOUND_SECRET_ORDERS": "s3cret", "LAKEBOUND_SECRET_OTHERS": "other", "PATH": "/bin"}
+    spec = run_spec(tmp_path).spec
+    environment = spark_environment(settings(tmp_path), environ, secrets=spec.connection.secret_variables)
+    assert environment["LAKEBOUND_SECRET_ORDERS"] == "s3cret"
     assert environment["PATH"] == "/bin"
-    assert not [name for name in environment if "AIRFLOW" in name]
+    assert "LAKEBOUND_SECRET_OTHERS" not in environment
     assert "s3cret" not in json.dumps(spark_submit_command(run_spec(tmp_path), settings(tmp_path)))
+
+
+def test_only_named_variables_reach_transforms(tmp_path: Path) -> None:
+    environ = {"RATES_URL": "x", "LAKEBOUND_VARIABLES": "RATES_URL", "AWS_SECRET_ACCESS_KEY": "k", "LC_ALL": "C"}
+    airflow = {"AIRFLOW__CORE__FERNET_KEY": "key", "AIRFLOW_CONN_X": "uri", "_AIRFLOW_PROCESS_CONTEXT": "server"}
+    environment = spark_environment(settings(tmp_path), environ | airflow, secrets=["AIRFLOW_CONN_X"])
+    assert {name for name in environ | airflow if name in environment} == {"RATES_URL", "LAKEBOUND_VARIABLES", "LC_ALL"}
 
 
 @pytest.mark.parametrize(("pipeline", "generation", "key"), [("orders", 1, "k"), ("orders", 0, "other"), ("sensors", 0, "k")])

@@ -21,9 +21,10 @@ REPOSITORY = Path(__file__).parents[3]
 def test_variables_are_replaced_below_connection_only(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEBOUND_KAFKA", "not-this-one:1")
     monkeypatch.setenv("KAFKA_TLS", "true")
+    monkeypatch.setenv("LAKEBOUND_VARIABLES", "OTHER, KAFKA_TLS")
     text = RIGHT.replace(
         "value:",
-        "  tls: ${KAFKA_TLS}\n  tls_ca_file: ${NOWHERE_SET:-/etc/kafka}/ca.pem\ndescription: costs ${KAFKA_TLS}\nvalue:",
+        "  tls: ${KAFKA_TLS}\n  tls_ca_file: ${LAKEBOUND_NOWHERE:-/etc/kafka}/ca.pem\ndescription: costs ${KAFKA_TLS}\nvalue:",
     )
     spec = load_file(write(settings, text), settings)
     assert spec.connection.bootstrap_servers == "kafka:9092"

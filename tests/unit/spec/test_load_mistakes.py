@@ -107,7 +107,8 @@ MISTAKES = {
     ),
     "transform that is not dotted": (
         RIGHT + "transform: clean\n",
-        "orders.yaml:12: transform: 'clean' is not the dotted name of a function, such as transforms.orders.clean",
+        "orders.yaml:12: transform: 'clean' is not the dotted name of a function in spark_apps/transforms, such as "
+        "transforms.orders.clean",
     ),
     "Delta partitioned by a function": (
         RIGHT + "    partition_by: [day(at)]\n",
@@ -130,16 +131,61 @@ MISTAKES = {
         "orders.yaml:1: pipeline: is 'sales', but the file is orders.yaml; both must have the same name",
     ),
     "variable that is not set": (
-        RIGHT.replace("${LAKEBOUND_KAFKA}", "${NOWHERE_SET}:9092"),
-        "orders.yaml:4: connection.bootstrap_servers: the environment variable NOWHERE_SET is not set; "
-        "set it, or write ${NOWHERE_SET:-default}",
+        RIGHT.replace("${LAKEBOUND_KAFKA}", "${LAKEBOUND_NOWHERE}:9092"),
+        "orders.yaml:4: connection.bootstrap_servers: the environment variable LAKEBOUND_NOWHERE is not set; "
+        "set it, or write ${LAKEBOUND_NOWHERE:-default}",
     ),
+    "variable of the machine": (
+        RIGHT.replace("${LAKEBOUND_KAFKA}", "${PATH}:9092"),
+        "orders.yaml:4: connection.bootstrap_servers: the environment variable PATH may not be read here; "
+        "whoever runs Lakebound can allow it with LAKEBOUND_VARIABLES=PATH, or call it LAKEBOUND_PATH",
+    ),
+    "variable that holds a secret": (
+        RIGHT.replace("${LAKEBOUND_KAFKA}", "${LAKEBOUND_SECRET_KAFKA:-x}:9092"),
+        "orders.yaml:4: connection.bootstrap_servers: the environment variable LAKEBOUND_SECRET_KAFKA holds a secret, which "
+        "no text shows; name it under sasl.password",
+    ),
+    "secret in any variable": (
+        WITH_SASL.replace("LAKEBOUND_SECRET_KAFKA", "AWS_SECRET_ACCESS_KEY"),
+        "orders.yaml:7: connection.sasl.password: this environment variable may not be read as a secret; "
+        "whoever runs Lakebound can add its name to LAKEBOUND_SECRETS, or call it LAKEBOUND_SECRET_…",
+    ),
+    "secret in any file": (
+        WITH_SASL.replace("env: LAKEBOUND_SECRET_KAFKA", "file: ../../etc/shadow"),
+        "orders.yaml:7: connection.sasl.password: this file is not in the folder of secrets, /run/secrets; "
+        "put it there, or let whoever runs Lakebound set LAKEBOUND_SECRETS_FOLDER",
+    ),
+    "transform of somebody else": (
+        RIGHT + "transform: os.path.join\n",
+        "orders.yaml:12: transform: 'os.path.join' is not the dotted name of a function in spark_apps/transforms, such as "
+        "transforms.orders.clean",
+    ),
+    "name with a line's end": (
+        RIGHT.replace("name: sales.orders", '"name": "sales.orders\\n"'),
+        "orders.yaml:11: tables[0].name: 'sales.orders\\n' is not a table name: one or two of [a-z][a-z0-9_]*, joined by a dot",
+    ),
+    "topic that is a folder": (RIGHT.replace("[orders]", "['..']"), "orders.yaml:2: topics: '..' is not a Kafka topic name"),
+    "aliases without end": (
+        RIGHT
+        + "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)),
+        "orders.yaml:17: YAML cannot be read here: aliases (*) make more than 100,000 values of it; "
+        "write it with fewer of them",
+    ),
+    "merged aliases without end": (
+        RIGHT
+        + "a0: &a0 {x: 1, y: 1}\n"
+        + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 10)),
+        "orders.yaml:17: YAML cannot be read here: aliases (*) make more than 100,000 values of it; "
+        "write it with fewer of them",
+    ),
+    "nested without end": (RIGHT + "a: " + "[" * 5000 + "]" * 5000, "orders.yaml:1: is nested too deeply"),
     "variable that is written wrongly": (
         RIGHT.replace("${LAKEBOUND_KAFKA}", "${LAKEBOUND-KAFKA}"),
         "orders.yaml:4: connection.bootstrap_servers: write a variable as ${NAME} or ${NAME:-default}",
     ),
     "secret in two places": (
-        WITH_SASL.replace("{env: KAFKA_PASSWORD}", "{env: A, file: B}"),
+        WITH_SASL.replace("{env: LAKEBOUND_SECRET_KAFKA}", "{env: A, file: B}"),
         "orders.yaml:7: connection.sasl.password: give either env or file",
     ),
     "property whose name YAML reads as something else": (
@@ -215,7 +261,7 @@ def test_each_mistake_is_told_with_its_line(settings: Settings, mistake: str) ->
 
 
 def test_all_mistakes_of_a_file_are_told_by_line(settings: Settings) -> None:
-    text = RIGHT.replace("[orders]", "orders").replace("500ms", "soon").replace("${LAKEBOUND_KAFKA}", "${NOWHERE_SET}")
+    text = RIGHT.replace("[orders]", "orders").replace("500ms", "soon").replace("${LAKEBOUND_KAFKA}", "${LAKEBOUND_NOWHERE}")
     assert [problem.split(": ")[0:2] for problem in problems_of(settings, text)] == [
         ["orders.yaml:2", "topics"],
         ["orders.yaml:4", "connection.bootstrap_servers"],
@@ -243,12 +289,12 @@ def test_all_mistakes_of_a_file_are_told_by_line(settings: Settings) -> None:
     ],
 )
 def test_a_password_in_the_file_is_refused_and_not_repeated(settings: Settings, password: str) -> None:
-    problems = problems_of(settings, WITH_SASL.replace("{env: KAFKA_PASSWORD}", password))
+    problems = problems_of(settings, WITH_SASL.replace("{env: LAKEBOUND_SECRET_KAFKA}", password))
     assert problems and SECRET.lower() not in "\n".join(problems).lower().replace("_", "-")
 
 
 def test_a_literal_password_is_told_where_it_belongs(settings: Settings) -> None:
-    problems = problems_of(settings, WITH_SASL.replace("{env: KAFKA_PASSWORD}", SECRET))
+    problems = problems_of(settings, WITH_SASL.replace("{env: LAKEBOUND_SECRET_KAFKA}", SECRET))
     assert problems == [
         "orders.yaml:7: connection.sasl.password: must say where the secret is stored: {env: NAME} or {file: PATH}; "
         "never write the password itself in this file"
@@ -262,7 +308,7 @@ def test_no_value_below_connection_is_repeated(settings: Settings) -> None:
 
 
 def test_the_error_holds_no_values_of_the_file(settings: Settings) -> None:
-    path = write(settings, WITH_SASL.replace("{env: KAFKA_PASSWORD}", SECRET))
+    path = write(settings, WITH_SASL.replace("{env: LAKEBOUND_SECRET_KAFKA}", SECRET))
     with pytest.raises(InvalidSpecError) as caught:
         load_file(path, settings)
     assert caught.value.__context__ is None

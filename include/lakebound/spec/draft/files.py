@@ -24,7 +24,7 @@ pipeline: $name
 topics: [$topic]
 
 # Do not write a password here. With SASL:
-#   sasl: {mechanism: SCRAM-SHA-512, username: lakebound, password: {env: KAFKA_PASSWORD}}   # or {file: /run/secrets/kafka}
+#   sasl: {mechanism: SCRAM-SHA-512, username: lakebound, password: {env: LAKEBOUND_SECRET_KAFKA}}   # or {file: kafka}
 connection:
 $connection
 

@@ -98,7 +98,7 @@ def is_object(value: bytes | None) -> bool:
 
 def ddl_name(name: str) -> str:
     """Return a name as DDL has it."""
-    return name if _PLAIN.match(name) else f"`{name}`"
+    return name if _PLAIN.fullmatch(name) else f"`{name}`"
 
 
 def _object(value: bytes | None) -> dict[str, object] | None:
@@ -115,7 +115,7 @@ def _columns_of(fields: dict[str, Seen], *, top: bool = True) -> tuple[dict[str,
     left_out: list[str] = []
     folded: dict[str, str] = {}
     for name, seen in fields.items():
-        if not _TAKEN.match(name):
+        if not _TAKEN.fullmatch(name):
             left_out.append(f"{name[:60]!r}: a table cannot have a column of this name")
         elif top and name.casefold() == "_kafka":
             left_out.append(f"{name}: Lakebound uses this name for the source of a row")
