@@ -146,4 +146,4 @@ def _print_range(one: ValidatedRange) -> None:
     if one.copied:
         typer.echo(f"  {number(one.copied)} rows were copied to the quarantine")
     if one.data_docs:
-        typer.echo(f"  Data Docs: {one.data_docs}")
+        typer.echo(f"  page: {one.data_docs}")

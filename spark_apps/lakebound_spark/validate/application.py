@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import reduce
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakebound.control.folder import write_json
+from lakebound.control.folder import write_json, write_text
 from lakebound.inspection.validation.by_hand import validate_by_hand
 from lakebound.inspection.validation.kept_runs import remove_older_runs
+from lakebound.inspection.validation.page import page_of
 from lakebound.inspection.validation.quarantine_copies import commit_copies, has_copies
 from lakebound.inspection.validation.report_file import write_report
 from lakebound.inspection.validation.run import Batch, result_folder, run_validation
@@ -59,7 +59,7 @@ class SparkEvaluator:
         self._number = 0
 
     def evaluate(self, batch: Batch) -> RangeVerdict:
-        """Return the verdict on a range; its results and Data Docs are written."""
+        """Return the verdict on a range; its results and its page are written."""
         started = time.monotonic()
         if self._session is None:
             _progress("starting Spark and Great Expectations")
@@ -76,7 +76,7 @@ class SparkEvaluator:
         prepared, frame, rows = cached_rows(self._session, batch, self._orders.places, schema)
         try:
             started = _progress(f"{batch.table.id}: {rows:,} rows are read, Great Expectations judges them", since=started)
-            results, bodies = self._ask(prepared, frame, batch, folder)
+            results, bodies = self._ask(prepared, frame, batch)
             if any(result.problem for result in results):
                 # Where it is the session that died, this fails, too: the range is then not validated, and taken again.
                 frame.count()
@@ -90,13 +90,16 @@ class SparkEvaluator:
         body = {"table": batch.table.id, "versions": versions, "rows": rows, "suites": bodies}
         write_json(file, body)
         order = {one.label: number for number, one in enumerate(batch.expectations)}
+        results = sorted([*results, *prepared.problems], key=lambda result: order[result.label])
+        page = folder / "index.html"
+        write_text(page, page_of(body, results, prepared.skipped))
         return RangeVerdict(
-            results=tuple(sorted([*results, *prepared.problems], key=lambda result: order[result.label])),
+            results=tuple(results),
             skipped=prepared.skipped,
             rows=rows,
             missing_rows=batch.missing_rows,
             result_file=str(file),
-            data_docs=str(folder / "data_docs" / "index.html") if bodies else "",
+            data_docs=str(page),
         )
 
     def copy_failing(self, batch: Batch, failures: Sequence[ExpectationResult]) -> int:
@@ -120,9 +123,7 @@ class SparkEvaluator:
             with suppress(Exception):  # a JVM that died has no context to stop
                 self._session.stop()
 
-    def _ask(
-        self, prepared: Prepared, frame: DataFrame, batch: Batch, folder: Path
-    ) -> tuple[list[ExpectationResult], list[dict[str, Any]]]:
+    def _ask(self, prepared: Prepared, frame: DataFrame, batch: Batch) -> tuple[list[ExpectationResult], list[dict[str, Any]]]:
         from lakebound_spark.validate.gx import Suite
         from lakebound_spark.validate.questions import names_only
 
@@ -133,9 +134,7 @@ class SparkEvaluator:
         for suite_name, rows, questions in asked:
             if not questions:
                 continue
-            # A site is made anew by who writes it: that of the columns stands inside that of the rows, where there is one.
-            docs = folder / "data_docs" / "columns" if bodies else folder / "data_docs"
-            suite = Suite(suite_name, rows, questions, docs)
+            suite = Suite(suite_name, rows, questions)
             found, body = suite.run()
             results += found
             bodies.append(body)

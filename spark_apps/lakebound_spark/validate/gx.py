@@ -1,6 +1,7 @@
-"""Great Expectations on Spark DataFrames: a suite in, its results, their JSON and Data Docs out. The only importer of GX.
+"""Great Expectations on Spark DataFrames: a suite in, its results and their JSON out. The only importer of GX.
 
-Nothing is sent anywhere: the context is in memory, its analytics are off, and it knows no cloud.
+Nothing is sent anywhere: the context is in memory, its analytics are off, and it knows no cloud. Its Data Docs are not
+made: they show what records hold as markup (``lakebound.inspection.validation.page`` makes the page).
 """
 
 from __future__ import annotations
@@ -9,11 +10,9 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import great_expectations as gx
-from great_expectations.checkpoint.actions import UpdateDataDocsAction
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
@@ -31,7 +30,6 @@ from lakebound.control.findings import Severity
 from lakebound.inspection.validation.verdict import MAX_SAMPLES, ExpectationResult
 from lakebound.spec.pipeline import KAFKA_COLUMN
 
-SITE = "runs"
 _INDEX = tuple(f"{KAFKA_COLUMN}.{name}" for name in ("topic", "partition", "offset"))
 _FORMAT = {
     "result_format": "SUMMARY",
@@ -51,7 +49,7 @@ class Question:
         severity: Of a failure.
         is_of_rows: Whether it judges each row alone.
         where: Condition in Spark's SQL.
-        notes: For whoever reads the Data Docs.
+        notes: For whoever reads the page.
     """
 
     label: str
@@ -79,12 +77,11 @@ class Suite:
     name: str
     frame: DataFrame
     questions: Sequence[Question]
-    docs: Path
     _context: Any = field(init=False, default=None)
     _batch: Any = field(init=False, default=None)
 
     def run(self) -> tuple[list[ExpectationResult], dict[str, Any]]:
-        """Return the results, in the order of the questions, and all that GX says of them; the Data Docs show it, too."""
+        """Return the results, in the order of the questions, and all that GX says of them."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             checkpoint, definition = self._prepare()
@@ -114,7 +111,7 @@ class Suite:
         return rows.withColumn("__unexpected", condition).where(F.col("__unexpected")).drop("__unexpected")
 
     def _prepare(self) -> tuple[Any, Any]:
-        self._context = _context(self.docs)
+        self._context = _context()
         source = self._context.data_sources.add_spark("spark", persist=False)
         definition = source.add_dataframe_asset(self.name).add_batch_definition_whole_dataframe("range")
         suite = self._context.suites.add(gx.ExpectationSuite(name=self.name))
@@ -126,23 +123,16 @@ class Suite:
         checkpoint = gx.Checkpoint(
             name=self.name,
             validation_definitions=[validation],
-            actions=[UpdateDataDocsAction(name="docs", site_names=[SITE])],
             result_format=dict(_FORMAT),
         )
         return self._context.checkpoints.add(checkpoint), definition
 
 
-def _context(docs: Path) -> Any:
+def _context() -> Any:
     stores = InMemoryStoreBackendDefaults()
-    site = {
-        "class_name": "SiteBuilder",
-        "show_how_to_buttons": False,
-        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs)},
-        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-    }
     configuration = DataContextConfig(
         store_backend_defaults=stores,
-        data_docs_sites={SITE: site},
+        data_docs_sites={},
         analytics_enabled=False,
         progress_bars=ProgressBarsConfig(globally=False),
     )

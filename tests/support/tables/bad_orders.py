@@ -31,6 +31,9 @@ SCHEMA = pa.schema(
 )
 STATUSES = ("placed", "paid", "shipped")
 CUSTOMERS = 200
+STRANGE = "</code></td><script>eaten()</script><img src=x onerror='eaten()'>&lt;b&gt;\""
+"""A status that would be markup in a page."""
+
 KINDS = ("no_time", "strange_status", "negative_total", "second_time", "lower_currency")
 
 
@@ -69,7 +72,7 @@ class BadOrders:
             self.bad[kind].append(offset)
             row |= {
                 "no_time": {"placed_at": None},
-                "strange_status": {"status": "eaten"},
+                "strange_status": {"status": STRANGE},
                 "negative_total": {"total": -1.0},
                 # Of an order that came shortly before, perhaps in another commit.
                 "second_time": {"order_id": f"order-{offset - 51:07d}"},

@@ -139,7 +139,7 @@ class ExpectationHead(Frozen):
         default=900.0, ge=0, description="A finding ends when its expectation has been met for this time."
     )
     max_rows_per_range: int = Field(default=5_000_000, ge=1, description="A longer range is validated in parts.")
-    keep_runs: int = Field(default=50, ge=1, description="Number of runs whose results and Data Docs are kept.")
+    keep_runs: int = Field(default=50, ge=1, description="Number of runs whose results and pages are kept.")
     expectations: tuple[dict[str, Any], ...] = Field(min_length=1)
 
 

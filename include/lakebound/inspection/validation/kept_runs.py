@@ -9,7 +9,7 @@ from lakebound.inspection.validation.history import folder
 
 
 def remove_older_runs(control: ControlFolder, keep: int) -> None:
-    """Delete the results and Data Docs of all but the newest runs."""
+    """Delete the results and pages of all but the newest runs."""
     runs = folder(control) / "runs"
     if not runs.is_dir():
         return

@@ -184,7 +184,7 @@ def write_summary(control: ControlFolder, report: ValidationReport) -> None:
 
 
 def result_folder(control: ControlFolder, run_id: str) -> Path:
-    """Return where a run's results and Data Docs go."""
+    """Return where a run's results and pages go."""
     return folder(control) / "runs" / run_id
 
 

@@ -60,7 +60,7 @@ class RangeVerdict(_Frozen):
         rows: Rows that were read.
         missing_rows: Rows of the range whose files are gone.
         result_file: The results as JSON.
-        data_docs: The first page of the Data Docs.
+        data_docs: The page for a person.
     """
 
     results: tuple[ExpectationResult, ...] = ()
