@@ -22,7 +22,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .PHONY: help install jars class-archive demo up down status test test-unit test-real test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-streams test-airflow \
 	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
-	bench-outage-alerts bench-syncing lint format lock lock-jars clean
+	bench-outage-alerts bench-syncing lint audit format lock lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -175,6 +175,10 @@ lint: install ## Run ruff, mypy and the check of import rules
 	@ruff format --check .
 	@mypy
 	@lint-imports --no-logo
+
+audit: install ## Ask the OSV database for known vulnerabilities of the locked Python packages (needs the internet)
+	@mkdir -p .lakebound && python -m lakebound.local.locked_packages requirements.lock > .lakebound/locked_packages.py
+	@uv audit --preview-features audit-command --no-config --script .lakebound/locked_packages.py
 
 format: install ## Fix and format the code with ruff
 	@ruff check --fix .

@@ -10,6 +10,7 @@
 | LAKEBOUND_KAFKA | bootstrap servers that ${LAKEBOUND_KAFKA} stands for in YAML | of the embedded broker |
 | LAKEBOUND_SPARK_MASTER | --master of the Spark applications | local[2] |
 | LAKEBOUND_JVM_OPTIONS | further options of the applications' driver JVM | |
+| LAKEBOUND_SPARK_UI | on or off: whether applications have Spark's web UI | on with a local master, else off |
 | LAKEBOUND_VARIABLES | names of further variables that YAML may name and that reach the applications | |
 | LAKEBOUND_SECRETS | names of the variables that hold secrets | |
 | LAKEBOUND_SECRETS_FOLDER | folder of the files that hold secrets | /run/secrets |
@@ -44,6 +45,7 @@ class Settings:
     kafka: str
     spark_master: str
     jvm_options: str = ""
+    spark_ui: str = ""
 
     @property
     def services_file(self) -> Path:
@@ -66,11 +68,16 @@ class Settings:
             "LAKEBOUND_KAFKA": self.kafka,
             "LAKEBOUND_SPARK_MASTER": self.spark_master,
             "LAKEBOUND_JVM_OPTIONS": self.jvm_options,
+            "LAKEBOUND_SPARK_UI": self.spark_ui,
         }
 
 
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings that the environment (default: this process's) asks for."""
+    """Return the settings that the environment (default: this process's) asks for.
+
+    Raises:
+        SettingError: A variable has a value that means nothing.
+    """
     env = os.environ if environ is None else environ
     home = _path(env, "LAKEBOUND_HOME", Path(".lakebound"))
     return Settings(
@@ -82,6 +89,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         kafka=env.get("LAKEBOUND_KAFKA") or _embedded_kafka(home) or DEFAULT_KAFKA,
         spark_master=env.get("LAKEBOUND_SPARK_MASTER") or "local[2]",
         jvm_options=env.get("LAKEBOUND_JVM_OPTIONS") or "",
+        spark_ui=_spark_ui(env),
     )
 
 
@@ -139,6 +147,13 @@ def state_is_shared(environ: Mapping[str, str] | None = None) -> bool:
 
 def _path(env: Mapping[str, str], name: str, default: Path) -> Path:
     return Path(env.get(name) or default).expanduser().absolute()
+
+
+def _spark_ui(env: Mapping[str, str]) -> str:
+    chosen = env.get("LAKEBOUND_SPARK_UI") or ""
+    if chosen not in ("", "on", "off"):
+        raise SettingError("LAKEBOUND_SPARK_UI", f"{chosen!r} is neither 'on' nor 'off'")
+    return chosen
 
 
 def _names(env: Mapping[str, str], name: str) -> frozenset[str]:

@@ -60,6 +60,7 @@ def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_s
 
         pages = list(_ui_pages(application))
         arguments = list(_command_lines(application))
+        assert _listening(application) <= {"127.0.0.1", "::ffff:127.0.0.1"}, "others reach the Spark UI, or the driver"
         checkpoint_files = [path for path in folder.rglob("checkpoints/*/*/offsets/*") if path.is_file()]
         assert application.stop().verdict == "stopped", application
 
@@ -203,6 +204,13 @@ def _ui_pages(application: RunningApplication) -> Iterator[tuple[str, str]]:
                 yield page, answer.read().decode()
         except urllib.error.HTTPError as error:
             yield page, error.read().decode()
+
+
+def _listening(application: RunningApplication) -> set[str]:
+    """Return the addresses on which the application's processes listen."""
+    top = psutil.Process(application.process.pid)
+    connections = [one for process in (top, *top.children(recursive=True)) for one in process.net_connections("tcp")]
+    return {one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN}
 
 
 def _files(*folders: Path) -> Iterator[Path]:

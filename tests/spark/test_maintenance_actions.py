@@ -117,7 +117,7 @@ def test_a_compaction_keeps_to_its_partition(at: Places, act: Act) -> None:
     assert live_files_of(spec, at) == 60 - 24 + 1
     assert content(spec, at) == before
     name, text = act("compact", spec, compaction(spec, partition={"city": "city 1"}))
-    assert name == "PartitionUnknownError" and "city=city 1" in text
+    assert name == "PartitionUnknownError" and "by city" in text and "city 1" not in text
 
 
 @pytest.mark.parametrize("transform", ["hour(at)", "month(at)", "year(at)", "at", "id", "truncate(10, id)"])

@@ -180,6 +180,7 @@ def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec,
     _assert_page(report)
     _assert_findings(control, orders)
     _assert_copies(spec, at, orders, before=1)
+    _assert_no_values(control, said)
     summary = json.loads((folder(control) / "summary.json").read_text())
     assert (summary["evaluated"], summary["passed"]) == (report.checked_rows, report.right_rows)
 
@@ -188,6 +189,13 @@ def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec,
         (by_hand,) = report_of(process, settings, "again").ranges
     assert by_hand.rows == 2 * ROWS and len(read_history(control)) == 2
     assert len(DeltaTable(str(at.delta_path(spec.quarantine_table))).history()) == 2
+
+
+def _assert_no_values(control: ControlFolder, said: str) -> None:
+    """What goes on to alerts, XComs and Airflow's log holds nothing that a record holds."""
+    kept = [path for path in control.folder.rglob("*.json*") if path.name != "result.json"]
+    assert {"history.jsonl", "summary.json", "report.json", "validation.json"} <= {path.name for path in kept}
+    assert not [path for path in kept if "eaten" in path.read_text()] and "eaten" not in said
 
 
 def _one_is_killed_beside_another(spec: PipelineSpec, settings: Settings, control: ControlFolder) -> None:

@@ -87,7 +87,8 @@ def test_what_cannot_be_asked_is_a_problem_of_its_own(
     assert [one.label for one in verdict.results] == [one.label for one in file.expectations]
     assert {one.label: one.problem for one in verdict.results if one.problem}.keys() == PROBLEMS
     found = {one.label: one for one in verdict.results}
-    assert "as I said" in found["raises"].problem and "absent" in found["absent"].problem
+    assert "as I said" not in found["raises"].problem, "what a condition says of records leaves by alerts"
+    assert "USER_RAISED_EXCEPTION" in found["raises"].problem and "absent" in found["absent"].problem
     assert verdict.rows == ROWS and found["mean"].passed
     for kind in ("no_time", "negative_total"):
         assert (found[kind].checked, found[kind].unexpected) == (ROWS, len(orders.bad[kind])), kind

@@ -13,11 +13,11 @@ from lakebound.control.incidents import read_incidents
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import read_submission
 from lakebound.control.summaries import read_proof, read_validation
-from lakebound.first_line import first_line
 from lakebound.inspection.validation import findings_file
 from lakebound.operations.maintenance.past_reading import read_runs
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.told import told
 
 APPLICATION = "application"
 
@@ -43,7 +43,7 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
         try:
             look()
         except (OSError, ValueError) as exc:
-            problems.append(f"{spec.pipeline}: {source} could not look: {type(exc).__name__}: {first_line(exc)}")
+            problems.append(f"{spec.pipeline}: {source} could not look: {told(exc)}")
     return problems
 
 

@@ -73,7 +73,7 @@ def run(
     app_id = app_id_for(pipeline, desired.generation, f"{BY}/{os.getpid()}/{time.time_ns()}")
     orders = make_run_spec(spec, settings, desired, app_id).model_copy(update={"trace": trace})
     submission, process = _start(orders, settings)
-    said = f"run: {app_id}; log: {submission.log}; Spark UI: {submission.spark_ui}"
+    said = f"run: {app_id}; log: {submission.log}; Spark UI: {submission.spark_ui or 'off'}"
     if detach:
         say(f"{said}; it goes on without this command: lakebound status {pipeline}, lakebound stop {pipeline}")
         if json:

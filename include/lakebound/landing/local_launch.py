@@ -16,7 +16,7 @@ from lakebound.control.processes import handle_of, start
 from lakebound.control.submission import BackendName, Owner, Submission, read_submission, write_submission
 from lakebound.errors import LakeboundError, SubmitFailedError
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.spark_command import app_name, spark_environment, spark_submit_command
+from lakebound.landing.spark_command import app_name, has_ui, spark_environment, spark_submit_command
 from lakebound.settings import Settings
 
 Handle = subprocess.Popen[bytes]
@@ -86,7 +86,7 @@ def _start_stream(orders: RunSpec, settings: Settings, owner: Owner | None) -> t
         log=control.log(orders.app_id),
         generation=orders.generation,
         source_hash=orders.source_hash,
-        spark_ui=f"http://127.0.0.1:{ui_port}",
+        spark_ui=f"http://127.0.0.1:{ui_port}" if has_ui(settings) else None,
         owner=owner,
     )
     write_submission(control, intent)

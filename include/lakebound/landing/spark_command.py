@@ -106,6 +106,8 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.stopTimeout": str(stop_timeout_ms),
         "spark.sql.ui.retainedExecutions": "20",
+        "spark.ui.enabled": str(has_ui(settings)).lower(),
+        "spark.ui.killEnabled": "false",
         "spark.ui.port": str(ui_port),
         "spark.ui.retainedJobs": "50",
         "spark.ui.retainedStages": "50",
@@ -160,6 +162,16 @@ def spark_environment(
     if is_local(settings.spark_master):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     return environment
+
+
+def has_ui(settings: Settings) -> bool:
+    """Whether applications have Spark's web UI, which asks nobody for a password.
+
+    It listens on the address in SPARK_LOCAL_IP, and on every address where there is none (``WebUI.bind``). On one machine
+    that is the loopback. In a cluster the executors must reach the driver, so there it is off unless somebody put it behind
+    a proxy.
+    """
+    return settings.spark_ui == "on" or (settings.spark_ui != "off" and is_local(settings.spark_master))
 
 
 def is_local(master: str) -> bool:

@@ -23,6 +23,7 @@ from lakebound.ledger import entry as ledger
 from lakebound.ledger.entry import Entry
 from lakebound.tables.outages import passes
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView, Table
+from lakebound.told import told
 
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
@@ -127,8 +128,10 @@ def commit_entry(
         except TableMismatchError:
             raise  # the files do not fit the table: nothing was committed, and never will be
         except Exception as exc:
-            reason, is_passing = f"{type(exc).__name__}: {exc}", passes(exc)
-            _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=reason)
+            is_passing = passes(exc)
+            whole = f"{type(exc).__name__}: {exc}"
+            reason = whole if is_passing else told(exc)
+            _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=whole)
         if attempt < attempts:
             # Before the reading, not after it: a ledger that was read a while ago is stale where somebody else commits often.
             on_commit_wait(_wait_seconds(attempt))

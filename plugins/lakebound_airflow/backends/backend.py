@@ -28,6 +28,6 @@ class Backend(Protocol):
         """End it at once, and return whether that was possible. Only after a graceful stop was requested without effect."""
         ...
 
-    def log_tail(self, submission: Submission, lines: int = 20) -> str:
-        """Return the last lines of its log, or where the log is to be found."""
+    def where_log_is(self, submission: Submission) -> str:
+        """Return where its log is to be found; empty where it has none."""
         ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lakebound.control.applications import kill_leftovers, submission_is_alive
 from lakebound.control.folder import ControlFolder
-from lakebound.control.processes import last_lines
 from lakebound.control.submission import Owner, Submission
 from lakebound.landing.local_launch import launch_stream
 from lakebound.landing.run_spec import RunSpec
@@ -34,6 +33,6 @@ class LocalBackend:
         """End the application's whole session, Python and JVM, at once."""
         return kill_leftovers(submission)
 
-    def log_tail(self, submission: Submission, lines: int = 20) -> str:
-        """Return the last lines of its log."""
-        return last_lines(submission.log, lines) if submission.log else ""
+    def where_log_is(self, submission: Submission) -> str:
+        """Return where its log is. Its lines stay there: errors in it may quote records."""
+        return f"the application's log: {submission.log}" if submission.log else ""

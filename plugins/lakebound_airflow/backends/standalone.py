@@ -104,7 +104,7 @@ class StandaloneBackend:
             return False
         return bool(answer.get("success"))
 
-    def log_tail(self, submission: Submission, lines: int = 20) -> str:
+    def where_log_is(self, submission: Submission) -> str:
         """Return where the log is: a standalone cluster keeps it on the worker that ran the driver."""
         return f"the log of driver {submission.remote_id} is on its Spark worker; the Spark master's web page has a link to it"
 

@@ -82,6 +82,8 @@ class BatchOperator(BaseOperator):
         orders, failure = run.orders, None
         self.hook = hook = NiceSparkSubmitHook(
             environment=spark_environment(settings, secrets=orders.spec.connection.secret_variables),
+            log_file=orders.control.log(orders.app_id),
+            progress=f"{self.verb}: ",
             conf=dict(run.conf),
             conn_id=self.conn_id,
             driver_memory=DRIVER_MEMORY,
@@ -99,6 +101,8 @@ class BatchOperator(BaseOperator):
             return report, failure is None
         if failure is not None:
             run.record_end(f"it ended with exit code {hook.exit_code} and without a report")
-            raise failure
+            raise AirflowException(
+                f"{self.noun} {orders.app_id} ended with exit code {hook.exit_code}; its log: {hook.log_file}"
+            ) from None
         run.record_end("it ended without a report")
-        raise AirflowException(f"{self.noun} {orders.app_id} ended without a report; see its log above")
+        raise AirflowException(f"{self.noun} {orders.app_id} ended without a report; its log: {hook.log_file}")

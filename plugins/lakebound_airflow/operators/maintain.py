@@ -63,13 +63,13 @@ class PlanMaintenanceOperator(BaseOperator):
         record_health_now(spec, places)
         for warning in plan.warnings:
             self.log.warning(warning)
-        for line in plan.left:
-            self.log.info("not done: %s", line)
+        if plan.left:
+            self.log.info("left as they are: %d; lakebound maintain %s --plan says which", len(plan.left), self.pipeline)
         for step in plan.steps:
             self.log.info("%s: %s: %s", step.table, step.kind, step.reason)
         if not plan.steps:
             raise AirflowSkipException(f"nothing is due for {self.pipeline}")
-        return plan.model_dump(mode="json")
+        return _without_values(plan.model_dump(mode="json", exclude={"left"}))
 
 
 class MaintainOperator(BatchOperator):
@@ -104,7 +104,7 @@ class MaintainOperator(BatchOperator):
         if not ended_well:
             raise StepsFailedError(report)
         self._announce(context, report)
-        return report.model_dump(mode="json")
+        return _without_values(report.model_dump(mode="json"))
 
     def _record_end(self, control: ControlFolder, run_id: str, problem: str) -> None:
         """Keep that a run died, for the alerts; a folder that cannot be written hides no reason."""
@@ -129,3 +129,11 @@ class MaintainOperator(BatchOperator):
                 "bytes_rewritten": sum(step.bytes_rewritten for step in done),
                 "conflicts": sum(step.conflicts for step in report.steps),
             }
+
+
+def _without_values(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan or a report without partitions and paths: what a record holds may be a partition's name."""
+    for found in body["steps"]:
+        found.pop("removed", None)
+        found.get("step", found).pop("partition", None)
+    return body

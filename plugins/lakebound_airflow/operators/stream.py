@@ -46,8 +46,8 @@ Context = Mapping[str, Any]
 class StreamFailedError(LakeboundError):
     """The application ended with an error, or without a word."""
 
-    def __init__(self, reason: str, log_tail: str) -> None:
-        super().__init__(f"{reason}\nlast lines of the application's log:\n{log_tail}" if log_tail else reason)
+    def __init__(self, reason: str, log: str) -> None:
+        super().__init__(f"{reason}; {log}" if log else reason)
 
 
 class StreamStalledError(LakeboundError):
@@ -218,7 +218,7 @@ class StreamOperator(BaseOperator):
             submission.app_id,
             runbook=page if page != LakeboundError.runbook else None,
         )
-        raise StreamFailedError(decision.reason, backend_of(submission, settings).log_tail(submission))
+        raise StreamFailedError(decision.reason, backend_of(submission, settings).where_log_is(submission))
 
     def _stalled(self, context: Context, control: ControlFolder, submission: Submission, reason: str) -> NoReturn:
         if submission.owner is not None:

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.control.desired import read_desired
 from lakebound.errors import HeldError, LakeboundError
-from lakebound.first_line import first_line
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.table_settling import check_settled, check_unmoved
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, intervals_of, missing
@@ -27,6 +26,7 @@ from lakebound.operations.replay.plan import NothingLandedYetError, announced, b
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import open_table
+from lakebound.told import told
 from lakebound_spark.batch.batch import BatchLander, in_offsets
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.landable import make_check
@@ -253,6 +253,4 @@ def reason_of(error: Exception | None, result: ReplayResult) -> str:
     """Return why it ended, in words."""
     if error is None:
         return f"all {result.chunks} batches landed"
-    if isinstance(error, LakeboundError):
-        return str(error)
-    return f"{type(error).__name__}: {first_line(error)}"
+    return told(error)

@@ -24,7 +24,6 @@ from lakebound.errors import (
     LeaseLostError,
     MissingTopicError,
 )
-from lakebound.first_line import first_line
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import settle_tables
@@ -36,6 +35,7 @@ from lakebound.tables.commit import BatchOverlapError
 from lakebound.tables.landed import landed_topics, newest_landed_epoch
 from lakebound.tables.outages import is_outage
 from lakebound.tables.table import open_table
+from lakebound.told import told
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.direct import make_direct_lane
@@ -216,8 +216,8 @@ class Application:
                 failures = 1 if stream.landed_batches > landed else failures + 1
                 if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _comes_right(exc)):
                     raise
-                log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, first_line(exc))
-                self._board.fail(exc, first_line(exc))
+                log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, told(exc))
+                self._board.fail(exc, told(exc))
             finally:
                 shutil.rmtree(checkpoint, ignore_errors=True)
             query += 1
@@ -302,7 +302,7 @@ def _verdict(error: BaseException) -> tuple[EndVerdict, str]:
         return "superseded", str(error)
     if _is_refusal(error):
         return "refused", str(error)
-    return "failed", str(error) if isinstance(error, LakeboundError) else f"{type(error).__name__}: {first_line(error)}"
+    return "failed", told(error)
 
 
 def _is_refusal(error: BaseException) -> bool:

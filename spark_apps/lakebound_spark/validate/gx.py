@@ -29,8 +29,11 @@ from pyspark.sql import functions as F
 from lakebound.control.findings import Severity
 from lakebound.inspection.validation.verdict import MAX_SAMPLES, ExpectationResult
 from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.told import told_text
 
 _INDEX = tuple(f"{KAFKA_COLUMN}.{name}" for name in ("topic", "partition", "offset"))
+_OF_NO_VALUES = ("expect_table_",)
+"""Kinds that observe rows and columns; others may observe what a record holds, which the page alone shows."""
 _FORMAT = {
     "result_format": "SUMMARY",
     "partial_unexpected_count": MAX_SAMPLES,
@@ -149,7 +152,7 @@ def _result(question: Question, found: Any) -> ExpectationResult:
         checked=_number(said.get("element_count")),
         unexpected=_number(said.get("unexpected_count")),
         samples=_samples(said.get("partial_unexpected_index_list")),
-        observed=_short(said.get("observed_value")),
+        observed=_short(said.get("observed_value")) if question.name.startswith(_OF_NO_VALUES) else "",
         problem=problem,
         is_of_rows=question.is_of_rows,
     )
@@ -161,7 +164,7 @@ def _problem(info: Any) -> str:
         return ""
     every = [info] if "raised_exception" in info else list(info.values())
     raised = [one for one in every if isinstance(one, Mapping) and one.get("raised_exception")]
-    return (str(raised[0].get("exception_message") or "it failed").splitlines() or ["it failed"])[0][:300] if raised else ""
+    return told_text("it failed", str(raised[0].get("exception_message") or ""))[:300] if raised else ""
 
 
 def _samples(found: Any) -> tuple[str, ...]:

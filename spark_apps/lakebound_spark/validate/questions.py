@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,6 +25,7 @@ from lakebound.inspection.validation.verdict import ExpectationResult
 from lakebound.inspection.validation.volume import usual_rows
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.places import Places
+from lakebound.told import told
 from lakebound_spark.validate.frames import (
     COMMITTED_AT_MS,
     helper_name,
@@ -82,7 +84,9 @@ def prepare(session: SparkSession, batch: Batch, places: Places, schema: pa.Sche
 def problem_of(one: Expectation, exc: Exception) -> ExpectationResult:
     """Return the result of an expectation that could not be evaluated."""
     lines = [line.strip(": ") for line in str(exc).splitlines() if line.strip() and not line.startswith(_PY4J)]
-    problem = (lines or [type(exc).__name__])[0][:_MAX_PROBLEM]
+    # What Spark's analysis says is about names and types; no record has been read by then.
+    problem = lines[0] if lines and isinstance(exc, AnalysisException) else told(exc)
+    problem = problem[:_MAX_PROBLEM]
     return ExpectationResult(label=one.label, severity=one.severity, passed=False, problem=problem)
 
 

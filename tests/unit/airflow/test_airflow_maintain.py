@@ -20,10 +20,15 @@ import lakebound.operations.maintenance.planning
 from lakebound.control.processes import wait_until
 from lakebound.landing import background
 from lakebound.operations.maintenance.past_reading import read_runs, record_run
-from lakebound.operations.maintenance.steps import CheckpointLog, MaintenancePlan, RunReport, StepReport
+from lakebound.operations.maintenance.steps import CheckpointLog, Compact, MaintenancePlan, RunReport, StepReport
 from lakebound.settings import Settings, load_settings
 from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
-from lakebound_airflow.operators.maintain import MaintainOperator, PlanMaintenanceOperator, StepsFailedError
+from lakebound_airflow.operators.maintain import (
+    MaintainOperator,
+    PlanMaintenanceOperator,
+    StepsFailedError,
+    _without_values,
+)
 from lakebound_airflow.pipelines import control_of
 
 STEP = CheckpointLog(table="delta:lake.orders", reason="300 commits since the last one")
@@ -96,6 +101,17 @@ def test_what_was_done_is_its_xcom_and_its_event(ends: Callable[..., list[str]])
     assert extra["steps"] == ["delta:lake.orders: checkpoint_log: 0 -> 0"]
 
 
+def test_what_a_partition_is_called_stays_here() -> None:
+    step = Compact(
+        table="delta:lake.orders", reason="9 small files", partition={"card": "4111"}, below_bytes=1, target_file_bytes=2
+    )
+    plan = MaintenancePlan(pipeline="orders", at_ms=1, steps=(step,), left=("card=4111: hot",))
+    report = StepReport(step=step, outcome="done", removed=("card=4111/part-1.parquet",))
+    run = RunReport(pipeline="orders", run_id="r", started_at_ms=1, ended_at_ms=2, steps=(report,))
+    for told in (_without_values(plan.model_dump(exclude={"left"})), _without_values(run.model_dump())):
+        assert "4111" not in json.dumps(told) and "9 small files" in json.dumps(told)
+
+
 def test_failed_steps_are_named_and_lost_ones_are_none(ends: Callable[..., list[str]]) -> None:
     ends(1, "failed")
     with pytest.raises(StepsFailedError, match=r"delta:lake\.orders: checkpoint_log: the disk is full"):
@@ -119,7 +135,7 @@ def test_the_application_ends_with_the_task(ends: Callable[..., list[str]], tmp_
         ending = thread.submit(task.execute, context())
         wait_until(lambda: task.hook is not None and task.hook._submit_sp, 20, "the application")
         task.on_kill()
-        with pytest.raises(AirflowException, match="Error code is: -9"):
+        with pytest.raises(AirflowException, match="ended with exit code -9; its log: "):
             ending.result(timeout=20)
 
 

@@ -180,7 +180,7 @@ def test_a_run_that_dies_or_cannot_be_planned_is_said_until_one_reports(
     monkeypatch.setattr(lakebound.inspection.validation.planning, "plan_validation", refuse)
     with pytest.raises(OSError, match="no table"):
         operator().execute(context())
-    assert wrong(settings) == ["validation did not run: the validation could not be planned: no table"]
+    assert wrong(settings) == ["validation did not run: the validation could not be planned: OSError: no table"]
     monkeypatch.setattr(lakebound.inspection.validation.planning, "plan_validation", lambda spec, places, file: [])
     with pytest.raises(AirflowSkipException, match="nothing landed"):
         operator().execute(context())

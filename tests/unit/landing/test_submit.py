@@ -9,6 +9,7 @@ import pytest
 
 from lakebound.control.desired import Desired
 from lakebound.control.submission import app_id_for
+from lakebound.errors import SettingError
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.landing.spark_command import spark_environment, spark_submit_command
 from lakebound.settings import Settings, load_settings
@@ -96,6 +97,28 @@ def test_the_password_reaches_the_application_by_its_environment_alone(tmp_path:
     assert environment["PATH"] == "/bin"
     assert "LAKEBOUND_SECRET_OTHERS" not in environment
     assert "s3cret" not in json.dumps(spark_submit_command(run_spec(tmp_path), settings(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("master", "wanted", "is_on"),
+    [
+        ("local[2]", "", "true"),
+        ("local[2]", "off", "false"),
+        ("spark://master:7077", "", "false"),
+        ("spark://master:7077", "on", "true"),
+    ],
+)
+def test_the_spark_ui_is_on_one_machine_only_and_kills_nothing(tmp_path: Path, master: str, wanted: str, is_on: str) -> None:
+    environ = {"LAKEBOUND_HOME": str(tmp_path), "LAKEBOUND_SPARK_MASTER": master, "LAKEBOUND_SPARK_UI": wanted}
+    chosen = load_settings(environ)
+    conf = confs(spark_submit_command(run_spec(tmp_path), chosen))
+    assert (conf["spark.ui.enabled"], conf["spark.ui.killEnabled"]) == (is_on, "false")
+    assert spark_environment(chosen, {}).get("SPARK_LOCAL_IP") == ("127.0.0.1" if master.startswith("local") else None)
+
+
+def test_a_setting_that_means_nothing_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"LAKEBOUND_SPARK_UI: 'yes' is neither 'on' nor 'off'"):
+        load_settings({"LAKEBOUND_SPARK_UI": "yes"})
 
 
 def test_only_named_variables_reach_transforms(tmp_path: Path) -> None:

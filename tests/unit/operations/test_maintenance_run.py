@@ -21,6 +21,7 @@ from lakebound.operations.maintenance.table_engine import staged_before_ms
 from lakebound.operations.replay.orders import ReplayResult, write_result
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
+from lakebound.told import WHERE_THE_REST_IS
 
 ORDERS = TableSpec(format="delta", name="shop.orders")
 CLICKS = TableSpec(format="delta", name="shop.clicks")
@@ -96,7 +97,7 @@ def test_a_step_that_fails_stops_no_other(control: ControlFolder) -> None:
     engine = FakeEngine(orders=[LakeboundError("it is refused, do this"), RuntimeError("boom\nmore"), DONE])
     report, waits = run(control, engine, vacuum(ORDERS), checkpoint(ORDERS), vacuum(CLICKS), vacuum(ORDERS))
     assert outcomes(report) == ["failed", "failed", "done", "done"] and waits == []
-    assert [step.problem for step in report.steps[:2]] == ["it is refused, do this", "RuntimeError: boom"]
+    assert [step.problem for step in report.steps[:2]] == ["it is refused, do this", f"RuntimeError; {WHERE_THE_REST_IS}"]
 
 
 def test_a_failure_is_logged_where_it_happened_without_the_values_of_variables(

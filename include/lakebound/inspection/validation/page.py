@@ -16,6 +16,7 @@ from typing import Any
 from lakebound.inspection.validation.verdict import MAX_SAMPLES, ExpectationResult
 
 _LONGEST_VALUE = 200
+_LONGEST_MESSAGE = 2000
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2em}table{border-collapse:collapse}"
     "th,td{border:1px solid #ccc;padding:.3em .6em;text-align:left;vertical-align:top}"
@@ -68,7 +69,20 @@ def _cells(result: ExpectationResult, answer: Mapping[str, Any]) -> Iterator[str
     yield f"<td>{_text(result.severity.value)}</td>"
     yield f"<td>{_number(result.checked)}</td><td>{_number(result.unexpected)}</td>"
     yield f"<td>{_lines(result.samples)}</td><td>{_lines(values)}</td>"
-    yield f"<td>{_lines(part for part in (_notes(notes), '' if result.passed else result.sentence) if part)}</td>"
+    said = [_notes(notes), "" if result.passed else result.sentence, *_details(answer)]
+    yield f"<td>{_lines(part for part in said if part)}</td>"
+
+
+def _details(answer: Mapping[str, Any]) -> Iterator[str]:
+    """What results, findings and alerts do not tell, because records may be quoted in it."""
+    observed = (answer.get("result") or {}).get("observed_value")
+    if observed is not None:
+        yield f"observed: {_value(observed)}"
+    info = answer.get("exception_info") or {}
+    every = [info] if "raised_exception" in info else list(info.values())
+    for one in every:
+        if isinstance(one, Mapping) and one.get("raised_exception"):
+            yield str(one.get("exception_message"))[:_LONGEST_MESSAGE]
 
 
 def _label(answer: Mapping[str, Any]) -> str:

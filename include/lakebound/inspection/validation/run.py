@@ -15,7 +15,6 @@ from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.findings import Severity
 from lakebound.control.folder import ControlFolder, write_json
 from lakebound.errors import LakeboundError
-from lakebound.first_line import first_line
 from lakebound.inspection.validation.expectations import Expectation, ExpectationFile
 from lakebound.inspection.validation.findings_file import write_open_findings
 from lakebound.inspection.validation.history import (
@@ -35,6 +34,7 @@ from lakebound.inspection.validation.verdict import ExpectationResult, RangeVerd
 from lakebound.ledger.intervals import merge
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.tables.places import Places
+from lakebound.told import told
 
 BY = "lakebound validate"
 _log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ def run_validation(
                 problems.append(f"{table.id}: {exc}")
             except Exception as exc:
                 _log.exception("validation of %s failed", table.id)
-                problems.append(f"{table.id}: {type(exc).__name__}: {first_line(exc)}")
+                problems.append(f"{table.id}: {told(exc)}")
         report = ValidationReport(
             pipeline=spec.pipeline,
             run_id=run_id,

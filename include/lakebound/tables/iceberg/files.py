@@ -35,6 +35,7 @@ from lakebound.tables.iceberg.bounds import bounds, partition_value
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import partition_names
 from lakebound.tables.table import DataFile
+from lakebound.told import told
 
 _TRANSFORMS: dict[type[Transform[Any, Any]], str] = {
     IdentityTransform: "identity",
@@ -85,7 +86,7 @@ def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
         lower, upper = _bounds(file, plan)
         partition = _partition(file, plan)
     except (ValueError, KeyError) as exc:
-        raise TableMismatchError(table, f"file {file.path} cannot be committed: {exc}") from exc
+        raise TableMismatchError(table, f"file {file.path.name} cannot be committed: {told(exc)}") from exc
     free_of_nan = {
         plan.ids[leaf]: 0 for leaf, facts in file.facts.items() if isinstance(facts.low, float) and not facts.has_nan
     }

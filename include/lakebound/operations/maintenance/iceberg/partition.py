@@ -26,6 +26,7 @@ from pyiceberg.types import (
 )
 
 from lakebound.errors import LakeboundError
+from lakebound.told import told
 
 Literal = str | int | float | bool | Decimal | None
 
@@ -37,8 +38,8 @@ class PartitionUnknownError(LakeboundError):
     """A partition of a plan is not one of the table's."""
 
     def __init__(self, table: str, partition: Mapping[str, str | None], reason: str) -> None:
-        named = "/".join(f"{field}={value}" for field, value in partition.items())
-        super().__init__(f"table {table}: there is no partition {named} ({reason}); the next run makes a new plan")
+        fields = ", ".join(partition) or "no field"
+        super().__init__(f"table {table}: it has no such partition by {fields} ({reason}); the next run makes a new plan")
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def conditions(partition: Mapping[str, str | None], metadata: TableMetadata, tab
         try:
             value = _literal(partition[field.name], field.transform, source)
         except (ValueError, ArithmeticError) as exc:
-            raise PartitionUnknownError(table, partition, f"{field.name}: {exc}") from exc
+            raise PartitionUnknownError(table, partition, f"{field.name}: {told(exc)}") from exc
         result.append(Condition(str(field.transform), column, value))
     return tuple(result)
 
