@@ -13,8 +13,8 @@ from lakebound.first_line import first_line
 
 WHERE_THE_REST_IS = "the application's log has the whole message"
 
-_OF_THE_SYSTEM = frozenset({"confluent_kafka", "cimpl", "sqlite3", "sqlalchemy", "httpx", "psutil", "py4j"})
-"""Packages whose errors are about connections, files and processes, and quote no record."""
+_OF_THE_SYSTEM = frozenset({"confluent_kafka", "cimpl", "sqlite3", "sqlalchemy", "httpx", "psutil", "py4j", "pyiceberg"})
+"""Packages whose errors are about connections, files, processes and metadata, and quote no record."""
 _ABOUT_SPARK_ITSELF = frozenset({"Py4JNetworkError", "Py4JJavaError"})
 _OS_ERROR = re.compile(r"\(os error \d+\)")
 _CONDITION = re.compile(r"(?:^|(?:[Ee]xception|Error): )\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE)

@@ -128,9 +128,8 @@ def commit_entry(
         except TableMismatchError:
             raise  # the files do not fit the table: nothing was committed, and never will be
         except Exception as exc:
-            is_passing = passes(exc)
+            reason, is_passing = told(exc), passes(exc)
             whole = f"{type(exc).__name__}: {exc}"
-            reason = whole if is_passing else told(exc)
             _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=whole)
         if attempt < attempts:
             # Before the reading, not after it: a ledger that was read a while ago is stale where somebody else commits often.

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebound.errors import LakeboundError
 from lakebound.spec.pipeline import PartitionField
 from lakebound.tables.column_facts import FactsByColumn, Raw, stored_values
 from lakebound.tables.schemas import normalise_type
@@ -20,6 +21,10 @@ _EPOCH = datetime(1970, 1, 1)
 
 PartitionKey = tuple[Any, ...]
 """Tells a partition from others; what its parts are does not matter."""
+
+
+class FileRefusedError(LakeboundError, ValueError):
+    """What is known of a file does not fit its table. The text is told to others, so it names columns and no values."""
 
 
 def split(rows: pa.Table, fields: tuple[PartitionField, ...]) -> Iterator[tuple[PartitionKey, pa.Table]]:
@@ -55,7 +60,7 @@ def delta_partition(
         elif found.has_nan and found.low is None and found.nulls == 0:
             values[field.column] = "NaN"
         elif found.low is None or found.low != found.high or found.nulls or found.has_nan:
-            raise ValueError(f"it does not hold one value of {field.column}")
+            raise FileRefusedError(f"it does not hold one value of {field.column}")
         else:
             values[field.column] = delta_partition_text(found.low, schema.field(field.column).type)
     return values
@@ -89,7 +94,7 @@ def delta_partition_text(value: Raw, kind: pa.DataType) -> str:
         if pa.types.is_timestamp(kind):
             return (_EPOCH + timedelta(microseconds=value)).isoformat(sep=" ", timespec="microseconds")
     except OverflowError as exc:
-        raise ValueError(f"{value} is outside of the years 1 to 9999") from exc
+        raise FileRefusedError("a value is outside of the years 1 to 9999") from exc
     return str(value)
 
 

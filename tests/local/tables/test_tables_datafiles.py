@@ -180,7 +180,7 @@ def test_a_file_across_two_partitions_is_refused(at: Places) -> None:
     make_table(spec, at)
     app = lander(spec, at)
     files = write_data_files(rows(0, 60), replace(app.table.layout(), fields=()), "t")
-    with pytest.raises(TableMismatchError, match=str(files[0].path)):
+    with pytest.raises(TableMismatchError, match=files[0].path.name):
         app.table.commit(files, app.view.entry)  # type: ignore[arg-type]
     assert landed_offsets(app.table) == []
 

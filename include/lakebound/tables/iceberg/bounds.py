@@ -30,6 +30,7 @@ from pyiceberg.types import (
 )
 
 from lakebound.tables.column_facts import ColumnFacts, Raw, signed_zero, text_of
+from lakebound.tables.partition_values import FileRefusedError
 
 _LARGEST_CHARACTER = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
@@ -72,11 +73,11 @@ def partition_value(facts: ColumnFacts, rows: int, field: PartitionField, kind: 
     if facts.nulls == rows:
         return None
     if facts.low is None or facts.high is None or facts.nulls or facts.has_nan:
-        raise ValueError("its values do not tell one partition")
+        raise FileRefusedError("its values do not tell one partition")
     transform: Callable[[Any], Any] = field.transform.transform(kind)
     low, high = transform(_python(facts.low, kind)), transform(_python(facts.high, kind))
     if low != high:
-        raise ValueError(f"it spans the partitions {low!r} and {high!r}")
+        raise FileRefusedError("it spans several partitions")
     if isinstance(kind, IntegerType | LongType):
         _packed(kind, low)
     return low
@@ -119,7 +120,7 @@ def _packed(kind: PrimitiveType, value: Any) -> bytes:
     try:
         return struct.pack(_FORMATS[type(kind)], value)
     except (KeyError, struct.error) as exc:
-        raise ValueError(f"{value!r} is no {kind}") from exc
+        raise FileRefusedError(f"a value is no {kind}") from exc
 
 
 def _cut(kind: PrimitiveType, value: Raw, length: int) -> bytes | None:

@@ -32,6 +32,7 @@ from lakebound.spec import pipeline as written
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.column_facts import FactsByColumn, Leaf, parquet_leaves
 from lakebound.tables.iceberg.bounds import bounds, partition_value
+from lakebound.tables.partition_values import FileRefusedError
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import partition_names
 from lakebound.tables.table import DataFile
@@ -115,7 +116,7 @@ def _counts(footer: pq.FileMetaData, facts: FactsByColumn, plan: _Plan) -> _Coun
     found = _Counts({}, {}, {})
     for index, (leaf, _) in enumerate(parquet_leaves(footer.schema.to_arrow_schema())):
         if leaf not in plan.ids:
-            raise KeyError(f"the table has no column {'.'.join(leaf)}")
+            raise FileRefusedError(f"the table has no column {'.'.join(leaf)}")
         number = plan.ids[leaf]
         chunks = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
         found.sizes[number] = sum(chunk.total_compressed_size for chunk in chunks)
