@@ -25,7 +25,7 @@ from lakebound.operations.maintenance.engines import carried_entry
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
-from lakebound.tables.schema_change import Addition, SchemaPlan
+from lakebound.tables.schema_change import Addition, SchemaPlan, Widening
 from lakebound.tables.table import KAFKA_TYPE, open_table
 
 DELTA, ICEBERG = (TableSpec(format=kind, name="shop.values") for kind in ("delta", "iceberg"))
@@ -119,6 +119,12 @@ def test_zeros_in_long_list(at: Places) -> None:
     assert sql(at, f"v IN ({floats(-0.0, 5.0, 6.0, 7.0)})") == [0]
 
 
+def test_zeros_in_long_list_of_a_struct(at: Places) -> None:
+    make(DELTA, at, pa.struct([("d", pa.float64())]), [[{"d": -0.0}, {"d": 0.0}, {"d": 1.0}]])
+    assert sql(at, f"v['d'] IN ({floats(0.0, 5.0)})") == [1]
+    assert sql(at, f"v['d'] = {floats(0.0)}") == [0, 1]
+
+
 def floats(*values: float) -> str:
     return ", ".join(f"arrow_cast('{value!r}', 'Float64')" for value in values)
 
@@ -137,12 +143,28 @@ def test_literal_beyond_float32(at: Places) -> None:
     assert pyiceberg(at, LessThanOrEqual("v", -3.4028234663852886e38)) == [0]
 
 
-def test_dot_in_added_column(at: Places) -> None:
+@pytest.mark.parametrize("files", [[[1, 4]], [[1], [4]]], ids=["from the start", "added"])
+def test_dot_in_name(at: Places, files: list[list[int]]) -> None:
     from pyiceberg.expressions import EqualTo
 
-    make(ICEBERG, at, pa.int64(), [[1], [4]], added="a.b")
+    make(ICEBERG, at, pa.int64(), files, added="a.b")
     with pytest.raises(pa.ArrowInvalid, match="No match for FieldRef"):
         pyiceberg(at, EqualTo("a.b", 4))
+
+
+def test_null_of_list(at: Places) -> None:
+    make(ICEBERG, at, pa.list_(pa.float64()), [[[1.0], None]])
+    with pytest.raises(ValueError, match="Cannot explicitly project List or Map"):
+        pyiceberg(at, "v is null")
+
+
+def test_literal_beyond_decimal(at: Places) -> None:
+    narrow, wide = pa.decimal128(9, 2), pa.decimal128(30, 2)
+    make(ICEBERG, at, narrow, [[Decimal("1.50")]])
+    open_table(ICEBERG, at).change_schema(SchemaPlan(widenings=(Widening(("v",), narrow, wide),)), carried_entry(ICEBERG, at))
+    assert pyiceberg(at, "v < 9999999.99") == [0]
+    with pytest.raises(pa.ArrowInvalid, match="Decimal type with precision"):
+        pyiceberg(at, "v > -99999999999999.99")
 
 
 def test_each_bug_has_its_case() -> None:

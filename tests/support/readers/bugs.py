@@ -45,6 +45,12 @@ class Question:
         return any(leaf.path == self.predicate.leaf.path and leaf.kind is KINDS["float32"] for leaf in leaves)
 
     @property
+    def was_narrower_decimal(self) -> bool:
+        """Whether files hold the column as a decimal of fewer digits than it has now."""
+        first = {leaf.path: leaf.kind for leaf in self.table.stages[0].leaves}.get(self.predicate.leaf.path)
+        return first is not None and first.name.startswith("decimal") and first is not self.predicate.leaf.kind
+
+    @property
     def has_nan(self) -> bool:
         """Whether one of the rows has a NaN in the column."""
         return any(value != value for value in self.values)
@@ -90,7 +96,11 @@ BUGS = (
     Bug(
         "zeros-in-long-list",
         (_SQL,),
-        lambda asked: asked.is_float and asked.lists_zero and len(asked.predicate.literals) >= _LONG_LIST,
+        lambda asked: (
+            asked.is_float
+            and asked.lists_zero
+            and (len(asked.predicate.literals) >= _LONG_LIST or len(asked.predicate.leaf.path) > 1)
+        ),
     ),
     Bug("unequal-of-added-column", (_PYICEBERG,), lambda asked: asked.predicate.op == "<>" and asked.is_added),
     Bug(
@@ -105,7 +115,9 @@ BUGS = (
             asked.is_float and asked.has_nan and asked.table.is_by_spark and asked.stage.name in ("compacted", "evolved")
         ),
     ),
-    Bug("dot-in-added-column", (_PYICEBERG,), lambda asked: asked.is_added and "." in asked.predicate.leaf.path[0]),
+    Bug("dot-in-name", (_PYICEBERG,), lambda asked: "." in asked.predicate.leaf.path[0]),
+    Bug("null-of-list", (_PYICEBERG,), lambda asked: asked.predicate.leaf.kind is None),
+    Bug("literal-beyond-decimal", (_PYICEBERG,), lambda asked: asked.was_narrower_decimal and bool(asked.predicate.literals)),
 )
 """Seen in deltalake 1.6.6 (its dataset is PyArrow's, 26.0.1), PyIceberg 0.12.0 and Iceberg 1.12.0 in Spark."""
 
