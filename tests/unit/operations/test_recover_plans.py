@@ -254,7 +254,7 @@ class TestResume:
     def test_a_crash_loop_is_forgotten(self) -> None:
         plan = make_plan("resume", replace(HEALTHY, control=Control(barren_ends=3)))
         assert [step.detail for step in plan.steps] == [{"want": "running"}]
-        assert "unpause the DAG ingest__orders" in text(plan)
+        assert "lakebound start orders, which also unpauses the DAG ingest__orders" in text(plan)
 
     def test_it_is_refused_where_the_application_would_refuse_to_start(self) -> None:
         gone = replace(self.hold, kafka=kafka({0: 90, 1: 70}, {0: 200, 1: 90}))
