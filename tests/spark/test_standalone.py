@@ -95,7 +95,7 @@ def test_an_application_runs_as_a_driver_on_the_cluster_is_found_again_and_stops
     assert outcome is not None
     assert outcome.verdict == "stopped"
     assert backend.state(submission) == "FINISHED"
-    assert "driver-" in watcher.log_tail(recorded)
+    assert "driver-" in watcher.where_log_is(recorded)
 
 
 def test_a_driver_is_killed_through_the_master(backend: StandaloneBackend, settings: Settings) -> None:

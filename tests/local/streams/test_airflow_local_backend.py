@@ -41,7 +41,7 @@ def test_an_application_is_detached_recorded_and_stops_when_asked(settings: Sett
     assert outcome is not None
     assert outcome.verdict == "stopped"
     assert not app_is_alive(control)
-    assert "fake application" in backend.log_tail(submission)
+    assert backend.where_log_is(submission) == f"the application's log: {submission.log}"
 
 
 def test_submitters_that_race_start_one_application(settings: Settings) -> None:
@@ -155,7 +155,8 @@ def test_a_failed_application_leaves_its_last_words(settings: Settings) -> None:
     backend = LocalBackend(settings)
     submission = backend.submit(run_spec, OWNER)
     assert wait_ended(run_spec.control, submission.app_id, 20)
-    assert "told to fail" in backend.log_tail(submission)
+    assert submission.log is not None and "told to fail" in submission.log.read_text()
+    assert "told to fail" not in backend.where_log_is(submission)
 
 
 def test_the_choice_of_a_backend(tmp_path: Path) -> None:
