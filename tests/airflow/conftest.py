@@ -153,7 +153,7 @@ def write_pipelines(folder: Path) -> None:
         }
         connection: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1"}
         if name == "orders":
-            connection["sasl"] = {"username": "app", "password": {"env": "ORDERS_PASSWORD"}}
+            connection["sasl"] = {"username": "app", "password": {"env": "LAKEBOUND_SECRET_ORDERS"}}
         (folder / f"{name}.yaml").write_text(yaml.safe_dump({**spec, "connection": connection}))
     (folder / "broken.yaml").write_text("pipeline: broken\ntopics: [a]\nfreshnes: 5s\n")
 
@@ -186,7 +186,7 @@ def write_changed(source: Path, target: Path, changes: Mapping[str, str]) -> Non
 def stack_environment(sink: WebhookEndpoint) -> Mapping[str, str]:
     """Return what Airflow's components see besides the settings."""
     webhook = {"conn_type": "http", "host": f"http://127.0.0.1:{sink.port}/{WEBHOOK_SECRET}"}
-    environment = {"AIRFLOW_CONN_LAKEBOUND_WEBHOOK": json.dumps(webhook), "ORDERS_PASSWORD": PASSWORD}
+    environment = {"AIRFLOW_CONN_LAKEBOUND_WEBHOOK": json.dumps(webhook), "LAKEBOUND_SECRET_ORDERS": PASSWORD}
     if "PYTHONPATH" in os.environ:
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
     return environment
