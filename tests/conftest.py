@@ -36,6 +36,7 @@ class BrokerMaker(Protocol):
     def __call__(self, sasl: SaslUser | None = None) -> Broker: ...
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist's own hook reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test.
 
