@@ -15,9 +15,9 @@ from lakebound.control.submission import read_submission
 from lakebound.control.summaries import read_proof, read_validation
 from lakebound.inspection.validation import findings_file
 from lakebound.operations.maintenance.past_reading import read_runs
+from lakebound.redaction import redacted
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.told import told
 
 APPLICATION = "application"
 
@@ -43,7 +43,7 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
         try:
             look()
         except (OSError, ValueError) as exc:
-            problems.append(f"{spec.pipeline}: {source} could not look: {told(exc)}")
+            problems.append(f"{spec.pipeline}: {source} could not look: {redacted(exc)}")
     return problems
 
 

@@ -21,9 +21,9 @@ from lakebound.errors import (
 )
 from lakebound.ledger import entry as ledger
 from lakebound.ledger.entry import Entry
+from lakebound.redaction import redacted
 from lakebound.tables.outages import passes
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView, Table
-from lakebound.told import told
 
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
@@ -128,7 +128,7 @@ def commit_entry(
         except TableMismatchError:
             raise  # the files do not fit the table: nothing was committed, and never will be
         except Exception as exc:
-            reason, is_passing = told(exc), passes(exc)
+            reason, is_passing = redacted(exc), passes(exc)
             whole = f"{type(exc).__name__}: {exc}"
             _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=whole)
         if attempt < attempts:

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakebound.errors import TableMismatchError
+from lakebound.redaction import redacted
 from lakebound.tables.column_facts import FactsByColumn, columns_with_statistics, facts_of, file_facts, float_facts
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.partition_values import PartitionKey, delta_partition, split
 from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import DataFile
-from lakebound.told import told
 
 HELPER_COLUMN = "_lb_p"
 """``_lb_p0``, ``_lb_p1``, ...: columns that Spark writes files by, one per partition field; they only name folders."""
@@ -205,7 +205,7 @@ def _delta_partition(layout: FileLayout, facts: FactsByColumn, schema: pa.Schema
     try:
         return delta_partition(facts, layout.fields, schema, rows)
     except ValueError as exc:
-        raise TableMismatchError(layout.table, f"its partition value cannot be written: {told(exc)}") from exc
+        raise TableMismatchError(layout.table, f"its partition value cannot be written: {redacted(exc)}") from exc
 
 
 def _check_folders(layout: FileLayout, path: Path, folders: tuple[str, ...]) -> None:

@@ -10,10 +10,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
+from lakebound.redaction import redacted
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
-from lakebound.told import told
 from lakebound_airflow.operators.batch import BatchOperator, BatchRun, Context
 from lakebound_airflow.pipelines import control_of, spec_of
 
@@ -66,7 +66,7 @@ class ValidateOperator(BatchOperator):
             file = load_expectations(spec, settings)
             rows = None if file is None or by_hand is not None else self._rows_due(spec, file, settings)
         except Exception as exc:
-            self._record_end(settings, by_hand, f"the validation could not be planned: {first_line(told(exc))}")
+            self._record_end(settings, by_hand, f"the validation could not be planned: {first_line(redacted(exc))}")
             raise
         if file is None:
             raise NoExpectationsError(self.pipeline, expectations_path(self.pipeline, settings))

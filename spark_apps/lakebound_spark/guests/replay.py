@@ -23,10 +23,10 @@ from lakebound.operations.release.reading import read_places
 from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
 from lakebound.operations.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
+from lakebound.redaction import redacted
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import open_table
-from lakebound.told import told
 from lakebound_spark.batch.batch import BatchLander, in_offsets
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.landable import make_check
@@ -253,4 +253,4 @@ def reason_of(error: Exception | None, result: ReplayResult) -> str:
     """Return why it ended, in words."""
     if error is None:
         return f"all {result.chunks} batches landed"
-    return told(error)
+    return redacted(error)

@@ -31,11 +31,11 @@ from lakebound.landing.topic_check import check_landed_topics
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.release.reading import read_places
+from lakebound.redaction import redacted
 from lakebound.tables.commit import BatchOverlapError
 from lakebound.tables.landed import landed_topics, newest_landed_epoch
 from lakebound.tables.outages import is_outage
 from lakebound.tables.table import open_table
-from lakebound.told import told
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.direct import make_direct_lane
@@ -216,8 +216,8 @@ class Application:
                 failures = 1 if stream.landed_batches > landed else failures + 1
                 if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _comes_right(exc)):
                     raise
-                log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, told(exc))
-                self._board.fail(exc, told(exc))
+                log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, redacted(exc))
+                self._board.fail(exc, redacted(exc))
             finally:
                 shutil.rmtree(checkpoint, ignore_errors=True)
             query += 1
@@ -302,7 +302,7 @@ def _verdict(error: BaseException) -> tuple[EndVerdict, str]:
         return "superseded", str(error)
     if _is_refusal(error):
         return "refused", str(error)
-    return "failed", told(error)
+    return "failed", redacted(error)
 
 
 def _is_refusal(error: BaseException) -> bool:

@@ -28,8 +28,8 @@ from pyspark.sql import functions as F
 
 from lakebound.control.findings import Severity
 from lakebound.inspection.validation.verdict import MAX_SAMPLES, ExpectationResult
+from lakebound.redaction import redacted_text
 from lakebound.spec.pipeline import KAFKA_COLUMN
-from lakebound.told import told_text
 
 _INDEX = tuple(f"{KAFKA_COLUMN}.{name}" for name in ("topic", "partition", "offset"))
 _OF_NO_VALUES = ("expect_table_",)
@@ -164,7 +164,7 @@ def _problem(info: Any) -> str:
         return ""
     every = [info] if "raised_exception" in info else list(info.values())
     raised = [one for one in every if isinstance(one, Mapping) and one.get("raised_exception")]
-    return told_text("it failed", str(raised[0].get("exception_message") or ""))[:300] if raised else ""
+    return redacted_text("it failed", str(raised[0].get("exception_message") or ""))[:300] if raised else ""
 
 
 def _samples(found: Any) -> tuple[str, ...]:

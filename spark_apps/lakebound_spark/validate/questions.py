@@ -23,9 +23,9 @@ from lakebound.inspection.validation.gx_catalog import CATALOG
 from lakebound.inspection.validation.run import Batch
 from lakebound.inspection.validation.verdict import ExpectationResult
 from lakebound.inspection.validation.volume import usual_rows
+from lakebound.redaction import redacted
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.places import Places
-from lakebound.told import told
 from lakebound_spark.validate.frames import (
     COMMITTED_AT_MS,
     helper_name,
@@ -85,7 +85,7 @@ def problem_of(one: Expectation, exc: Exception) -> ExpectationResult:
     """Return the result of an expectation that could not be evaluated."""
     lines = [line.strip(": ") for line in str(exc).splitlines() if line.strip() and not line.startswith(_PY4J)]
     # What Spark's analysis says is about names and types; no record has been read by then.
-    problem = lines[0] if lines and isinstance(exc, AnalysisException) else told(exc)
+    problem = lines[0] if lines and isinstance(exc, AnalysisException) else redacted(exc)
     problem = problem[:_MAX_PROBLEM]
     return ExpectationResult(label=one.label, severity=one.severity, passed=False, problem=problem)
 

@@ -19,9 +19,9 @@ from lakebound.operations.maintenance.run import MaintenanceRunsError, only_run,
 from lakebound.operations.maintenance.steps import CheckpointLog, MaintenancePlan, RunReport, StepEffect, Vacuum
 from lakebound.operations.maintenance.table_engine import staged_before_ms
 from lakebound.operations.replay.orders import ReplayResult, write_result
+from lakebound.redaction import WHERE_THE_REST_IS
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
-from lakebound.told import WHERE_THE_REST_IS
 
 ORDERS = TableSpec(format="delta", name="shop.orders")
 CLICKS = TableSpec(format="delta", name="shop.clicks")

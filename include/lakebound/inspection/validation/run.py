@@ -32,9 +32,9 @@ from lakebound.inspection.validation.landed_files import LandedFile, LineReader,
 from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
 from lakebound.inspection.validation.verdict import ExpectationResult, RangeVerdict, ValidatedRange, ValidationReport
 from lakebound.ledger.intervals import merge
+from lakebound.redaction import redacted
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.tables.places import Places
-from lakebound.told import told
 
 BY = "lakebound validate"
 _log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ def run_validation(
                 problems.append(f"{table.id}: {exc}")
             except Exception as exc:
                 _log.exception("validation of %s failed", table.id)
-                problems.append(f"{table.id}: {told(exc)}")
+                problems.append(f"{table.id}: {redacted(exc)}")
         report = ValidationReport(
             pipeline=spec.pipeline,
             run_id=run_id,

@@ -17,8 +17,8 @@ from lakebound.control.folder import ControlFolder, locked_if_free
 from lakebound.errors import LakeboundError
 from lakebound.operations.maintenance.engines import Engine, StepLostError, TableGoneError, carry_out
 from lakebound.operations.maintenance.steps import MaintenancePlan, MaintenanceStep, RunReport, StepEffect, StepReport
+from lakebound.redaction import redacted
 from lakebound.spec.pipeline import TableSpec
-from lakebound.told import told
 
 _ATTEMPTS = 4
 _LONGEST_WAIT_SECONDS = 30.0
@@ -138,7 +138,7 @@ def _run(
         return _report(step, "failed", started, problem=str(exc), conflicts=refused[0])
     except Exception as exc:
         _log.exception("%s: %s failed", step.table, step.kind)
-        return _report(step, "failed", started, problem=told(exc))
+        return _report(step, "failed", started, problem=redacted(exc))
     found = done.model_dump(exclude={"conflicts"})
     outcome = "nothing" if done.is_nothing else "done"
     return _report(step, outcome, started, conflicts=done.conflicts + refused[0], **found)

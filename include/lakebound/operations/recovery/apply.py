@@ -21,12 +21,12 @@ from lakebound.operations.recovery.plan import (
     check_hash,
 )
 from lakebound.operations.recovery.takeover import taken_over
+from lakebound.redaction import redacted
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
-from lakebound.told import told
 
 RUNBOOKS: dict[RepairAction, str] = {
     "resume": "crash-loop",
@@ -130,7 +130,7 @@ def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Leas
             if step.table is not None and "commit" in step.detail:
                 committed[step.table] = _commit(spec, places, step, lease)
     except BaseException as exc:
-        record(outcome=f"interrupted after {committed or 'no commit'}: {told(exc)}")
+        record(outcome=f"interrupted after {committed or 'no commit'}: {redacted(exc)}")
         raise
     done = ", ".join(f"{table} version {version}" for table, version in committed.items()) or "no table was written"
     return Applied(plan, record(outcome=f"applied: {done}", loses=plan.loses), committed)

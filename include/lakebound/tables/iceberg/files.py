@@ -28,6 +28,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
 
 from lakebound.errors import TableMismatchError
+from lakebound.redaction import redacted
 from lakebound.spec import pipeline as written
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.column_facts import FactsByColumn, Leaf, parquet_leaves
@@ -36,7 +37,6 @@ from lakebound.tables.partition_values import FileRefusedError
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import partition_names
 from lakebound.tables.table import DataFile
-from lakebound.told import told
 
 _TRANSFORMS: dict[type[Transform[Any, Any]], str] = {
     IdentityTransform: "identity",
@@ -87,7 +87,7 @@ def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
         lower, upper = _bounds(file, plan)
         partition = _partition(file, plan)
     except (ValueError, KeyError) as exc:
-        raise TableMismatchError(table, f"file {file.path.name} cannot be committed: {told(exc)}") from exc
+        raise TableMismatchError(table, f"file {file.path.name} cannot be committed: {redacted(exc)}") from exc
     free_of_nan = {
         plan.ids[leaf]: 0 for leaf, facts in file.facts.items() if isinstance(facts.low, float) and not facts.has_nan
     }

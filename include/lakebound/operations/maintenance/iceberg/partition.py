@@ -26,7 +26,7 @@ from pyiceberg.types import (
 )
 
 from lakebound.errors import LakeboundError
-from lakebound.told import told
+from lakebound.redaction import redacted
 
 Literal = str | int | float | bool | Decimal | None
 
@@ -84,7 +84,7 @@ def conditions(partition: Mapping[str, str | None], metadata: TableMetadata, tab
         try:
             value = _literal(partition[field.name], field.transform, source)
         except (ValueError, ArithmeticError) as exc:
-            raise PartitionUnknownError(table, partition, f"{field.name}: {told(exc)}") from exc
+            raise PartitionUnknownError(table, partition, f"{field.name}: {redacted(exc)}") from exc
         result.append(Condition(str(field.transform), column, value))
     return tuple(result)
 

@@ -15,10 +15,10 @@ from lakebound.operations.recovery.plan import RepairPlan, RepairStep, check_has
 from lakebound.operations.recovery.rewind.facts import Rewinding, RewindRequest, make_plan
 from lakebound.operations.recovery.rewind.plan import RewindFacts, moved_forward
 from lakebound.operations.recovery.takeover import taken_over
+from lakebound.redaction import redacted
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
-from lakebound.told import told
 
 _LAST_COMMITS = 5
 
@@ -71,7 +71,7 @@ def _carry_out(spec: PipelineSpec, places: Places, found: Rewinding, lease: Leas
         for step in _in_safe_order(plan.steps, found.facts):
             done.append(_put_back(spec, places, plan, step, lease))
     except BaseException as exc:
-        _record(control, plan, by, done, f"interrupted ({told(exc)}): plan and apply it again")
+        _record(control, plan, by, done, f"interrupted ({redacted(exc)}): plan and apply it again")
         raise
     return _record(control, plan, by, done, "done")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakebound.errors import InvalidSpecError, LakeboundError
-from lakebound.told import WHERE_THE_REST_IS, told
+from lakebound.redaction import WHERE_THE_REST_IS, redacted
 
 SECRET = "4111-1111-card"
 
@@ -44,7 +44,7 @@ UNRESOLVED = "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `totl` cann
     ],
 )
 def test_what_quotes_a_record_is_told_by_its_kind(error: Exception, sentence: str) -> None:
-    assert told(error) == sentence + WHERE_THE_REST_IS
+    assert redacted(error) == sentence + WHERE_THE_REST_IS
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_what_quotes_a_record_is_told_by_its_kind(error: Exception, sentence: st
     ],
 )
 def test_what_a_person_on_call_needs_is_told_in_full(error: Exception, sentence: str) -> None:
-    assert told(error) == sentence
+    assert redacted(error) == sentence

@@ -31,7 +31,7 @@ _OF_NAMES = frozenset(
 """Conditions of Spark's that come up before any record is read: their messages quote names and code."""
 
 
-def told(error: BaseException) -> str:
+def redacted(error: BaseException) -> str:
     """Return a sentence on an error that quotes no record.
 
     Args:
@@ -42,10 +42,10 @@ def told(error: BaseException) -> str:
     name, text = type(error).__name__, first_line(error)
     if _is_of_the_system(error) or _OS_ERROR.search(text):
         return f"{name}: {_IN_A_PATH.sub(lambda found: f'{found[1]}=…', text)}"
-    return told_text(name, str(error))
+    return redacted_text(name, str(error))
 
 
-def told_text(name: str, message: str) -> str:
+def redacted_text(name: str, message: str) -> str:
     """Return what may be told of an error of which only its class's name and its message are at hand."""
     # What Spark says of values stands in quotes, behind its conditions.
     head = re.split(r"['\"`]", message, maxsplit=1)[0]
