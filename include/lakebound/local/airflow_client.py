@@ -18,6 +18,9 @@ JsonBody = dict[str, Any]
 
 _DATABASE_ATTEMPTS = 6
 
+_PAGE = 100
+"""Airflow's default for ``[api] maximum_page_limit``: it gives no more at once, and less where that is set lower."""
+
 
 class AirflowAnswerError(LakeboundError):
     """Airflow's REST API did not answer, or refused."""
@@ -66,7 +69,7 @@ class AirflowClient:
 
     def dags(self) -> dict[str, JsonBody]:
         """Return the DAGs that are there, by id."""
-        return {dag["dag_id"]: dag for dag in self._get("/dags", limit=100)["dags"]}
+        return {dag["dag_id"]: dag for dag in self._all("/dags", "dags")}
 
     def is_paused(self, dag_id: str) -> bool:
         """Return whether a DAG is paused."""
@@ -74,8 +77,7 @@ class AirflowClient:
 
     def import_errors(self) -> list[JsonBody]:
         """Return the DAG files that could not be read, with their stack traces."""
-        errors: list[JsonBody] = self._get("/importErrors")["import_errors"]
-        return errors
+        return self._all("/importErrors", "import_errors")
 
     def unpause(self, dag_id: str) -> None:
         """Let the DAG's schedule run."""
@@ -92,7 +94,7 @@ class AirflowClient:
 
     def runs(self, dag_id: str) -> list[JsonBody]:
         """Return the latest runs of a DAG, the newest first."""
-        runs: list[JsonBody] = self._get(f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
+        runs: list[JsonBody] = self._get(f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=_PAGE)["dag_runs"]
         return runs
 
     def run(self, dag_id: str, run_id: str) -> JsonBody:
@@ -115,8 +117,7 @@ class AirflowClient:
     def task_instances(self, dag_id: str, run_id: str) -> list[JsonBody]:
         """Return the task instances of a run, with ``state`` and ``try_number``."""
         path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances"
-        instances: list[JsonBody] = self._get(path, limit=100)["task_instances"]
-        return instances
+        return self._all(path, "task_instances")
 
     def clear(self, dag_id: str, run_id: str, task_ids: list[str]) -> None:
         """Clear tasks of a run, as a person does in the UI: what runs is ended, and they run again."""
@@ -131,7 +132,7 @@ class AirflowClient:
     def ensure_pool(self, name: str, slots: int, description: str) -> None:
         """Make a pool; one of that name which is there is left as it is."""
         body = {"name": name, "slots": slots, "description": description, "include_deferred": False}
-        if name not in {pool["name"] for pool in self._get("/pools", limit=100)["pools"]}:
+        if name not in {pool["name"] for pool in self._all("/pools", "pools")}:
             self._send("POST", "/api/v2/pools", json=body)
 
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
@@ -152,11 +153,20 @@ class AirflowClient:
     def xcoms(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         """Return the XCom values of a task, by key."""
         path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/xcomEntries"
-        keys = [entry["key"] for entry in self._get(path, limit=100)["xcom_entries"]]
+        keys = [entry["key"] for entry in self._all(path, "xcom_entries")]
         return {key: self._get(f"{path}/{quote(key)}")["value"] for key in keys}
 
     def _set_paused(self, dag_id: str, paused: bool) -> None:
         self._send("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": paused}, params={"update_mask": "is_paused"})
+
+    def _all(self, path: str, name: str) -> list[JsonBody]:
+        """Return the whole of a list that Airflow gives in pages."""
+        found: list[JsonBody] = []
+        while True:
+            answer = self._get(path, limit=_PAGE, offset=len(found))
+            found += answer[name]
+            if not answer[name] or len(found) >= answer["total_entries"]:
+                return found
 
     def _get(self, path: str, **params: Any) -> JsonBody:
         answer: JsonBody = self._send("GET", f"/api/v2{path}", params=params).json()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tenacity import wait_none
@@ -15,6 +16,7 @@ from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
+LARGEST_PAGE = 40
 DATABASE_ERROR = {"detail": {"reason": "Database error", "statement": "hidden", "orig_error": "hidden", "message": "..."}}
 
 
@@ -30,7 +32,9 @@ def server_with(refusals: list[tuple[int, object]]) -> Iterator[tuple[AirflowCli
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._answer(200, {"pools": made})
+            asked = parse_qs(urlsplit(self.path).query)
+            first, count = int(asked["offset"][0]), min(int(asked["limit"][0]), LARGEST_PAGE)
+            self._answer(200, {"pools": made[first : first + count], "total_entries": len(made)})
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -78,3 +82,10 @@ def test_a_database_that_goes_on_refusing_is_said() -> None:
     with server_with([(500, DATABASE_ERROR)] * 9) as (client, made), pytest.raises(AirflowAnswerError, match="Database error"):
         client.ensure_pool("one_at_a_time", 1, "a pool")
     assert made == []
+
+
+def test_a_list_of_several_pages_is_read_to_its_end() -> None:
+    with server_with([]) as (client, made):
+        made += [{"name": f"pool {number}"} for number in range(2 * LARGEST_PAGE + 1)]
+        client.ensure_pool(f"pool {2 * LARGEST_PAGE}", 1, "one of the last page")
+        assert len(made) == 2 * LARGEST_PAGE + 1
