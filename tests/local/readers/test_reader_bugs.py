@@ -158,13 +158,24 @@ def test_null_of_list(at: Places) -> None:
         pyiceberg(at, "v is null")
 
 
-def test_literal_beyond_decimal(at: Places) -> None:
-    narrow, wide = pa.decimal128(9, 2), pa.decimal128(30, 2)
-    make(ICEBERG, at, narrow, [[Decimal("1.50")]])
-    open_table(ICEBERG, at).change_schema(SchemaPlan(widenings=(Widening(("v",), narrow, wide),)), carried_entry(ICEBERG, at))
+def test_literal_beyond_older_files(at: Places) -> None:
+    widened(at, pa.decimal128(9, 2), pa.decimal128(30, 2), [Decimal("1.50")])
     assert pyiceberg(at, "v < 9999999.99") == [0]
     with pytest.raises(pa.ArrowInvalid, match="Decimal type with precision"):
         pyiceberg(at, "v > -99999999999999.99")
+
+
+def test_literal_beyond_older_files_of_integers(at: Places) -> None:
+    widened(at, pa.int32(), pa.int64(), [-(2**31), 0, 2**31 - 1, None])
+    assert pyiceberg(at, f"v <= {2**31 - 1}") == [0, 1, 2]
+    assert pyiceberg(at, f"v < {2**63 - 1}") == [0, 1, 2, 3], "the last is null"
+    assert pyiceberg(at, f"v = {2**63 - 1}") == []
+
+
+def widened(at: Places, narrow: pa.DataType, wide: pa.DataType, values: list[Any]) -> None:
+    """Land a file of these values in a column that gets a wider type afterwards."""
+    make(ICEBERG, at, narrow, [values])
+    open_table(ICEBERG, at).change_schema(SchemaPlan(widenings=(Widening(("v",), narrow, wide),)), carried_entry(ICEBERG, at))
 
 
 def test_each_bug_has_its_case() -> None:
