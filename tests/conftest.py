@@ -12,6 +12,8 @@ from typing import Protocol
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from xdist.remote import Producer
+from xdist.scheduler import Scheduling
 
 from lakebound.local.broker import Broker
 from lakebound.local.broker_config import SaslUser
@@ -19,6 +21,7 @@ from lakebound.local.stack import wait_led
 from lakebound.settings import load_settings
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
+from tests.support.shared_parts import SharedParts
 from tests.support.tables.local_tables import places
 
 MARKERS = ("local", "enumeration", "spark", "airflow", "integration", "chaos")
@@ -36,21 +39,19 @@ class BrokerMaker(Protocol):
     def __call__(self, sasl: SaslUser | None = None) -> Broker: ...
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist's own hook reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test.
-
-    Where several processes run tests (``--dist loadgroup``), one process runs a whole file, because its tests share an
-    application or a session; and one runs all tests of the one Airflow. Unit and local tests go to whoever is free.
-    """
+    """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test."""
     for item in items:
-        folder, *rest = item.path.relative_to(Path(__file__).parent).parts
-        if folder == "local":
+        if item.path.relative_to(Path(__file__).parent).parts[0] == "local":
             item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)
-        if folder not in ("unit", "local"):
-            item.add_marker(pytest.mark.xdist_group("airflow" if folder == "airflow" else "/".join((folder, *rest))))
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist's own
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """With ``--dist loadgroup``, tests that share a part run in one process; see SharedParts."""
+    return SharedParts(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
