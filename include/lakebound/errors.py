@@ -388,6 +388,20 @@ class LedgerBehindError(LakeboundError):
         )
 
 
+class QuarantineFloodError(LakeboundError):
+    """So many records went to quarantine that the pipeline's author wants the application to end."""
+
+    runbook = "quarantine-flood"
+    is_refusal = True
+
+    def __init__(self, pipeline: str, found: str, stop_at: float) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: {found}. The application ended and holds the pipeline, because "
+            f"objectives.quarantine_rate.stop_at is {stop_at:.1%}; each record that it read is in the tables or in quarantine. "
+            f"Follow the runbook quarantine-flood"
+        )
+
+
 class CrashLoopError(LakeboundError):
     """Starts in a row landed nothing: starting again would meet the same."""
 

@@ -13,20 +13,24 @@ import pytest
 import yaml
 from tests.conftest import topic_maker
 from tests.support.kafka.journal import Journal
-from tests.support.kafka.producing import JournalingProducer, send_events
+from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
 from tests.support.runbook_pages import PAGES, REPOSITORY, commands
 from tests.support.streams.command_line import answer, lakebound
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from typer.testing import CliRunner
 
+from lakebound.alerts.look import look_at
 from lakebound.cli import app
 from lakebound.control.applications import living_submission, stop_streams
 from lakebound.control.desired import read_desired
+from lakebound.control.findings import read_source
 from lakebound.control.folder import ControlFolder
 from lakebound.control.person import operating_system_user
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import Outcome, read_outcome, readable_progress
 from lakebound.local.broker import Broker
+from lakebound.settings import load_settings
+from lakebound.spec.load import load_pipelines
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +42,8 @@ CHANGING_OPTIONS = {
     "recover": "--apply",
     "rewind": "--apply",
 }
-PLANNED_BY_SPARK = ("check",)
+FLOOD, SECRET = "quarantine-flood", "DE02-1203"
+PLANNED_BY_SPARK = ("check", "try")
 """These change nothing, and take as long as a Spark session; tests/integration/test_getting_started.py runs them."""
 
 
@@ -134,6 +139,22 @@ def test_every_command_of_the_runbooks_that_changes_nothing_runs_as_printed(cont
     assert living_submission(controlled.control) is not None
 
 
+def test_a_flood_of_bad_records_is_told_by_status_doctor_and_alerts(controlled: Controlled) -> None:
+    pipeline = controlled.pipeline
+    send_bad(controlled, 60)
+    wait_until(lambda: landed(pipeline, controlled.journal) and told_bad(pipeline) >= 60, 60, "the bad records")
+    assert look_at(pipeline.spec, pipeline.settings) == []
+    (found,) = (read_source(controlled.control, "objectives") or pytest.fail("nobody looked")).findings
+    assert (found.cause, found.runbook, found.evidence["reason does_not_fit: amount"]) == ("quarantine-rate", FLOOD, 60)
+    share = "of the records of the application's last 300 s went to quarantine (60 of "
+    assert share in found.what and ", most often does_not_fit: amount (60); 5.0% may" in found.what
+    assert share in lakebound("status", "events").stdout
+    assert FLOOD in {one["rule"] for one in answer("doctor", "events")["findings"]}
+    state = "".join(path.read_text() for path in controlled.control.folder.rglob("*.json"))
+    assert FLOOD in state and SECRET not in state, "no record leaves its table"
+    assert living_submission(controlled.control) is not None
+
+
 def test_a_real_application_is_restarted_held_started_and_stopped_without_airflow(controlled: Controlled) -> None:
     pipeline, first = controlled.pipeline, controlled.first
     assert f"{first} runs" in lakebound("start", "events").stdout
@@ -150,3 +171,44 @@ def test_a_real_application_is_restarted_held_started_and_stopped_without_airflo
     assert said.startswith("events: the desired state is stopped; nothing runs")
     assert (ended(pipeline, second).verdict, "mistaken" in ended(pipeline, second).reason) == ("stopped", True)
     assert_exactly_once(pipeline, controlled.journal)
+
+
+def test_an_application_that_may_not_go_on_in_a_flood_holds_its_pipeline_and_loses_nothing(controlled: Controlled) -> None:
+    pipeline, file = controlled.pipeline, load_settings().pipelines / "events.yaml"
+    before = file.read_text()
+    file.write_text(before + yaml.safe_dump({"objectives": {"quarantine_rate": {"stop_at": 0.5, "min_quarantined": 20}}}))
+    lakebound("start", "events")
+    third = running(pipeline)
+    send_bad(controlled, 40)
+    wait_until(lambda: read_outcome(controlled.control, third) is not None, 90, "the end of the application")
+    outcome, desired = ended(pipeline, third), read_desired(controlled.control)
+    assert (outcome.verdict, outcome.error_class, outcome.runbook) == ("refused", "QuarantineFloodError", FLOOD)
+    assert (desired.state, desired.by, desired.reason) == ("held", third, outcome.reason)
+    assert "does_not_fit: amount" in outcome.reason and SECRET not in outcome.reason
+    wait_until(lambda: living_submission(controlled.control) is None, 60, "the end of its process")
+    spec = load_pipelines(load_settings()).specs["events"]
+    assert look_at(spec, pipeline.settings) == []
+    (found,) = (read_source(controlled.control, "objectives") or pytest.fail("nobody looked")).findings
+    assert (found.severity.value, found.runbook) == ("critical", FLOOD)
+    said = answer("doctor", "events", code=1)
+    assert said["verdict"] == "needs_person" and FLOOD in {one["rule"] for one in said["findings"]}
+    assert f"held by {third}" in lakebound("status", "events").stdout
+    if not landed(pipeline, controlled.journal):
+        file.write_text(before)  # what the runbook says: let the rest pass into quarantine
+        lakebound("start", "events")
+        running(pipeline)
+        wait_until(lambda: landed(pipeline, controlled.journal), 90, "the rest")
+    assert_exactly_once(pipeline, controlled.journal)
+
+
+def send_bad(controlled: Controlled, count: int) -> None:
+    """Send records whose amount is a text."""
+    producer = JournalingProducer(controlled.pipeline.spec.connection.bootstrap_servers, controlled.journal)
+    for number in range(count):
+        producer.send(controlled.pipeline.spec.topics[0], as_json({**event(number), "amount": SECRET}), fate="quarantine")
+    producer.flush()
+
+
+def told_bad(pipeline: Pipeline) -> int:
+    progress = readable_progress(pipeline.control)
+    return progress.recent.quarantined if progress is not None and progress.recent is not None else 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch import explained as explained_module
+from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_observed, reasons_of
 from lakebound_spark.batch.decode import PROBLEM, make_decoder, value_schema
 from lakebound_spark.batch.explained import explained, explained_by_driver
 from lakebound_spark.batch.misfits import explain
@@ -103,7 +105,9 @@ def errors(rows: list[dict[str, object]]) -> list[object]:
     return [row["error"] for row in sorted(rows, key=lambda row: row["_kafka"]["offset"])]  # type: ignore[index]
 
 
-def test_the_quarantines_rows_name_the_field_in_both_lanes(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quarantines_rows_name_the_field_in_both_lanes(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     spec = pipeline(SCHEMA)
     bad = quarantine_columns(decoded(session, spec, [value for value, _ in BAD]))
     expected = [error for _, error in BAD]
@@ -111,6 +115,11 @@ def test_the_quarantines_rows_name_the_field_in_both_lanes(session: SparkSession
     assert errors(explained(rows, value_schema(spec)).to_pylist()) == expected
     assert explained(rows, value_schema(spec)).schema == rows.schema
     assert errors(explained_by_driver(bad, value_schema(spec)).toArrow().to_pylist()) == expected
+    told = {"does_not_fit: amount": 1, "does_not_fit: items": 1, "does_not_fit: at": 1, "does_not_fit": 1}
+    assert reasons_of(explained(rows, value_schema(spec)), value_schema(spec)) == {**told, "missing_field: id": 1}
+    output, observation = observed_reasons(explained_by_driver(bad, value_schema(spec)), "tag")
+    output.coalesce(2).write.parquet(str(tmp_path / "rows"))
+    assert reasons_observed(observation) == {"does_not_fit": 4, "missing_field": 1}, "the executors name no columns"
     monkeypatch.setattr(explained_module, "MOST_RECORDS", 1)
     for bounded in (explained(rows, value_schema(spec)), explained_by_driver(bad, value_schema(spec)).toArrow()):
         some = errors(bounded.to_pylist())

@@ -11,7 +11,7 @@ from lakebound.control.findings import Finding, Severity
 from lakebound.control.runbooks import REFUSAL_RUNBOOKS
 
 OUTAGE, CRASH_LOOP, DEAD, STALL, LAG = "broker-unavailable", "crash-loop", "application-dead", "stall", "lag"
-FRESHNESS = "objectives:freshness"
+FLOOD, FRESHNESS = "quarantine-flood", "objectives:freshness"
 
 INCIDENTS = "incidents"
 
@@ -22,7 +22,7 @@ _LOOKERS = frozenset({"doctor", "stream", "application", INCIDENTS, "objectives"
 """Sources that look at the same pipeline from different sides. What two of them name with one runbook is one concern."""
 
 _KEEP_FROM_RUNNING = frozenset({OUTAGE, *REFUSAL_RUNBOOKS, "refused", "table-dropped", "table-unreadable", "tables-disagree"})
-_SHARED = _KEEP_FROM_RUNNING | {CRASH_LOOP, DEAD, STALL, LAG}
+_SHARED = _KEEP_FROM_RUNNING | {CRASH_LOOP, DEAD, STALL, LAG, FLOOD}
 
 _NOTHING_RUNS = _KEEP_FROM_RUNNING | {CRASH_LOOP}
 _FOLLOWS = {

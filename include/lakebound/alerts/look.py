@@ -83,9 +83,11 @@ def _maintenance(control: ControlFolder) -> None:
 
 
 def _objectives(spec: PipelineSpec, control: ControlFolder) -> None:
+    progress = read_progress(control)
     facts = objectives.ObjectiveFacts(
-        is_wanted=read_desired(control).wants_app,
-        progress=read_progress(control),
+        desired=read_desired(control),
+        progress=progress,
+        outcome=read_outcome(control, progress.app_id) if progress is not None else None,
         proof=read_proof(control),
         validation=read_validation(control),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from lakebound.control.desired import Desired
 from lakebound.control.findings import Finding, Severity
-from lakebound.control.progress import Progress
+from lakebound.control.progress import Outcome, Progress
+from lakebound.control.quarantine_rate import flood_of
 from lakebound.control.status import waiting_records
 from lakebound.control.summaries import ProofSummary, ValidationSummary
 from lakebound.inspection.doctor.wording import seconds_in_words
@@ -21,19 +23,32 @@ class ObjectiveFacts:
     """What the objectives are judged by.
 
     Attributes:
-        is_wanted: Whether the pipeline is wanted running: where nothing is to land, nothing is late.
+        desired: The wish: where nothing is to land, nothing is late.
         progress: The application's latest.
+        outcome: How that application ended; None while it lives.
     """
 
-    is_wanted: bool = True
+    desired: Desired = field(default_factory=Desired)
     progress: Progress | None = None
+    outcome: Outcome | None = None
     proof: ProofSummary | None = None
     validation: ValidationSummary | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the pipeline is wanted running."""
+        return self.desired.wants_app
 
 
 def objective_findings(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> tuple[Finding, ...]:
     """Return a finding for each objective that is missed."""
-    found = (_freshness(spec, facts, now), _lag(spec, facts, now), _completeness(spec, facts), _quality(spec, facts))
+    found = (
+        _freshness(spec, facts, now),
+        _lag(spec, facts, now),
+        _completeness(spec, facts),
+        _quality(spec, facts),
+        _quarantine_rate(spec, facts, now),
+    )
     return tuple(finding for findings in found for finding in findings)
 
 
@@ -97,4 +112,27 @@ def _quality(spec: ObjectivesSpec, facts: ObjectiveFacts) -> Iterator[Finding]:
         since=validation.at,
         evidence={"evaluated": validation.evaluated, "passed": validation.passed, "objective": allowed},
         runbook="quality",
+    )
+
+
+def _quarantine_rate(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> Iterator[Finding]:
+    flood = flood_of(spec, facts.desired, facts.progress, facts.outcome, now)
+    if flood is None:
+        return
+    recent = flood.recent
+    yield Finding(
+        cause="quarantine-rate",
+        severity=Severity.CRITICAL if flood.has_stopped else Severity.WARNING,
+        what=str(flood),
+        since=now,
+        evidence={
+            "records": recent.records,
+            "quarantined": recent.quarantined,
+            "share": round(recent.share, 4),
+            "objective": flood.allowed,
+            "over_seconds": recent.over_seconds,
+            **{f"reason {reason}": count for reason, count in recent.reasons.items()},
+        },
+        runbook="quarantine-flood",
+        done="the application ended, and the pipeline is held" if flood.has_stopped else "",
     )

@@ -2,6 +2,6 @@
 
 Other rooms import ``applications``, ``commit_events``, ``crash_loop``, ``desired``, ``findings``, ``folder``, ``incidents``,
 ``last_end``, ``lease``, ``person``, ``ports``, ``private_files``, ``process_identity``, ``processes``, ``progress``,
-``requests``, ``runbooks``, ``situations``, ``start_incident``, ``starters``, ``status``, ``submission``, ``summaries``,
-``supervision``, ``turns`` and ``wishes``.
+``quarantine_rate``, ``requests``, ``runbooks``, ``situations``, ``start_incident``, ``starters``, ``status``, ``submission``,
+``summaries``, ``supervision``, ``turns`` and ``wishes``.
 """

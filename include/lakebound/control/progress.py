@@ -26,6 +26,27 @@ class TableProgress(BaseModel):
     rows: int = 0
 
 
+class RecentRecords(BaseModel):
+    """The records that an application dealt with of late.
+
+    ``reasons`` holds the commonest reasons of quarantine: a word, and the schema's column where one is known
+    (``does_not_fit: amount``); never anything that stands in a record.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    over_seconds: float = Field(description="Of how long.")
+    newest_at: float = Field(description="Epoch seconds of the newest batch among them.")
+    records: int = Field(description="Records read.")
+    quarantined: int = 0
+    reasons: dict[str, int] = Field(default_factory=dict, description="Quarantined records, by reason.")
+
+    @property
+    def share(self) -> float:
+        """The part that went to quarantine."""
+        return self.quarantined / self.records if self.records else 0.0
+
+
 class Progress(BaseModel):
     """The application's latest state. Times are epoch seconds; offsets are per topic and partition."""
 
@@ -52,6 +73,7 @@ class Progress(BaseModel):
     records: int = Field(default=0, description="Records read by this application.")
     filtered: int = 0
     quarantined: int = 0
+    recent: RecentRecords | None = Field(default=None, description="The records of the last minutes; None without any.")
     high_water_marks: NextOffsets = Field(default_factory=dict)
     latest_offsets: NextOffsets = Field(default_factory=dict, description="Kafka's, at the last look.")
     lag_records: int | None = None

@@ -22,6 +22,7 @@ RUNBOOKS = (
     "newer-entry",
     "no-ledger",
     "offsets-beyond-end",
+    "quarantine-flood",
     "refused",
     "retention-passed",
     "schema-changed",
@@ -45,5 +46,8 @@ REFUSAL_RUNBOOKS = frozenset(
     errors.BrokerUnavailableError.runbook,
     errors.ControlFileError.runbook,
     errors.CrashLoopError.runbook,
+    errors.QuarantineFloodError.runbook,
 }
-"""The pages of what keeps an application from starting until a person has decided."""
+"""The pages of what keeps an application from starting until a person has decided.
+
+A flood of bad records keeps none from starting: it ends one that runs."""

@@ -16,7 +16,8 @@ from lakebound.control.crash_loop import CrashLoop, read_crash_loop
 from lakebound.control.desired import Desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import Lease, read_lease
-from lakebound.control.progress import Outcome, Progress, read_outcome, read_progress
+from lakebound.control.progress import Outcome, Progress, RecentRecords, read_outcome, read_progress
+from lakebound.control.quarantine_rate import recent_records, told_share
 from lakebound.control.situations import Situation
 from lakebound.control.submission import Submission, read_submission
 from lakebound.first_line import first_line
@@ -56,6 +57,7 @@ class PipelineStatus(BaseModel):
     high_water_marks: NextOffsets = Field(default_factory=dict)
     records: int | None = Field(default=None, description="Read by the application so far.")
     quarantined: int | None = None
+    recent: RecentRecords | None = Field(default=None, description="The records of the last minutes, and why some are bad.")
     spark_ui: str | None = None
     log: Path | None = None
     situation: str | None = Field(default=None, description="What keeps it from landing, in kebab-case; None: nothing does.")
@@ -162,10 +164,11 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         high_water_marks=progress.high_water_marks if progress else {},
         records=own.records if own else None,
         quarantined=own.quarantined if own else None,
+        recent=recent_records(own, now),
         spark_ui=(own.spark_ui if own else None) if facts.living else None,
         log=app.log if app else None,
         situation=situation.name if (situation := situation_of(facts, now)) else None,
-        notes=tuple(_notes(facts, situation, outdated)),
+        notes=tuple(_notes(facts, situation, outdated, recent_records(own, now))),
     )
 
 
@@ -224,7 +227,7 @@ def _freshness_seconds(progress: Progress | None) -> float | None:
     return max(0.0, progress.last_commit_at - progress.newest_record_ms / 1000)
 
 
-def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool) -> list[str]:
+def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool, recent: RecentRecords | None) -> list[str]:
     notes = [*facts.unreadable]
     if facts.spec is None:
         notes.append("no valid YAML file declares it (lakebound check)")
@@ -236,6 +239,8 @@ def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool) -> l
         )
     if situation is not None:
         notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))
+    if recent is not None and recent.quarantined:
+        notes.append(f"{told_share(recent)} (lakebound quarantine {facts.pipeline})")
     if facts.living is None and facts.last is not None and not _says_how_it_ended(situation):
         notes.append(_how_it_ended(facts.last, facts.outcome))
     return notes

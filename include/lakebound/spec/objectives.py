@@ -5,6 +5,29 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 
+class QuarantineRateSpec(BaseModel):
+    """How large a share of the records may go to quarantine before somebody is told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_share: float = Field(
+        default=0.05, ge=0, le=1, description="At most this share of the records of the last over_seconds is quarantined."
+    )
+    over_seconds: float = Field(default=300.0, ge=10, le=3600, description="Over how long the share is taken.")
+    min_quarantined: int = Field(
+        default=10,
+        ge=1,
+        description="With fewer quarantined records in this time, there is neither an alert nor a stop, whatever the share.",
+    )
+    stop_at: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="When at least this share is quarantined, the application ends after its batch, and the pipeline is held "
+        "until a person starts it. Default: it goes on.",
+    )
+
+
 class ObjectivesSpec(BaseModel):
     """Service level objectives of the pipeline. An objective that is left out is not checked."""
 
@@ -24,4 +47,8 @@ class ObjectivesSpec(BaseModel):
         gt=0,
         le=1,
         description="At least this fraction of the rows of the last validation meets the expectations.",
+    )
+    quarantine_rate: QuarantineRateSpec | None = Field(
+        default=QuarantineRateSpec(),
+        description="How large a share of the records may go to quarantine. It is checked by default; null switches it off.",
     )

@@ -215,7 +215,7 @@ class BatchLander:
                 if observed.bad_offsets is not None:
                     suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
                 rows = quarantine_columns(work.decoder.decode(suspects))
-            self._quarantine.land(work.offsets, BadRecords(rows, observed.bad, tag, lane, report.batch))
+            report.reasons += self._quarantine.land(work.offsets, BadRecords(rows, observed.bad, tag, lane, report.batch))
 
     def _commit(
         self, work: _Work, counts: Counts, written: Written, lane: Lane, observed: Observed, report: BatchReport

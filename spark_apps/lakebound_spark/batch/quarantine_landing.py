@@ -7,6 +7,7 @@ coverage. What is missing there is *recalled*, by a commit of its own that names
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from lakebound.ledger.entry import Offsets, common, count, missing
 from lakebound.operations.release.candidates import as_offsets, offsets_in
 from lakebound.operations.release.reading import among_offsets
 from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_observed, reasons_of
 from lakebound_spark.batch.decode import at_place
 from lakebound_spark.batch.explained import explained, explained_by_driver
 from lakebound_spark.batch.lanes import PLAIN, Lane, ResultTooLargeError, collect, write_by_cluster
@@ -84,8 +86,8 @@ class QuarantineLander:
         """Note that offsets hold no bad record; it is committed with the next bad ones."""
         self._target.remember(missing(offsets, self._target.coverage), Counts())
 
-    def land(self, offsets: Offsets, bad: BadRecords) -> None:
-        """Commit the bad records of the offsets that are not in quarantine yet.
+    def land(self, offsets: Offsets, bad: BadRecords) -> Counter[str]:
+        """Commit the bad records of the offsets that are not in quarantine yet; return how many have which reason.
 
         Raises:
             QuarantineMismatchError: There are not as many as were counted; nothing was committed.
@@ -94,15 +96,15 @@ class QuarantineLander:
         """
         fresh, seen = missing(offsets, self._target.coverage), common(offsets, self._target.coverage)
         if not count(seen):
-            written = self._write(bad.rows, bad)
+            written, reasons = self._write(bad.rows, bad)
             _check_count(bad.counted, written.rows)
             self._commit_fresh(fresh, written, bad)
-            return
+            return reasons
         places = _places(bad.rows)
         _check_count(bad.counted, places.num_rows)
         own = offsets_in(places)
-        self._land_fresh(fresh, within(own, spans_of(fresh)), bad)
-        self._recall(self._unknown(within(own, spans_of(seen))), bad)
+        reasons = self._land_fresh(fresh, within(own, spans_of(fresh)), bad)
+        return reasons + self._recall(self._unknown(within(own, spans_of(seen))), bad)
 
     def _unknown(self, own: Arrays) -> Arrays:
         """Return the offsets of which the quarantine has no row."""
@@ -113,32 +115,36 @@ class QuarantineLander:
         rest = without(own, offsets_in(self._read_places(first, last)))
         return {key: offsets for key, offsets in rest.items() if len(offsets)}
 
-    def _land_fresh(self, fresh: Offsets, own: Arrays, bad: BadRecords) -> None:
+    def _land_fresh(self, fresh: Offsets, own: Arrays, bad: BadRecords) -> Counter[str]:
         if not size(own):
             self.pass_over(fresh)
-            return
-        written = self._write(_only(bad.rows, own), bad)
+            return Counter()
+        written, reasons = self._write(_only(bad.rows, own), bad)
         _check_count(size(own), written.rows)
         self._commit_fresh(fresh, written, bad)
+        return reasons
 
-    def _recall(self, own: Arrays, bad: BadRecords) -> None:
+    def _recall(self, own: Arrays, bad: BadRecords) -> Counter[str]:
         if not size(own):
-            return
-        written = self._write(_only(bad.rows, own), bad, "-r")
+            return Counter()
+        written, reasons = self._write(_only(bad.rows, own), bad, "-r")
         _check_count(size(own), written.rows)
         files = written.files.get(self._target.id, [])
         recalled = as_offsets(own)
         self._target.flush(self._writer)  # its coverage must say that it holds them
         self._target.commit(self._writer, {}, _counts(written), files, kind="recall", batch=bad.batch, releases=recalled)
+        return reasons
 
-    def _write(self, rows: pa.Table | DataFrame, bad: BadRecords, suffix: str = "") -> Written:
+    def _write(self, rows: pa.Table | DataFrame, bad: BadRecords, suffix: str = "") -> tuple[Written, Counter[str]]:
         tag = f"{bad.tag}-q{suffix}"
         if isinstance(rows, DataFrame) and bad.lane == "driver":
             with suppress(ResultTooLargeError):
                 rows = collect(rows)
         if isinstance(rows, pa.Table):
-            return write_rows(explained(rows, self._schema), [self._target.table], tag, multiplies=False)
-        return write_by_cluster(explained_by_driver(rows, self._schema), [self._target.table], f"{tag}-c", PLAIN)
+            rows = explained(rows, self._schema)
+            return write_rows(rows, [self._target.table], tag, multiplies=False), reasons_of(rows, self._schema)
+        output, observation = observed_reasons(explained_by_driver(rows, self._schema), tag)
+        return write_by_cluster(output, [self._target.table], f"{tag}-c", PLAIN), reasons_observed(observation)
 
     def _commit_fresh(self, fresh: Offsets, written: Written, bad: BadRecords) -> None:
         self._target.commit(self._writer, fresh, _counts(written), written.files.get(self._target.id, []), batch=bad.batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,11 +15,15 @@ from lakebound_spark.batch.targets import Counts
 
 @dataclass
 class BatchReport:
-    """What a batch did. Commits to different tables, which are timed, too, run side by side."""
+    """What a batch did. Commits to different tables, which are timed, too, run side by side.
+
+    ``reasons`` are those of its quarantined records (``lakebound_spark.batch.bad_reasons``): they hold no values.
+    """
 
     batch: int
     lane: Lane | None = None
     counts: Counts = field(default_factory=Counts)
+    reasons: Counter[str] = field(default_factory=Counter)
     newest_record_ms: int | None = None
     oldest_record_ms: int | None = None
     spans: list[Span] = field(default_factory=list)

@@ -23,6 +23,7 @@ from lakebound.errors import (
     LeaseHeldError,
     LeaseLostError,
     MissingTopicError,
+    QuarantineFloodError,
 )
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
@@ -271,9 +272,12 @@ class Application:
 
     def _outcome(self, error: BaseException | None) -> Outcome:
         request = self._stop.request or StopRequest("completed", "nothing more to read")
+        error = error or request.error
         verdict, reason = _verdict(error) if error is not None else (request.verdict, request.reason)
         if verdict == "completed" and self._run.until is not None:
             self._finish_bounded_run()
+        if isinstance(error, QuarantineFloodError):
+            self._hold(error)
         return Outcome(
             app_id=self._run.app_id,
             verdict=verdict,
@@ -295,6 +299,14 @@ class Application:
         control = self._run.control
         if read_desired(control).generation == self._run.generation:
             change_desired(control, "stopped", reason="the bounded run reached its end", by=self._run.app_id)
+
+    def _hold(self, error: QuarantineFloodError) -> None:
+        """The next start would go on with the flood, so a person decides; what a person has wished meanwhile stands."""
+        control = self._run.control
+        desired = read_desired(control)
+        if desired.wants_app and desired.generation == self._run.generation:
+            freshness, until = desired.freshness, desired.until
+            change_desired(control, "held", freshness=freshness, until=until, reason=str(error), by=self._run.app_id)
 
 
 def _verdict(error: BaseException) -> tuple[EndVerdict, str]:

@@ -14,8 +14,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lakebound import faults
 from lakebound.control.private_files import make_private_folder
 from lakebound.control.progress import TableProgress
+from lakebound.control.quarantine_rate import stop_error, window_seconds
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.landed_freshness import LandedFreshness
+from lakebound.landing.recent_window import RecentWindow
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import TopicOffsets, check_topic_ids, high_water_marks
 from lakebound.ledger.marks import NextOffsets, lowest
@@ -70,6 +72,7 @@ class LandingStream:
         self._query: Future[StreamingQuery] = Future()
         self._position: NextOffsets = {}
         self._freshness = LandedFreshness()
+        self._recent = RecentWindow(window_seconds(run.spec.objectives))
         self.landed_batches = 0
         collect_garbage_seldom()
 
@@ -107,6 +110,7 @@ class LandingStream:
                 return
             with self._batch_lock:
                 self._lander.flush(self._run.spec.limits.idle_entry_seconds)
+                self._board.change(recent=self._recent.counted(time.time()))
             if time.monotonic() > next_care:
                 self._keep_cheap()
                 next_care = time.monotonic() + _KEEP_CHEAP_SECONDS
@@ -163,6 +167,7 @@ class LandingStream:
         faults.reach("batch_ends")
         if faults.wanted("between_batches"):
             _reach_after(self._query.result(), batch)
+        self._end_in_a_flood()
         if self._until is not None and bound_reached(self._position, self._until):
             self._stop.set("completed", "the bound is reached")
 
@@ -184,9 +189,17 @@ class LandingStream:
             high_water_marks=marks,
         )
         self._report_tables()
+        self._recent.add(time.time(), report.counts.read, report.counts.quarantined, report.reasons)
+        self._board.change(recent=self._recent.counted(time.time()))
         if report.oldest_record_ms is not None:
             self._freshness.add(time.time(), report.oldest_record_ms, report.counts.read)
         self._board.change(freshness_p99_seconds=self._freshness.p99_seconds(time.time()))
+
+    def _end_in_a_flood(self) -> None:
+        """Ask for the end where more is quarantined than the pipeline's author puts up with. The batch has landed by then."""
+        error = stop_error(self._run.spec, self._board.latest.recent)
+        if error is not None:
+            self._stop.refuse(error)
 
     def _report_tables(self) -> None:
         committed = {t.id: t for t in self._targets if t.last_commit_at is not None}

@@ -7,14 +7,16 @@ import threading
 from dataclasses import dataclass
 
 from lakebound.control.progress import EndVerdict
+from lakebound.errors import LakeboundError
 
 
 @dataclass(frozen=True)
 class StopRequest:
-    """Why the application is to end."""
+    """Why the application is to end; ``error`` is what it refuses to go on for."""
 
     verdict: EndVerdict
     reason: str
+    error: LakeboundError | None = None
 
 
 class StopSignal:
@@ -28,6 +30,12 @@ class StopSignal:
         """Ask the application to end after the batch in flight."""
         if self.request is None:
             self.request = StopRequest(verdict, reason)
+        self._event.set()
+
+    def refuse(self, error: LakeboundError) -> None:
+        """Ask it to end as a refusal, after the batch in flight: what was read stays read."""
+        if self.request is None:
+            self.request = StopRequest("refused", str(error), error)
         self._event.set()
 
     def on_signal(self, number: signal.Signals) -> None:

@@ -193,6 +193,27 @@ def test_the_causes_of_other_sources_and_other_pipelines_are_not_mixed_up() -> N
     assert said == [[], ["opened orders broker-unavailable x x"], ["opened readings lag"]]
 
 
+def test_a_flood_of_bad_records_is_one_alert_whoever_sees_it_and_hides_no_lag() -> None:
+    rounds, runbook = Rounds(), "quarantine-flood"
+    rate = finding("quarantine-rate", runbook=runbook)
+    for now in (0.0, 60.0, 240.0):
+        said = rounds.at(
+            now,
+            look(now, rate, finding("lag", runbook="lag"), source="objectives"),
+            look(now, finding(runbook, runbook=runbook)),
+        )
+    assert said == ["opened orders lag"]
+    assert [message.alerts[0].cause for message in rounds.said] == [runbook, "lag"]
+    held = rate.model_copy(update={"severity": Severity.CRITICAL})
+    ended = finding("refused", Severity.CRITICAL, runbook)
+    looks = look(300, held, source="objectives"), look(300), look(300, ended, source="stream")
+    assert rounds.at(300, *looks) == ["worsened orders quarantine-rate"]
+    assert rounds.at(420, look(420, source="objectives"), look(420), look(420, source="stream")) == []
+    assert rounds.at(600, look(600, source="objectives"), look(600), look(600, source="stream")) == [
+        "resolved orders quarantine-rate lag"
+    ]
+
+
 def test_a_pipeline_that_is_no_more_ends_its_alerts() -> None:
     rounds = Rounds()
     for now in (0, 60):

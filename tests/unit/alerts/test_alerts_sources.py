@@ -171,7 +171,7 @@ def test_freshness_and_lag_are_judged_by_the_applications_own_figures_while_it_i
         }
     )
     assert judged(spec, progress=late) == [("freshness", "warning"), ("lag", "warning")]
-    assert judged(spec, progress=late, is_wanted=False) == []
+    assert judged(spec, progress=late, desired=Desired(state="stopped")) == []
     assert judged(spec, progress=late.model_copy(update={"freshness_p99_seconds": 5.0, "lag_records": 0})) == []
     assert judged(spec, progress=late.model_copy(update={"last_commit_at": NOW - 400, "lag_records": None})) == [], "long ago"
 

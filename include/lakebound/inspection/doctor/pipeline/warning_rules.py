@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakebound.control.desired import Desired
+from lakebound.control.quarantine_rate import flood_of
 from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.numbers import (
@@ -44,6 +46,15 @@ def lag_too_large(facts: PipelineFacts) -> Iterator[RuleFinding]:
         yield warning("lag", sentence, "lag", lag_records=lag_records(facts))
 
 
+def quarantine_flood(facts: PipelineFacts) -> Iterator[RuleFinding]:
+    """Too many records are bad: a person must act where that has stopped the pipeline, and is warned otherwise."""
+    flood = flood_of(facts.spec.objectives, facts.desired or Desired(), facts.progress, facts.outcome, facts.now)
+    if flood is not None:
+        build = needs_person if flood.has_stopped else warning
+        evidence = {"records": flood.recent.records, "quarantined": flood.recent.quarantined, "reasons": flood.recent.reasons}
+        yield build("quarantine-flood", str(flood), "quarantine-flood", **evidence)
+
+
 def clocks_differ(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Leases and retention are judged by clocks."""
     apart = clock_difference_seconds(facts)
@@ -71,4 +82,4 @@ def facts_unread(facts: PipelineFacts) -> Iterator[RuleFinding]:
         yield warning("facts-unread", text)
 
 
-WARNING_RULES = (data_loss_near, lag_too_large, clocks_differ, checkpoint_grows, facts_unread)
+WARNING_RULES = (data_loss_near, lag_too_large, quarantine_flood, clocks_differ, checkpoint_grows, facts_unread)

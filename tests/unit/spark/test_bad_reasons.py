@@ -1,0 +1,61 @@
+"""What is told of bad records outside of their table: a reason, a column of the schema, and never what a record holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import DoubleType, MapType, StringType, StructField, StructType
+
+from lakebound_spark.batch import bad_reasons
+from lakebound_spark.batch.bad_reasons import REASONS, reasons_of, short_reason
+from lakebound_spark.batch.misfits import explain
+
+SCHEMA = StructType(
+    [
+        StructField("amount", DoubleType()),
+        StructField("amount_eur", DoubleType()),
+        StructField("m", MapType(StringType(), DoubleType())),
+    ]
+)
+COLUMNS = ["amount_eur", "amount", "m"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "told"),
+    [
+        ("does_not_fit", "amount: 'dear' is not a DOUBLE", "does_not_fit: amount"),
+        ("does_not_fit", "amount_eur: 'dear' is not a DOUBLE; amount: 'x'", "does_not_fit: amount_eur"),
+        ("does_not_fit", "m['iban DE02']: 'x' is not a DOUBLE", "does_not_fit: m"),
+        ("does_not_fit", "amounts: 'dear' is not a DOUBLE", "does_not_fit"),
+        ("does_not_fit", "a value does not fit the type that the schema gives it", "does_not_fit"),
+        ("missing_field", "required but missing or null: amount, m", "missing_field: amount"),
+        ("unknown_field", "not in the schema: amount", "unknown_field"),
+        ("malformed_json", "not one well-formed JSON value", "malformed_json"),
+        ("what a record says", "amount: x", "other"),
+    ],
+)
+def test_a_reason_is_short(reason: str, error: str, told: str) -> None:
+    assert short_reason(reason, error, COLUMNS) == told
+
+
+@given(
+    st.dictionaries(st.sampled_from(["amount", "amount_eur", "m", "other"]), st.text() | st.dictionaries(st.text(), st.text()))
+)
+def test_no_value_of_a_record_is_in_a_reason(record: dict[str, object]) -> None:
+    error = explain(json.dumps(record).encode(), SCHEMA) or ""
+    rows = pa.table({"reason": ["does_not_fit"], "error": [error]})
+    assert set(reasons_of(rows, SCHEMA)) <= {"does_not_fit", *(f"does_not_fit: {name}" for name in COLUMNS)}
+    assert set(reasons_of(rows, None)) == {"does_not_fit"}
+
+
+def test_every_reason_that_the_code_gives_is_known() -> None:
+    folder = Path(bad_reasons.__file__).parent
+    given = {word for path in folder.glob("*.py") for word in re.findall(r'f?"([a-z_0-9]+)\\t', path.read_text())}
+    assert len(given) >= 8
+    assert given == set(REASONS)
