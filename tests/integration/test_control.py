@@ -177,6 +177,7 @@ def test_an_application_that_may_not_go_on_in_a_flood_holds_its_pipeline_and_los
     pipeline, file = controlled.pipeline, load_settings().pipelines / "events.yaml"
     before = file.read_text()
     file.write_text(before + yaml.safe_dump({"objectives": {"quarantine_rate": {"stop_at": 0.5, "min_quarantined": 20}}}))
+    lakebound("stop", "events")
     lakebound("start", "events")
     third = running(pipeline)
     send_bad(controlled, 40)

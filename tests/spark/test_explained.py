@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch import explained as explained_module
-from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_observed, reasons_of
+from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_of
 from lakebound_spark.batch.decode import PROBLEM, make_decoder, value_schema
 from lakebound_spark.batch.explained import explained, explained_by_driver
 from lakebound_spark.batch.misfits import explain
@@ -116,10 +116,14 @@ def test_the_quarantines_rows_name_the_field_in_both_lanes(
     assert explained(rows, value_schema(spec)).schema == rows.schema
     assert errors(explained_by_driver(bad, value_schema(spec)).toArrow().to_pylist()) == expected
     told = {"does_not_fit: amount": 1, "does_not_fit: items": 1, "does_not_fit: at": 1, "does_not_fit": 1}
-    assert reasons_of(explained(rows, value_schema(spec)), value_schema(spec)) == {**told, "missing_field: id": 1}
-    output, observation = observed_reasons(explained_by_driver(bad, value_schema(spec)), "tag")
+    told["missing_field: id"] = 1
+    assert reasons_of(explained(rows, value_schema(spec)), value_schema(spec)) == told
+    output, observed = observed_reasons(explained_by_driver(bad, value_schema(spec)), value_schema(spec), "tag")
     output.coalesce(2).write.parquet(str(tmp_path / "rows"))
-    assert reasons_observed(observation) == {"does_not_fit": 4, "missing_field": 1}, "the executors name no columns"
+    assert observed() == told, "the executors count the same"
+    output, observed = observed_reasons(bad, None, "bytes")
+    output.write.parquet(str(tmp_path / "bytes"))
+    assert observed() == {"does_not_fit": 4, "missing_field": 1}
     monkeypatch.setattr(explained_module, "MOST_RECORDS", 1)
     for bounded in (explained(rows, value_schema(spec)), explained_by_driver(bad, value_schema(spec)).toArrow()):
         some = errors(bounded.to_pylist())

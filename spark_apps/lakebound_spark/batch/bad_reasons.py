@@ -6,10 +6,10 @@ A row's ``error`` quotes the record. Of it only the name of a column is taken, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -29,6 +29,8 @@ REASONS = (
 _OTHER = "other"
 _NAMES_FIRST = {"does_not_fit": "", "missing_field": "required but missing or null: "}
 """Reasons whose error begins with the name of a column, after these words."""
+_MOST_COLUMNS = 100
+"""That the executors look for: each is an expression of its own."""
 _AFTER_NAME = ("", ":", ".", "[", ",")
 
 
@@ -56,13 +58,32 @@ def short_reason(reason: str, error: str, columns: Sequence[str]) -> str:
     return f"{reason}: {column}" if column else reason
 
 
-def observed_reasons(rows: DataFrame, tag: str) -> tuple[DataFrame, Observation]:
-    """Return the rows, and what counts their reasons while they are written: the executors name no columns."""
+def observed_reasons(rows: DataFrame, schema: StructType | None, tag: str) -> tuple[DataFrame, Callable[[], Counter[str]]]:
+    """Return the rows, and what returns the reasons once the executors have written them.
+
+    Args:
+        rows: Of the quarantine table, explained as far as they are.
+        schema: Of the pipeline's records; None where they are bytes.
+        tag: Unique per attempt.
+    """
+    columns = [field.name for field in schema.fields[:_MOST_COLUMNS]] if schema is not None else []
+    tests = {reason: F.col("reason") == reason for reason in REASONS}
+    for reason, words in _NAMES_FIRST.items():
+        tests |= {f"{reason}: {name}": tests[reason] & _names(f"{words}{name}") for name in columns}
     observation = Observation(f"reasons-{tag}")
-    counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in REASONS]
-    return rows.observe(observation, *counts), observation
+    aliases = {f"reason{number}": told for number, told in enumerate(tests)}
+    counts = [F.count_if(tests[told]).alias(alias) for alias, told in aliases.items()]
+
+    def observed() -> Counter[str]:
+        found = Counter({aliases[alias]: int(count) for alias, count in observation.get.items()})
+        for reason in _NAMES_FIRST:
+            found[reason] -= sum(count for told, count in found.items() if told.startswith(f"{reason}: "))
+        return +found
+
+    return rows.observe(observation, *counts), observed
 
 
-def reasons_observed(observation: Observation) -> Counter[str]:
-    """Return what was counted, once the rows are written."""
-    return +Counter({reason: int(count) for reason, count in observation.get.items()})
+def _names(words: str) -> Column:
+    """Whether an error begins with these words, and nothing makes another name of them."""
+    error = F.col("error")
+    return F.coalesce(error.startswith(words) & F.substring(error, len(words) + 1, 1).isin(*_AFTER_NAME), F.lit(False))

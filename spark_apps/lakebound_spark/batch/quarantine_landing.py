@@ -24,7 +24,7 @@ from lakebound.ledger.entry import Offsets, common, count, missing
 from lakebound.operations.release.candidates import as_offsets, offsets_in
 from lakebound.operations.release.reading import among_offsets
 from lakebound.spec.pipeline import KAFKA_COLUMN
-from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_observed, reasons_of
+from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_of
 from lakebound_spark.batch.decode import at_place
 from lakebound_spark.batch.explained import explained, explained_by_driver
 from lakebound_spark.batch.lanes import PLAIN, Lane, ResultTooLargeError, collect, write_by_cluster
@@ -143,8 +143,8 @@ class QuarantineLander:
         if isinstance(rows, pa.Table):
             rows = explained(rows, self._schema)
             return write_rows(rows, [self._target.table], tag, multiplies=False), reasons_of(rows, self._schema)
-        output, observation = observed_reasons(explained_by_driver(rows, self._schema), tag)
-        return write_by_cluster(output, [self._target.table], f"{tag}-c", PLAIN), reasons_observed(observation)
+        output, reasons = observed_reasons(explained_by_driver(rows, self._schema), self._schema, tag)
+        return write_by_cluster(output, [self._target.table], f"{tag}-c", PLAIN), reasons()
 
     def _commit_fresh(self, fresh: Offsets, written: Written, bad: BadRecords) -> None:
         self._target.commit(self._writer, fresh, _counts(written), written.files.get(self._target.id, []), batch=bad.batch)
