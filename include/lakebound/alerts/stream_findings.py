@@ -21,7 +21,7 @@ _DONE = {
     "stalled": "the application is ended, and the next run of ingest__{pipeline} starts another from the tables",
     "failed": "the next run of ingest__{pipeline} starts another from the tables",
     "incident": "the next run of ingest__{pipeline} starts another from the tables",
-    "refused": "nothing was started, nothing was written",
+    "refused": "the application ended, and a person must decide",
     "crash_loop": "ingest__{pipeline} is paused",
 }
 

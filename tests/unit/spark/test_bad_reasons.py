@@ -44,6 +44,7 @@ def test_a_reason_is_short(reason: str, error: str, told: str) -> None:
     assert short_reason(reason, error, COLUMNS) == told
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["amount", "amount_eur", "m", "other"]), st.text() | st.dictionaries(st.text(), st.text()))
 )
