@@ -6,6 +6,7 @@ A test that fails here is good news: the reader was mended. Take its bug out of
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -150,6 +151,15 @@ def test_dot_in_name(at: Places, files: list[list[int]]) -> None:
     make(ICEBERG, at, pa.int64(), files, added="a.b")
     with pytest.raises(pa.ArrowInvalid, match="No match for FieldRef"):
         pyiceberg(at, EqualTo("a.b", 4))
+
+
+def test_end_of_time(at: Places) -> None:
+    spec = TableSpec(format="iceberg", name="shop.values", partition_by=("month(v)",))
+    make(spec, at, pa.date32(), [[datetime.date(1, 1, 1), datetime.date(2026, 1, 1)]])
+    for condition in ("v < '0001-01-01'", "v > '9999-12-31'"):
+        with pytest.raises(OverflowError):
+            pyiceberg(at, condition)
+    assert pyiceberg(at, "v > '0001-01-01'") == [1]
 
 
 def test_null_of_list(at: Places) -> None:

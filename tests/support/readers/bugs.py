@@ -6,6 +6,7 @@ here goes, and its section in docs/readers.md.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -94,8 +95,16 @@ def _is_by_decimal(question: Question) -> bool:
     return any((kind := kinds.get(column)) is not None and kind.name.startswith("decimal") for column in columns)
 
 
+def _is_at_an_end_of_time(question: Question) -> bool:
+    days = [one.date() if isinstance(one, datetime.datetime) else one for one in question.predicate.literals]
+    if not any(isinstance(day, datetime.date) and day in (datetime.date.min, datetime.date.max) for day in days):
+        return False
+    return any(f"({question.predicate.leaf.path[0]})" in field for field in question.table.spec.partition_by)
+
+
 _LARGEST_FLOAT32 = 3.4028234663852886e38
 _DATASET, _SQL, _PYICEBERG = "deltalake dataset", "deltalake SQL", "pyiceberg"
+_POLARS = "polars"
 _LONG_LIST = 4
 
 BUGS = (
@@ -121,12 +130,17 @@ BUGS = (
     ),
     Bug(
         "nan-beside-numbers",
-        ("spark", "polars"),
+        ("spark", _POLARS),
         lambda asked: (
             asked.is_float and asked.has_nan and asked.table.is_by_spark and asked.stage.name in ("compacted", "evolved")
         ),
     ),
     Bug("dot-in-name", (_PYICEBERG,), lambda asked: "." in asked.predicate.leaf.path[0]),
+    Bug(
+        "end-of-time",
+        (_PYICEBERG, _POLARS),
+        lambda asked: asked.predicate.op in ("<", ">=", ">", "<=") and _is_at_an_end_of_time(asked),
+    ),
     Bug("null-of-list", (_PYICEBERG,), lambda asked: asked.predicate.leaf.kind is None),
     Bug("literal-beyond-older-files", (_PYICEBERG,), lambda asked: asked.exceeds_older_files),
 )
