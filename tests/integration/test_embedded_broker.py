@@ -85,7 +85,7 @@ def test_the_sasl_listener_wants_the_password_and_keeps_it_to_itself(new_broker:
 def test_a_taken_port_is_refused(broker: Broker, tmp_path: Path) -> None:
     second = Broker(tmp_path / "second", broker.jars, port=broker.ports.plaintext)
 
-    with pytest.raises(ServiceError, match=f"port {broker.ports.plaintext} is taken"):
+    with pytest.raises(ServiceError, match=f"port {broker.ports.plaintext} is used by another program"):
         second.start()
 
 

@@ -55,7 +55,7 @@ def test_up_serves_and_down_leaves_nothing(settings: Settings) -> None:
         taken = stranger.getsockname()[1]
         services = stack.up(settings, said.append, kafka_port=taken, airflow_port=free_port())
 
-    assert any(f"port {taken} is taken" in line for line in said)
+    assert any(f"port {taken} is used" in line for line in said)
     assert json.loads(settings.services_file.read_text())["kafka"] == services.kafka
     client = AdminClient({"bootstrap.servers": services.kafka})
     topics = client.list_topics(timeout=10).topics
