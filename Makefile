@@ -19,7 +19,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-real test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
+.PHONY: help install jars class-archive demo up down status test test-unit test-processes test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-streams test-airflow \
 	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts bench-syncing lint audit format lock lock-jars clean
@@ -72,18 +72,16 @@ class-archive: jars ## Create the JVM class archive once, so that applications s
 	@python -m lakebound.local.training_run
 
 ##@ Test
-test: lint test-unit test-enumeration test-real ## Run all tests, also with a real Spark, broker and Airflow
+test: lint test-unit test-enumeration test-processes test-streams ## Run all tests, also with a real Spark, broker and Airflow
 
 test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"
 	@pytest -q -m unit -n 2 tests/unit
 
-# One run of all of them: the tests of Airflow and of the local processes mostly wait, those of Spark need the cores. Three
-# processes keep two cores busy. The longest come first.
-test-real: class-archive ## Run the tests with real tables, Spark, broker and Airflow (test-local, test-streams and test-airflow in one run)
-	@echo "== tests with real tables, Spark, broker and Airflow, and a few random kills under load ('make chaos' makes $(CHAOS_KILLS))"
-	@pytest -m "airflow or chaos or integration or spark or local" tests/airflow tests/chaos tests/integration tests/spark tests/local \
-	  -n 3 --dist loadgroup --no-loadscope-reorder --durations=10
+# One run of both: the tests of Airflow mostly wait, and leave the cores to those of the tables.
+test-processes: class-archive ## Run the tests with real tables and processes and with a real Airflow (test-local and test-airflow in one run)
+	@echo "== tests with real tables and processes, and with a real Airflow"
+	@pytest -q -m "airflow or local" tests/airflow tests/integration tests/local -n 3 --dist loadgroup --no-loadscope-reorder --durations=5
 
 test-local: install ## Run the tests with real tables and real processes, without a JVM
 	@echo "== tests with real tables and processes"
