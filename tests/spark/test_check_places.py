@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ value:
     at TIMESTAMP,
     items ARRAY<STRUCT<sku: STRING, quantity: INT>>
 freshness: 1s
-transform: PACKAGE.orders.clean
+transform: transforms.orders.clean
 tables:
   - format: delta
     name: shop.orders
@@ -46,25 +47,33 @@ def clean(records):
 
 
 @pytest.fixture
-def problems(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest):  # type: ignore[no-untyped-def]
+def problems(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
     """Return a function that checks the pipeline after a change of its YAML and one of its transform."""
-    at, package = places(tmp_path), f"places_{abs(hash(request.node.name))}"
+    at = places(tmp_path)
+    for name in imported_transforms():
+        monkeypatch.delitem(sys.modules, name)
     make_table(TableSpec(format="delta", name="shop.orders"), at)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
     def checked(yaml: tuple[str, str] = ("", ""), transform: tuple[str, str] = ("", "")) -> list[str]:
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "orders.py").write_text(TRANSFORM.replace(*transform))
+        (tmp_path / "transforms").mkdir()
+        (tmp_path / "transforms" / "__init__.py").touch()  # else the package of spark_apps comes before it
+        (tmp_path / "transforms" / "orders.py").write_text(TRANSFORM.replace(*transform))
         importlib.invalidate_caches()
         path = tmp_path / "orders.yaml"
-        path.write_text(YAML.replace("PACKAGE", package).replace(*yaml))
+        path.write_text(YAML.replace(*yaml))
         spec = load_file(path, load_settings({}))
         run = RunSpec(spec=spec, places=at.read_only(), app_id="check", freshness=spec.freshness)
-        lines = [told(problem, spec, path, tmp_path) for problem in check(session, run, ()).problems]
-        return [line.replace(f"{package}/", "transforms/").replace(f"{package}.", "transforms.") for line in lines]
+        return [told(problem, spec, path, tmp_path) for problem in check(session, run, ()).problems]
 
-    return checked
+    yield checked
+    for name in imported_transforms():
+        del sys.modules[name]
+
+
+def imported_transforms() -> list[str]:
+    return [name for name in sys.modules if name.split(".")[0] == "transforms"]
 
 
 @pytest.mark.parametrize(
