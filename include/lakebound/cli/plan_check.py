@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from lakebound.inspection.validation.expectation_files import conditions
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.spec.placed import PlacedProblem
+from lakebound.spec.placed import PlacedProblem, placed_problems
 from lakebound.spec.yaml_source import Keys
 
 APPLICATION = "check_pipelines.py"
@@ -75,8 +75,3 @@ def _plan(body: dict[str, Any], asked: list[Keys]) -> SparkPlan:
     wrong = [(keys, what) for keys, what in zip(asked, body.pop("conditions"), strict=False) if what]
     problems = placed_problems(body.pop("problems"))
     return SparkPlan(**body, problems=problems, conditions=wrong)
-
-
-def placed_problems(bodies: Iterable[Mapping[str, Any]]) -> list[PlacedProblem]:
-    """Return problems that came as JSON."""
-    return [PlacedProblem(**{**body, "keys": tuple(body["keys"]), "column": tuple(body["column"])}) for body in bodies]

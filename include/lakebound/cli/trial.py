@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lakebound.cli.plan_check import placed_problems
 from lakebound.cli.small_spark import small_spark
 from lakebound.control.desired import Desired
 from lakebound.errors import LakeboundError
@@ -13,7 +12,7 @@ from lakebound.landing.run_spec import make_run_spec
 from lakebound.settings import Settings
 from lakebound.spec.load import path_of
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.spec.placed import told
+from lakebound.spec.placed import placed_problems, told
 
 APPLICATION = "try_pipeline.py"
 LIMIT_SECONDS = 300.0

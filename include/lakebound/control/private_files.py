@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from lakebound.control.person import user_name
 from lakebound.settings import Settings, load_settings, state_is_shared
 
 STATE_FOLDERS = ("pipelines", "alerts", "embedded", "airflow")
@@ -119,12 +120,7 @@ def refusal(error: PermissionError) -> str | None:
 
 def owner_of(uid: int) -> str:
     """Return the name of a user of this machine, or the number where it has none."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+    return user_name(uid) or str(uid)
 
 
 def _make_above(folder: Path) -> None:

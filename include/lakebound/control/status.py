@@ -148,6 +148,7 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
     own = progress if progress and app and progress.app_id == app.app_id else None
     outdated = bool(facts.living and own and facts.source_hash and own.source_hash and own.source_hash != facts.source_hash)
     committed_at = progress.last_commit_at if progress else None
+    recent = recent_records(own, now)
     return PipelineStatus(
         pipeline=facts.pipeline,
         desired=desired.state,
@@ -164,11 +165,11 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         high_water_marks=progress.high_water_marks if progress else {},
         records=own.records if own else None,
         quarantined=own.quarantined if own else None,
-        recent=recent_records(own, now),
+        recent=recent,
         spark_ui=(own.spark_ui if own else None) if facts.living else None,
         log=app.log if app else None,
         situation=situation.name if (situation := situation_of(facts, now)) else None,
-        notes=tuple(_notes(facts, situation, outdated, recent_records(own, now))),
+        notes=tuple(_notes(facts, situation, outdated, recent)),
     )
 
 

@@ -244,19 +244,20 @@ def _contested(spec: PipelineSpec, claims: Mapping[str, list[Path]]) -> Conteste
     """Return the tables that are in dispute; None where something else is wrong, too."""
     if any(not claim.startswith(_TABLE) or len(set(paths)) < len(paths) for claim, paths in claims.items()):
         return None
-    return Contested(spec, tuple(table for table in _tables(spec) if _table_claim(table) in claims))
+    return Contested(spec, tuple(table for table in _tables(spec) if table_claim(table) in claims))
 
 
 def _claims(spec: PipelineSpec) -> Iterator[str]:
     yield f"pipeline {spec.pipeline}"
-    yield from map(_table_claim, _tables(spec))
+    yield from map(table_claim, _tables(spec))
 
 
 def _tables(spec: PipelineSpec) -> tuple[TableSpec, ...]:
     return (*spec.tables, spec.quarantine_table)
 
 
-def _table_claim(table: TableSpec) -> str:
+def table_claim(table: TableSpec) -> str:
+    """Return by what two files are found to name one table."""
     return f"{_TABLE}{table.format}:{table.namespace}.{table.short_name}"
 
 

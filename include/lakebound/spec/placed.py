@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lakebound.spec.load import problem_line, shown_path
 from lakebound.spec.pipeline import PipelineSpec
@@ -35,6 +36,11 @@ class PlacedProblem:
     origin: Origin = "schema"
     file: str = ""
     line: int = 0
+
+
+def placed_problems(bodies: Iterable[Mapping[str, Any]]) -> list[PlacedProblem]:
+    """Return problems that came as JSON."""
+    return [PlacedProblem(**{**body, "keys": tuple(body["keys"]), "column": tuple(body["column"])}) for body in bodies]
 
 
 def told(problem: PlacedProblem, spec: PipelineSpec, path: Path, apps: Path) -> str:

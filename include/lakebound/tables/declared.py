@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakebound.settings import Settings
-from lakebound.spec.load import LoadedPipelines, choose_pipeline, load_pipelines
+from lakebound.spec.load import LoadedPipelines, choose_pipeline, load_pipelines, table_claim
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.tables.places import Places, places_of
 
@@ -48,11 +48,11 @@ def _settled(loaded: LoadedPipelines, settings: Settings, *, new_goes_to_the_fir
     if not loaded.contested:
         return loaded
     places = places_of(settings).read_only()
-    contested = {_key(table): table for one in loaded.contested.values() for table in one.tables}
+    contested = {table_claim(table): table for one in loaded.contested.values() for table in one.tables}
     owners = {key: _owner(table, places) for key, table in contested.items()}
     kept: dict[str, PipelineSpec] = {}
     for name, one in loaded.contested.items():
-        keys = [_key(table) for table in one.tables]
+        keys = [table_claim(table) for table in one.tables]
         if all(owners[key] == name or (new_goes_to_the_first and owners[key] == _NOT_MADE) for key in keys):
             kept[name] = one.spec
             owners |= dict.fromkeys(keys, name)
@@ -71,7 +71,3 @@ def _owner(table: TableSpec, places: Places) -> str | None:
     except Exception:  # a table that cannot be read, by whatever, is nobody's
         return None
     return None if entry is None else entry.pipeline
-
-
-def _key(table: TableSpec) -> str:
-    return f"{table.format}:{table.namespace}.{table.short_name}"

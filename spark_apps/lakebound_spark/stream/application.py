@@ -99,8 +99,7 @@ class Application:
             signs.start()
             self._land(lease)
         except Exception as exc:
-            refused = isinstance(exc, LakeboundError) and exc.is_refusal
-            log.exception("pipeline %s %s", self._run.spec.pipeline, "is refused" if refused else "ended")
+            log.exception("pipeline %s %s", self._run.spec.pipeline, "is refused" if _is_refusal(exc) else "ended")
             died = not isinstance(exc, LakeboundError) and self._jvm.has_caused(exc)
             error = SparkDiedError(self._run.spec.pipeline) if died else exc
         outcome = self._outcome(error)

@@ -189,11 +189,11 @@ class LandingStream:
             high_water_marks=marks,
         )
         self._report_tables()
-        self._recent.add(time.time(), report.counts.read, report.counts.quarantined, report.reasons)
-        self._board.change(recent=self._recent.counted(time.time()))
+        now = time.time()
+        self._recent.add(now, report.counts.read, report.counts.quarantined, report.reasons)
         if report.oldest_record_ms is not None:
-            self._freshness.add(time.time(), report.oldest_record_ms, report.counts.read)
-        self._board.change(freshness_p99_seconds=self._freshness.p99_seconds(time.time()))
+            self._freshness.add(now, report.oldest_record_ms, report.counts.read)
+        self._board.change(recent=self._recent.counted(now), freshness_p99_seconds=self._freshness.p99_seconds(now))
 
     def _end_in_a_flood(self) -> None:
         """Ask for the end where more is quarantined than the pipeline's author puts up with. The batch has landed by then."""

@@ -26,17 +26,21 @@ class StopSignal:
         self._event = threading.Event()
         self.request: StopRequest | None = None
 
-    def set(self, verdict: EndVerdict, reason: str) -> None:
-        """Ask the application to end after the batch in flight."""
+    def set(self, verdict: EndVerdict, reason: str, error: LakeboundError | None = None) -> None:
+        """Ask the application to end after the batch in flight.
+
+        Args:
+            verdict: How it then ends.
+            reason: Why, in words for a person.
+            error: What it refuses to go on for; None where it ends for another reason.
+        """
         if self.request is None:
-            self.request = StopRequest(verdict, reason)
+            self.request = StopRequest(verdict, reason, error)
         self._event.set()
 
     def refuse(self, error: LakeboundError) -> None:
         """Ask it to end as a refusal, after the batch in flight: what was read stays read."""
-        if self.request is None:
-            self.request = StopRequest("refused", str(error), error)
-        self._event.set()
+        self.set("refused", str(error), error)
 
     def on_signal(self, number: signal.Signals) -> None:
         """Ask it for a signal that was received."""
