@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import transforms
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.testing import land
 
@@ -24,7 +25,7 @@ def spread(records):
 
 def test_records_give_rows_or_reasons(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a_transform_of_this_test.py").write_text(TRANSFORM)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(transforms, "__path__", [*transforms.__path__, str(tmp_path)])
     spec = PipelineSpec.model_validate(
         {
             "pipeline": "orders",
@@ -32,7 +33,7 @@ def test_records_give_rows_or_reasons(session: SparkSession, tmp_path: Path, mon
             "connection": {"bootstrap_servers": "nowhere:9092"},
             "value": {"format": "json", "schema": "n INT NOT NULL, tags ARRAY<STRING>"},
             "freshness": "1s",
-            "transform": "a_transform_of_this_test.spread",
+            "transform": "transforms.a_transform_of_this_test.spread",
             "tables": [{"format": "delta", "name": "orders"}],
         }
     )
