@@ -39,6 +39,8 @@ def application_faults(world: World) -> Iterator[Fault]:
         lives=True,
     )
     yield Fault("lives and lags", both(_living(), _waiting_since(700)), frozenset({"lag"}), lives=True)
+    flood = {"over_seconds": 300, "newest_at": now - 1, "records": 100, "quarantined": 90, "reasons": {"not_utf8": 90}}
+    yield Fault("lives, and most is bad", _living(recent=flood), frozenset({"quarantine-flood"}), lives=True)
     yield Fault("two drivers", both(_living(), _beside), frozenset({"two-drivers"}), lives=True)
     yield Fault("two state folders", both(_living(), _older_epoch), frozenset({"two-state-folders"}), lives=True)
     for state in ("held", "stopped"):
