@@ -16,7 +16,7 @@ from lakebound.landing import direct_read
 from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.local.broker import Broker
-from lakebound.spec.pipeline import ConnectionSpec
+from lakebound.spec.connection import ConnectionSpec
 
 pytestmark = pytest.mark.integration
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control.findings import Fact, Severity
+from lakebound.frozen import Frozen, FrozenRecord
 
 EVERYTHING = "*"
 """Stands for a pipeline where an alert is about no single one."""
@@ -24,11 +25,7 @@ class MessageKind(StrEnum):
     TEST = "test"
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Reminders(_Frozen):
+class Reminders(Frozen):
     """Seconds after which an open alert is said again, by its severity; null: never."""
 
     critical: float | None = Field(default=4 * _HOUR_SECONDS, ge=60)
@@ -36,7 +33,7 @@ class Reminders(_Frozen):
     info: float | None = Field(default=None, ge=60)
 
 
-class Policy(_Frozen):
+class Policy(Frozen):
     """When messages are sent. All times are in seconds."""
 
     open_after_seconds: float = Field(default=60.0, ge=0, description="How long a finding must last before an alert is sent.")
@@ -62,7 +59,7 @@ class Policy(_Frozen):
     remind_after_seconds: Reminders = Reminders()
 
 
-class Alert(BaseModel):
+class Alert(FrozenRecord):
     """One alert, remembered from the moment at which a source first named it. Times are epoch seconds.
 
     Attributes:
@@ -79,8 +76,6 @@ class Alert(BaseModel):
         flaps: How often it came back soon after it was resolved.
         resolved_at: When its end was told. Kept for a while, for what comes back and for what followed from it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     pipeline: str
     concern: str
@@ -123,10 +118,8 @@ class Alert(BaseModel):
         return self.resolved_at is None
 
 
-class Memory(BaseModel):
+class Memory(FrozenRecord):
     """All that is remembered between two rounds."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     alerts: tuple[Alert, ...] = ()
 
@@ -136,13 +129,11 @@ class Memory(BaseModel):
         return by_severity([alert for alert in self.alerts if alert.is_open])
 
 
-class ToldAlert(BaseModel):
+class ToldAlert(FrozenRecord):
     """What a message says of one alert; ``also`` is what follows from it, a sentence each.
 
     ``told_by`` is the source that routes go by, and is not shown; empty: ``source``.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
     source: str
@@ -157,10 +148,8 @@ class ToldAlert(BaseModel):
     told_by: str = Field(default="", exclude=True)
 
 
-class Message(BaseModel):
+class Message(FrozenRecord):
     """What people get: one or more alerts of one pipeline, the worst first. ``id`` lets a receiver drop a second copy."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
     kind: MessageKind

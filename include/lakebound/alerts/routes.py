@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lakebound.alerts.model import Message, MessageKind, Policy, ToldAlert, rank
 from lakebound.control.findings import Severity
-from lakebound.spec.pipeline import Frozen
+from lakebound.frozen import Frozen
 
 DEFAULT_CONNECTION = "lakebound_webhook"
 DEFAULT_CHANNEL = DEFAULT_CONNECTION

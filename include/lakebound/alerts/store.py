@@ -10,16 +10,17 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from lakebound.alerts.model import Memory, Message
 from lakebound.control.folder import locked, locked_if_free, read_json, write_json
+from lakebound.frozen import FrozenRecord
 
 MAX_OUTBOX = 1000
 """Of one channel: what is older is dropped when a channel takes nothing for so long."""
 
 
-class Delivery(BaseModel):
+class Delivery(FrozenRecord):
     """A message on its way to one channel.
 
     Attributes:
@@ -29,8 +30,6 @@ class Delivery(BaseModel):
         is_refused: Its channel took another message and not this one, so it comes after all others.
         is_unconnected: The last try found no connection, and the channel is one that may have none.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     number: int
     channel: str
@@ -42,14 +41,12 @@ class Delivery(BaseModel):
     is_unconnected: bool = False
 
 
-class AlertState(BaseModel):
+class AlertState(FrozenRecord):
     """The whole file.
 
     Attributes:
         dropped: Messages that were given up because their channel did not take them for too long.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     memory: Memory = Memory()
     outbox: tuple[Delivery, ...] = ()

@@ -7,20 +7,17 @@ import os
 import subprocess
 import sys
 
-from pydantic import BaseModel, ConfigDict
-
 from lakebound.alerts.load import alerts_file, load_alerts
 from lakebound.errors import LakeboundError
+from lakebound.frozen import Frozen
 from lakebound.settings import Settings
 
 _MODULE = "lakebound_airflow.notifications.alert_test"
 _TIMEOUT_SECONDS = 180.0
 
 
-class TryOut(BaseModel):
+class TryOut(Frozen):
     """How a test went: per channel why it was not delivered, None where it was."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     channels: dict[str, str | None]

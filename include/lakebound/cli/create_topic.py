@@ -39,7 +39,7 @@ def create_topic(
 
     from lakebound.landing.topic_creation import create_topics
     from lakebound.settings import load_settings
-    from lakebound.spec.pipeline import ConnectionSpec
+    from lakebound.spec.connection import ConnectionSpec
 
     settings = load_settings()
     if topic is None and pipeline is None:

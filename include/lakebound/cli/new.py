@@ -78,11 +78,11 @@ def new(name: Name, from_topic: FromTopic = None, records: Records = SAMPLE, lik
 
 def _beginning(name: str, topic: str | None, records: int, like: str | None, settings: Settings) -> Beginning:
     from lakebound.landing.sampling import read_sample
+    from lakebound.spec.connection import ConnectionSpec
     from lakebound.spec.draft.files import PLACEHOLDER, Beginning
     from lakebound.spec.draft.inference import infer, is_object
     from lakebound.spec.draft.judged import MOST_BYTES, MOST_SAMPLES
     from lakebound.spec.load import load_pipeline
-    from lakebound.spec.pipeline import ConnectionSpec
 
     connection = load_pipeline(like, settings).connection if like else ConnectionSpec(bootstrap_servers=settings.kafka)
     written = _connection_of(like, settings) if like else "bootstrap_servers: ${LAKEBOUND_KAFKA}   # or host:9092,host:9092"

@@ -83,7 +83,7 @@ def _kafka(servers: str | None, feeds: list[Feed]) -> dict[str, str]:
     """Return the client's settings, after the broker has answered: a producer would wait two minutes for it."""
     from lakebound.landing.kafka import KafkaFacts, client_config
     from lakebound.settings import load_settings
-    from lakebound.spec.pipeline import ConnectionSpec
+    from lakebound.spec.connection import ConnectionSpec
 
     connection = ConnectionSpec(bootstrap_servers=servers or load_settings().kafka)
     KafkaFacts(connection, timeout_seconds=5).topic_ids([feed.target for feed in feeds])

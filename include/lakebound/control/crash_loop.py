@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.control.last_end import LastEnd
+from lakebound.frozen import FrozenRecord
 
 _LONGEST_PAUSE_SECONDS = 600.0
 _LONGEST_OUTAGE_PAUSE_SECONDS = 60.0
 """So long may the end of an outage go unnoticed."""
 
 
-class OutageEnds(BaseModel):
+class OutageEnds(FrozenRecord):
     """The ends in a row by an outage, without a landed row.
 
     Attributes:
@@ -31,8 +30,6 @@ class OutageEnds(BaseModel):
         runbook: The page about that outage.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
     count: int = 0
     last: str = ""
     at: float = 0.0
@@ -40,7 +37,7 @@ class OutageEnds(BaseModel):
     runbook: str = "application-dead"
 
 
-class CrashLoop(BaseModel):
+class CrashLoop(FrozenRecord):
     """The ends in a row that landed nothing.
 
     Attributes:
@@ -51,8 +48,6 @@ class CrashLoop(BaseModel):
             ``failed_runs_limit`` of them.
         outages: The ends in a row by an outage, since the last end of another kind.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     ends: tuple[str, ...] = ()
     at: float = 0.0

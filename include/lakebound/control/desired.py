@@ -5,28 +5,25 @@ from __future__ import annotations
 import time
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control.folder import ControlFolder, locked, read_json, write_json
 from lakebound.errors import HeldError
+from lakebound.frozen import Frozen
 from lakebound.ledger.marks import NextOffsets
 
 DesiredState = Literal["running", "stopped", "held"]
 
 
-class RunBound(BaseModel):
+class RunBound(Frozen):
     """Where a bounded run ends: at offsets (exclusive, per topic and partition) or at a record time; never both."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     offsets: NextOffsets | None = None
     timestamp_ms: int | None = None
 
 
-class Desired(BaseModel):
+class Desired(Frozen):
     """The wish. ``generation`` grows with each change that a running application must be restarted for."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     state: DesiredState = "running"
     generation: int = Field(default=0, ge=0)

@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterable
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.frozen import Frozen, FrozenRecord
 
 Fact = str | int | float | bool | None
 
@@ -25,7 +26,7 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-class Finding(BaseModel):
+class Finding(Frozen):
     """One thing that is wrong with a pipeline.
 
     Attributes:
@@ -37,8 +38,6 @@ class Finding(BaseModel):
         done: What was already done about it without a person.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     cause: str = Field(min_length=1)
     severity: Severity
     what: str
@@ -48,10 +47,8 @@ class Finding(BaseModel):
     done: str = ""
 
 
-class Findings(BaseModel):
+class Findings(FrozenRecord):
     """All that one source last found wrong with one pipeline; ``at`` is epoch seconds."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     source: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     pipeline: str

@@ -7,20 +7,19 @@ import uuid
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.control.progress import Outcome
 from lakebound.errors import CrashLoopError, error_named
+from lakebound.frozen import FrozenRecord
 from lakebound.ledger.lost import LostRange
 
 IncidentKind = Literal["unclean_end", "repair", "refused", "crash_loop", "rewind"]
 
 
-class Incident(BaseModel):
+class Incident(FrozenRecord):
     """One incident. Times are epoch seconds."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
     pipeline: str

@@ -11,12 +11,12 @@ import time
 from typing import Any
 
 import structlog
-from pydantic import BaseModel, ConfigDict
 
 from lakebound.control.folder import ControlFolder, locked, read_json, write_json
 from lakebound.control.private_files import tighten
 from lakebound.control.process_identity import PidSpace, ProcessIdentity, identity_of, lives
 from lakebound.errors import LeaseHeldError, LeaseLostError, LockHeldError
+from lakebound.frozen import FrozenRecord
 
 _RENEWAL_DEADLINE_SECONDS = 5.0
 """A holder renews every second or few: the next renewal is the next attempt."""
@@ -24,15 +24,13 @@ _RENEWAL_DEADLINE_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
 
-class Lease(BaseModel):
+class Lease(FrozenRecord):
     """The lease as it stands in the file. Times are epoch seconds of the holder's clock.
 
     Attributes:
         boot_id: Of the holder's machine; None in a file of an older release.
         pid_namespace: In which ``pid`` counts; None in a file of an older release.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     epoch: int
     app_id: str

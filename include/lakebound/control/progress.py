@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.errors import error_named
+from lakebound.frozen import FrozenRecord
 from lakebound.ledger.marks import NextOffsets
 
 AppState = Literal["starting", "running", "waiting", "ended"]
@@ -15,10 +16,8 @@ EndVerdict = Literal["stopped", "completed", "failed", "refused", "superseded"]
 """stopped: on request · completed: nothing more to read · failed · refused: a person must decide · superseded: a zombie."""
 
 
-class TableProgress(BaseModel):
+class TableProgress(FrozenRecord):
     """One table's last commit by this application."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     version: str = Field(description="Delta version or Iceberg snapshot id.")
     committed_at: float = Field(description="Epoch seconds at which the commit returned.")
@@ -26,14 +25,12 @@ class TableProgress(BaseModel):
     rows: int = 0
 
 
-class RecentRecords(BaseModel):
+class RecentRecords(FrozenRecord):
     """The records that an application dealt with of late.
 
     ``reasons`` holds the commonest reasons of quarantine: a word, and the schema's column where one is known
     (``does_not_fit: amount``); never anything that stands in a record.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     over_seconds: float = Field(description="Of how long.")
     newest_at: float = Field(description="Epoch seconds of the newest batch among them.")
@@ -47,10 +44,8 @@ class RecentRecords(BaseModel):
         return self.quarantined / self.records if self.records else 0.0
 
 
-class Progress(BaseModel):
+class Progress(FrozenRecord):
     """The application's latest state. Times are epoch seconds; offsets are per topic and partition."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     pipeline: str
     app_id: str
@@ -87,10 +82,8 @@ class Progress(BaseModel):
     spark_ui: str | None = None
 
 
-class Outcome(BaseModel):
+class Outcome(FrozenRecord):
     """How an application ended."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     app_id: str
     verdict: EndVerdict

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from lakebound.control.desired import Desired, DesiredState, RunBound
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.submission import Submission
 from lakebound.errors import LakeboundError
+from lakebound.frozen import Frozen
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import PipelineSpec, parse_freshness
 
@@ -38,10 +39,8 @@ class Wish:
     may_end_hold: bool = False
 
 
-class WishForm(BaseModel):
+class WishForm(Frozen):
     """What ``lakebound control`` and the form of the control DAG ask for, as a person fills it in."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     action: RequestedAction
     freshness: str | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control import situations
 from lakebound.control.applications import living_submission, pipelines_with_state
@@ -21,6 +21,7 @@ from lakebound.control.quarantine_rate import recent_records, told_share
 from lakebound.control.situations import Situation
 from lakebound.control.submission import Submission, read_submission
 from lakebound.first_line import first_line
+from lakebound.frozen import Frozen
 from lakebound.ledger.marks import NextOffsets, lag
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines, load_pipelines
@@ -33,14 +34,12 @@ SILENT_SECONDS = 10.0
 T = TypeVar("T")
 
 
-class PipelineStatus(BaseModel):
+class PipelineStatus(Frozen):
     """One pipeline as it stands.
 
     ``freshness_seconds`` is the application's own figure: its last commit minus the time of the newest record in it. What a
     reader sees is measured by ``make bench-freshness``, from outside.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pipeline: str
     desired: str = "running"

@@ -10,10 +10,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.control.process_identity import PidSpace, ProcessIdentity, lives
+from lakebound.frozen import FrozenRecord
 
 
 class BackendName(StrEnum):
@@ -38,10 +39,8 @@ class Custody(StrEnum):
     CONDEMNED = "condemned"
 
 
-class Owner(BaseModel):
+class Owner(FrozenRecord):
     """The try of an Airflow task that has an application in its care."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     dag_id: str
     run_id: str
@@ -58,7 +57,7 @@ class Owner(BaseModel):
         return (self.dag_id, self.run_id, self.task_id) == (other.dag_id, other.run_id, other.task_id)
 
 
-class Submission(BaseModel):
+class Submission(FrozenRecord):
     """One submitted application. Holds no secret. Times are epoch seconds.
 
     Attributes:
@@ -69,8 +68,6 @@ class Submission(BaseModel):
         pid_namespace: In which ``pid`` counts; None in a record of an older release.
         owner: None for an application that nobody in Airflow started.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     app_id: str
     backend: BackendName = BackendName.LOCAL

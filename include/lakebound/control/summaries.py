@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 
-from pydantic import BaseModel, ConfigDict
-
 from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.frozen import FrozenRecord
 
 
-class ProofSummary(BaseModel):
+class ProofSummary(FrozenRecord):
     """What the last proof of the whole pipeline said; ``at`` is epoch seconds."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     ok: bool
     sentence: str
@@ -21,13 +18,11 @@ class ProofSummary(BaseModel):
     at: float
 
 
-class ValidationSummary(BaseModel):
+class ValidationSummary(FrozenRecord):
     """How many rows the last validation looked at, and how many of them were right; ``at`` is epoch seconds.
 
     A row counts once for each expectation about rows that was asked of it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     evaluated: int
     passed: int

@@ -20,7 +20,7 @@ from lakebound.landing.kafka import client_config
 from lakebound.landing.kafka_clients import make_consumer
 from lakebound.ledger.entry import Offsets, intervals_of
 from lakebound.ledger.topics import PartitionId
-from lakebound.spec.pipeline import ConnectionSpec
+from lakebound.spec.connection import ConnectionSpec
 
 PATIENCE_SECONDS = 2.0
 SLICE_RECORDS = 32_768

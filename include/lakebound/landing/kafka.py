@@ -15,7 +15,7 @@ from lakebound.landing.kafka_clients import make_admin
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.settings import load_yaml_access
-from lakebound.spec.pipeline import ConnectionSpec, SecretRef
+from lakebound.spec.connection import ConnectionSpec, SecretRef
 from lakebound.spec.secrets import forbidden_secret
 
 DEFAULT_TIMEOUT_SECONDS = 10.0

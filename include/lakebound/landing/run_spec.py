@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from lakebound.control.desired import Desired, RunBound
 from lakebound.control.folder import ControlFolder
+from lakebound.frozen import Frozen
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
 from lakebound.tables.places import Places, places_of
 
 
-class RunSpec(BaseModel):
+class RunSpec(Frozen):
     """One application's orders."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     spec: PipelineSpec
     places: Places

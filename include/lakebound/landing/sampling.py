@@ -10,7 +10,7 @@ from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, 
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.ledger.topics import PartitionId
-from lakebound.spec.pipeline import ConnectionSpec
+from lakebound.spec.connection import ConnectionSpec
 
 MOST_BYTES = 64 * 1024 * 1024
 """A sample of very large records ends here."""

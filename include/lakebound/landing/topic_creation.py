@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 from lakebound.errors import BrokerUnavailableError, LakeboundError
 from lakebound.landing.kafka import DEFAULT_TIMEOUT_SECONDS, KafkaFacts, client_config
 from lakebound.landing.kafka_clients import make_admin
-from lakebound.spec.pipeline import ConnectionSpec
+from lakebound.spec.connection import ConnectionSpec
 
 _LED_SECONDS = 30.0
 _POLL_SECONDS = 0.1

@@ -14,9 +14,9 @@ from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from lakebound.control.private_files import open_private
+from lakebound.frozen import Frozen
 
 Track = Literal["Spark", "driver"]
 
@@ -28,20 +28,16 @@ _COLOURS = ("#1b6ca8", "#d1495b", "#66a182", "#edae49", "#8d6a9f", "#5c8a8a", "#
 _WIDTH, _LEFT, _ROW, _TOP = 1200, 70, 46, 40
 
 
-class Span(BaseModel):
+class Span(Frozen):
     """A step: when it began (epoch milliseconds), and how long it took."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     step: str
     began_ms: float
     milliseconds: float
 
 
-class BatchSpans(BaseModel):
+class BatchSpans(Frozen):
     """The spans of one batch on one track; a line of the trace's file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     batch: int
     track: Track
@@ -49,10 +45,8 @@ class BatchSpans(BaseModel):
     spans: tuple[Span, ...]
 
 
-class StepCost(BaseModel):
+class StepCost(Frozen):
     """What a step takes per batch, in milliseconds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     track: Track
     step: str

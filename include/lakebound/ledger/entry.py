@@ -11,10 +11,11 @@ import uuid
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from lakebound import __version__
 from lakebound.errors import BadEntryError, ForeignTableError, NewerEntryError, TopicRecreatedError
+from lakebound.frozen import Frozen, FrozenRecord
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
@@ -32,11 +33,7 @@ DECIDE_ANEW: tuple[EntryKind, ...] = ("release", "recall")
 Offset = Annotated[int, Field(ge=0)]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class TopicOffsets(_Frozen):
+class TopicOffsets(Frozen):
     """Offsets of one incarnation of a topic.
 
     Attributes:
@@ -62,7 +59,7 @@ FormerCoverage = Mapping[str, tuple[TopicOffsets, ...]]
 """Per topic the coverage of its earlier incarnations."""
 
 
-class Entry(_Frozen):
+class Entry(FrozenRecord):
     """One commit's record.
 
     A field that this version does not know was written by a later one and is left out: it says something of its own commit
@@ -79,8 +76,6 @@ class Entry(_Frozen):
     before. The counts of both are of these offsets, and their ``range`` is empty. ``released`` counts all that were ever
     decided anew.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     version: Literal[1] = 1
     writer: str | None = Field(default=__version__, description="Version of Lakebound that wrote it, if noted.")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from lakebound.frozen import Frozen
 
 
-class LostRange(BaseModel):
+class LostRange(Frozen):
     """Offsets [start, end) of one partition that nothing can bring back."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     topic: str
     partition: int

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from lakebound.frozen import Frozen
 
 MAINTENANCE_POOL = "lakebound_maintenance"
 """The Airflow pool of the DAGs ``maintain__*``. It has to be there; ``lakebound up`` makes it, with one slot."""
@@ -18,11 +20,7 @@ MIN_ORPHAN_AGE_SECONDS = 3 * DAY_SECONDS
 """Nothing younger is ever taken for an orphan: a running batch writes its files before the commit that names them."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class CompactionSpec(_Frozen):
+class CompactionSpec(Frozen):
     """When small files are rewritten as large ones. The triggers have the names of Flink's Iceberg maintenance."""
 
     target_file_bytes: int = Field(
@@ -58,7 +56,7 @@ class CompactionSpec(_Frozen):
     sort_by: tuple[str, ...] = Field(default=(), description="Columns by which rewritten Iceberg files are sorted.")
 
 
-class HistorySpec(_Frozen):
+class HistorySpec(Frozen):
     """How much of a table's history is kept. A table can be rewound, and read as of a time, this far back.
 
     Delta keeps every version for ``keep_delta_seconds``, because its log cannot have gaps. Iceberg keeps every snapshot for
@@ -92,7 +90,7 @@ class HistorySpec(_Frozen):
     )
 
 
-class OrphansSpec(_Frozen):
+class OrphansSpec(Frozen):
     """Orphan files: files that no version of the table refers to. They are moved aside before they are deleted."""
 
     mode: Literal["off", "dry_run", "quarantine"] = Field(
@@ -111,7 +109,7 @@ class OrphansSpec(_Frozen):
     )
 
 
-class ReaderSpec(_Frozen):
+class ReaderSpec(Frozen):
     """A reader that reads a table as a stream. Versions that it has not read yet are not expired.
 
     Give the checkpoint folder of a Spark stream, which contains its position, or a version.
@@ -138,7 +136,7 @@ class ReaderSpec(_Frozen):
         return self
 
 
-class MaintenanceSpec(_Frozen):
+class MaintenanceSpec(Frozen):
     """Maintenance of a pipeline's tables, its quarantine included."""
 
     enabled: bool = Field(default=True, description="With false, maintenance changes nothing in the tables.")

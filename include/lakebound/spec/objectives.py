@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from lakebound.frozen import Frozen
 
 
-class QuarantineRateSpec(BaseModel):
+class QuarantineRateSpec(Frozen):
     """How large a share of the records may go to quarantine before somebody is told."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_share: float = Field(
         default=0.05, ge=0, le=1, description="At most this share of the records of the last over_seconds is quarantined."
@@ -28,10 +28,8 @@ class QuarantineRateSpec(BaseModel):
     )
 
 
-class ObjectivesSpec(BaseModel):
+class ObjectivesSpec(Frozen):
     """Service level objectives of the pipeline. An objective that is left out is not checked."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     freshness_p99_seconds: float | None = Field(
         default=None,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakebound.spec.ddl import UnclearDdlError, read_columns
-from lakebound.spec.pipeline import BytesValueSpec, PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.value import BytesValueSpec
 
 
 def partition_warnings(spec: PipelineSpec) -> Iterator[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from lakebound.spec.ddl import ddl_mistakes
-from lakebound.spec.json_schema import to_ddl
+from lakebound.frozen import Frozen
+from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
+from lakebound.spec.value import ValueSpec
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -27,108 +28,6 @@ KAFKA_COLUMN = "_kafka"
 TableRole = Literal["target", "quarantine"]
 """What a table is to its pipeline."""
 SchemaEvolution = Literal["refuse", "add_columns", "quarantine", "ignore"]
-
-
-class Frozen(BaseModel):
-    """Base of every model: immutable, and a key that it does not know is a mistake."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SecretRef(Frozen):
-    """Where a secret is stored. The secret itself is never written here."""
-
-    env: str | None = Field(
-        default=None,
-        description="Name of an environment variable: LAKEBOUND_SECRET_…, or one that the variable LAKEBOUND_SECRETS names.",
-    )
-    file: str | None = Field(
-        default=None, description="A file in the folder LAKEBOUND_SECRETS_FOLDER (/run/secrets), by its path there or in full."
-    )
-
-    @model_validator(mode="after")
-    def _one_place(self) -> SecretRef:
-        if (self.env is None) == (self.file is None):
-            raise ValueError("give either env or file")
-        return self
-
-    def __str__(self) -> str:
-        return f"environment variable {self.env}" if self.env else f"file {self.file}"
-
-
-class SaslSpec(Frozen):
-    """How to log in to Kafka."""
-
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
-        default="PLAIN", description="SASL mechanism that the brokers expect."
-    )
-    username: str = Field(description="Kafka user as whom the pipeline reads.")
-    password: SecretRef
-
-
-class ConnectionSpec(Frozen):
-    """The Kafka connection. ``${LAKEBOUND_…}``, such as ``${LAKEBOUND_KAFKA}``, is replaced by that environment variable."""
-
-    bootstrap_servers: str = Field(min_length=1, description="Brokers to connect to first, as host:port,host:port.")
-    tls: bool = Field(default=False, description="Whether the connection to the brokers is encrypted with TLS.")
-    tls_ca_file: str | None = Field(default=None, description="PEM file of the CA that signed the broker's certificate.")
-    sasl: SaslSpec | None = Field(default=None, description="How to log in to Kafka. Without it there is no login.")
-
-    @property
-    def secret_variables(self) -> tuple[str, ...]:
-        """The environment variables that hold its secrets."""
-        return (self.sasl.password.env,) if self.sasl and self.sasl.password.env else ()
-
-    @property
-    def security_protocol(self) -> str:
-        """Kafka's name for this combination of TLS and SASL."""
-        return ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")
-
-
-class JsonValueSpec(Frozen):
-    """Values are JSON objects."""
-
-    format: Literal["json"]
-    value_schema: str = Field(
-        alias="schema",
-        min_length=1,
-        description="Columns as Spark DDL. Every record must have a value for each NOT NULL column.",
-    )
-    json_schema: dict[str, JsonValue] | None = Field(
-        default=None,
-        description="JSON Schema of the records, instead of 'schema'. Its required properties become NOT NULL columns.",
-    )
-    unknown_fields: Literal["ignore", "quarantine"] = Field(
-        default="ignore", description="What happens to a record that has a field that is not in the schema."
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_schema(cls, body: Any) -> Any:
-        """Work the columns out of a JSON Schema; a spec that was read already has both, and they agree."""
-        if not isinstance(body, dict) or not isinstance(body.get("json_schema"), dict):
-            return body
-        columns = to_ddl(body["json_schema"])
-        if body.get("schema", columns) != columns:
-            raise ValueError("give either schema or json_schema")
-        return {**body, "schema": columns}
-
-    @field_validator("value_schema")
-    @classmethod
-    def _types(cls, schema: str) -> str:
-        mistakes = ddl_mistakes(schema)
-        if mistakes:
-            raise ValueError("; ".join(mistakes))
-        return schema
-
-
-class BytesValueSpec(Frozen):
-    """Values are not decoded: each becomes one binary column ``value``."""
-
-    format: Literal["bytes"]
-
-
-ValueSpec = Annotated[JsonValueSpec | BytesValueSpec, Field(discriminator="format")]
 
 
 class PartitionField(NamedTuple):

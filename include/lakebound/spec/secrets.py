@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakebound.settings import SECRET_PREFIX, YamlAccess
-from lakebound.spec.pipeline import SecretRef
+from lakebound.spec.connection import SecretRef
 
 
 def forbidden_secret(ref: SecretRef, access: YamlAccess) -> str | None:

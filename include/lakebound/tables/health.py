@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
+
+from lakebound.frozen import Frozen
 
 SIZE_BOUNDS_BYTES = tuple(1024 * 1024 * size // 16 for size in (1, 4, 16, 64, 256, 1024, 4096, 16384))
 """Upper bounds of the size histogram's bins: 64 KiB, 256 KiB … 1 GiB; a last bin takes what is larger."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class FileFacts(_Frozen):
+class FileFacts(Frozen):
     """One live data file.
 
     Attributes:
@@ -25,7 +23,7 @@ class FileFacts(_Frozen):
     added_at_ms: int
 
 
-class PartitionFacts(_Frozen):
+class PartitionFacts(Frozen):
     """The live files of one partition.
 
     Attributes:
@@ -45,7 +43,7 @@ class PartitionFacts(_Frozen):
         return "/".join(f"{field}={value}" for field, value in self.values.items())
 
 
-class MetadataFacts(_Frozen):
+class MetadataFacts(Frozen):
     """What a commit and a reader have to carry besides data.
 
     Attributes:
@@ -69,7 +67,7 @@ class MetadataFacts(_Frozen):
     dangling_delete_files: int = 0
 
 
-class TableFacts(_Frozen):
+class TableFacts(Frozen):
     """A table as its metadata describes it at one version.
 
     Attributes:
@@ -86,7 +84,7 @@ class TableFacts(_Frozen):
     rows: int
     partitions: tuple[PartitionFacts, ...]
     metadata: MetadataFacts
-    properties: dict[str, str] = {}
+    properties: dict[str, str] = Field(default_factory=dict)
 
     @property
     def files(self) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
+from lakebound.frozen import Frozen
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import TableSpec
 
@@ -13,10 +12,8 @@ READ_ONLY = "?mode=ro&uri=true"
 """Ends the address of a SQLite catalog that is only looked at."""
 
 
-class Places(BaseModel):
+class Places(Frozen):
     """Where the application finds tables and state."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     home: Path
     warehouse: Path

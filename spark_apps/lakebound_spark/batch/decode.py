@@ -20,7 +20,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from lakebound.spec.pipeline import KAFKA_COLUMN, BytesValueSpec, JsonValueSpec, PipelineSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.value import BytesValueSpec, JsonValueSpec
 from lakebound_spark.batch.changed_values import as_named, changes, decoded_type, half_character
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS, outside_years, some_field
 from lakebound_spark.batch.row_writer import KEY_FIELDS

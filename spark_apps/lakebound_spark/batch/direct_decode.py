@@ -32,7 +32,8 @@ from pyspark.sql.types import (
 )
 
 from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
-from lakebound.spec.pipeline import KAFKA_COLUMN, JsonValueSpec, PipelineSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.value import JsonValueSpec
 from lakebound.tables.table import KAFKA_TYPE
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
 

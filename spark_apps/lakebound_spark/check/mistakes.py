@@ -10,8 +10,9 @@ from importlib import import_module
 
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
-from lakebound.spec.pipeline import JsonValueSpec, PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.placed import PlacedProblem
+from lakebound.spec.value import JsonValueSpec
 
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _NAME = re.compile(r"\s*`?(\w+)")

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lakebound.control.crash_loop import count_last_end, read_crash_loop, write_crash_loop
-from lakebound.control.desired import change_desired, read_desired
+from lakebound.control.desired import read_desired
 from lakebound.control.incidents import record_incident, record_refusal
 from lakebound.control.last_end import LastEnd, read_last_end
 from lakebound.control.lease import Lease, release
-from lakebound.control.progress import EndVerdict, Outcome, write_outcome
+from lakebound.control.progress import Outcome, write_outcome
 from lakebound.control.situations import Situation, crash_looping, topic_missing
 from lakebound.control.start_incident import start_incident
 from lakebound.errors import (
@@ -49,6 +49,7 @@ from lakebound_spark.batch.targets import Target
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_output
 from lakebound_spark.jvm import ParentWatch, SparkDiedError, obey_signals
 from lakebound_spark.session import SessionStart
+from lakebound_spark.stream.ending import finish_bounded_run, hold, is_refusal, verdict_on
 from lakebound_spark.stream.opening import make_writer, open_tables, reopen, start_offsets, take_lease
 from lakebound_spark.stream.query import LandingStream
 from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife
@@ -99,7 +100,7 @@ class Application:
             signs.start()
             self._land(lease)
         except Exception as exc:
-            log.exception("pipeline %s %s", self._run.spec.pipeline, "is refused" if _is_refusal(exc) else "ended")
+            log.exception("pipeline %s %s", self._run.spec.pipeline, "is refused" if is_refusal(exc) else "ended")
             died = not isinstance(exc, LakeboundError) and self._jvm.has_caused(exc)
             error = SparkDiedError(self._run.spec.pipeline) if died else exc
         outcome = self._outcome(error)
@@ -211,7 +212,7 @@ class Application:
                 stream.run(start, checkpoint)
                 return
             except Exception as exc:
-                if isinstance(exc, LeaseLostError) or _is_refusal(exc):
+                if isinstance(exc, LeaseLostError) or is_refusal(exc):
                     raise
                 failures = 1 if stream.landed_batches > landed else failures + 1
                 if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _comes_right(exc)):
@@ -272,11 +273,11 @@ class Application:
     def _outcome(self, error: BaseException | None) -> Outcome:
         request = self._stop.request or StopRequest("completed", "nothing more to read")
         error = error or request.error
-        verdict, reason = _verdict(error) if error is not None else (request.verdict, request.reason)
+        verdict, reason = verdict_on(error) if error is not None else (request.verdict, request.reason)
         if verdict == "completed" and self._run.until is not None:
-            self._finish_bounded_run()
+            finish_bounded_run(self._run)
         if isinstance(error, QuarantineFloodError):
-            self._hold(error)
+            hold(self._run, error)
         return Outcome(
             app_id=self._run.app_id,
             verdict=verdict,
@@ -292,33 +293,6 @@ class Application:
             started_at=self._started_at,
             ended_at=time.time(),
         )
-
-    def _finish_bounded_run(self) -> None:
-        """A bounded run that reached its end is not to be started again by the next DAG run."""
-        control = self._run.control
-        if read_desired(control).generation == self._run.generation:
-            change_desired(control, "stopped", reason="the bounded run reached its end", by=self._run.app_id)
-
-    def _hold(self, error: QuarantineFloodError) -> None:
-        """The next start would go on with the flood, so a person decides; what a person has wished meanwhile stands."""
-        control = self._run.control
-        desired = read_desired(control)
-        if desired.wants_app and desired.generation == self._run.generation:
-            freshness, until = desired.freshness, desired.until
-            change_desired(control, "held", freshness=freshness, until=until, reason=str(error), by=self._run.app_id)
-
-
-def _verdict(error: BaseException) -> tuple[EndVerdict, str]:
-    if isinstance(error, LeaseLostError):
-        return "superseded", str(error)
-    if _is_refusal(error):
-        return "refused", str(error)
-    return "failed", redacted(error)
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """Whether the next start would meet the same, so that a person decides."""
-    return isinstance(error, LakeboundError) and error.is_refusal and not is_outage(error)
 
 
 def _comes_right(error: BaseException) -> bool:

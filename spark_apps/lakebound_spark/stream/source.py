@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from lakebound.landing.jaas import jaas_quoted
 from lakebound.landing.kafka import read_secret
 from lakebound.ledger.marks import NextOffsets
-from lakebound.spec.pipeline import ConnectionSpec, PipelineSpec
+from lakebound.spec.connection import ConnectionSpec
+from lakebound.spec.pipeline import PipelineSpec
 
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",

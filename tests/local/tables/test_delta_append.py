@@ -49,7 +49,7 @@ def nasty_files(app: Lander, start: int) -> list[DataFile]:
 def test_it_is_what_deltalake_would_have_written(app: Lander, at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     files = nasty_files(app, 0)
     app.land(0, 5, files)
-    monkeypatch.setattr("lakebound.tables.delta.table._is_plain", lambda _: False)
+    monkeypatch.setattr("lakebound.tables.delta.append._is_plain", lambda _: False)
     app.land(5, 10, files)
     folder = at.delta_path(SPEC)
     ours, theirs = actions(folder, 1), actions(folder, 2)

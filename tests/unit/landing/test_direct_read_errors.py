@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 from lakebound.landing import direct_read
 from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError
 from lakebound.ledger.entry import Offsets, TopicOffsets
-from lakebound.spec.pipeline import ConnectionSpec
+from lakebound.spec.connection import ConnectionSpec
 
 WANTED: Offsets = {"orders": TopicOffsets(topic_id="id", partitions={0: ((0, 10),)})}
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from lakebound.spec.json_schema import UnmappedSchemaError, to_ddl
-from lakebound.spec.pipeline import JsonValueSpec
+from lakebound.spec.value import JsonValueSpec
 
 ORDER: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lakebound.spec.pipeline import PipelineSpec, SecretRef, TableSpec, parse_freshness
+from lakebound.spec.connection import SecretRef
+from lakebound.spec.pipeline import PipelineSpec, TableSpec, parse_freshness
 from lakebound.spec.schema import pipeline_schema
 
 REPOSITORY = Path(__file__).parents[3]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, computed_field
+from pydantic import Field, computed_field
 
+from lakebound.frozen import Frozen
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 
@@ -20,10 +21,8 @@ needs_approval: the repair loses records, or ends an application of somebody els
 _ORDER = get_args(DoctorVerdict)
 
 
-class RuleFinding(BaseModel):
+class RuleFinding(Frozen):
     """What one rule found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rule: str = Field(description="Its name, in kebab-case; never changes.")
     verdict: DoctorVerdict
@@ -34,10 +33,8 @@ class RuleFinding(BaseModel):
     loses: tuple[LostRange, ...] = ()
 
 
-class Diagnosis(BaseModel):
+class Diagnosis(Frozen):
     """The doctor's answer for one pipeline, or for one foreign checkpoint."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     subject: str = Field(description="The pipeline's name, or the checkpoint's path.")
     findings: tuple[RuleFinding, ...] = ()

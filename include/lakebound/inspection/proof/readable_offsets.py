@@ -14,7 +14,7 @@ from lakebound.inspection.proof.facts import Readable
 from lakebound.landing.kafka import client_config
 from lakebound.landing.kafka_clients import make_consumer
 from lakebound.ledger.intervals import Interval
-from lakebound.spec.pipeline import ConnectionSpec
+from lakebound.spec.connection import ConnectionSpec
 
 _BATCH = 10_000
 _BATCH_SECONDS = 0.1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, computed_field
+from pydantic import Field, computed_field
 
+from lakebound.frozen import Frozen
 from lakebound.inspection.proof.facts import CoverageSource
 from lakebound.ledger.intervals import Interval, Intervals, merge, total
 from lakebound.ledger.marks import NextOffsets
@@ -18,11 +19,7 @@ Ranges = dict[str, dict[int, tuple[Interval, ...]]]
 _NAMED_RANGES = 5
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Found(_Frozen):
+class Found(Frozen):
     """Something that was counted, and where.
 
     Attributes:
@@ -53,7 +50,7 @@ class Found(_Frozen):
         return f"{self.count}" + (f": {', '.join(places)}" if places else "")
 
 
-class TableProof(_Frozen):
+class TableProof(Frozen):
     """What is proved of one table.
 
     Attributes:
@@ -119,7 +116,7 @@ class TableProof(_Frozen):
         return self.model_copy(update={**changes, **texts})
 
 
-class Proof(_Frozen):
+class Proof(Frozen):
     """The answer for a pipeline, or for the one table of it that was asked for."""
 
     pipeline: str

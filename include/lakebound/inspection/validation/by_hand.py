@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pydantic import BaseModel, ConfigDict
-
 from lakebound.errors import LakeboundError
+from lakebound.frozen import Frozen
 from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.inspection.validation.landed_files import line_reader
 from lakebound.inspection.validation.line import Due, LineCommit
@@ -28,7 +27,7 @@ class NoSuchRangeError(LakeboundError):
         )
 
 
-class ByHand(BaseModel):
+class ByHand(Frozen):
     """What a person asks to be validated.
 
     Attributes:
@@ -37,8 +36,6 @@ class ByHand(BaseModel):
         first: Version of the first commit; None: the oldest that is kept.
         last: Version of the last commit; None: the newest.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tables: tuple[str, ...]
     suite: str | None = None

@@ -11,7 +11,8 @@ from lakebound.inspection.validation.expectations import Expectation, Expectatio
 from lakebound.settings import Settings
 from lakebound.spec.ddl import UnclearDdlError, read_columns
 from lakebound.spec.load import SUFFIXES, problem_line
-from lakebound.spec.pipeline import KAFKA_COLUMN, BytesValueSpec, PipelineSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.value import BytesValueSpec
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from lakebound.control.findings import Severity
-from lakebound.spec.pipeline import NAME, Frozen
+from lakebound.frozen import Frozen
+from lakebound.spec.pipeline import NAME
 
 DEFAULT_SUITE = "default"
 DAY_SECONDS = 86_400.0

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from lakebound.control.folder import ControlFolder, locked_if_free, read_json, write_json, write_text
 from lakebound.control.private_files import open_private
 from lakebound.errors import LakeboundError
+from lakebound.frozen import FrozenRecord
 from lakebound.inspection.validation.line import Gap, ValidatedSoFar
 from lakebound.inspection.validation.verdict import ValidatedRange
 from lakebound.ledger.intervals import Interval, merge
@@ -35,7 +36,7 @@ class ValidationRunsError(LakeboundError):
         )
 
 
-class Claim(BaseModel):
+class Claim(FrozenRecord):
     """A range that a run has begun.
 
     Attributes:
@@ -43,8 +44,6 @@ class Claim(BaseModel):
         holes: Positions among ``positions`` that could not be read when it was claimed.
         lost_offsets: How many offsets were landed there.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
     run_id: str

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import BaseModel, ConfigDict
-
 from lakebound.control.folder import ControlFolder
+from lakebound.frozen import Frozen
 from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.inspection.validation.history import done_of, read_history
 from lakebound.inspection.validation.run import next_due
@@ -14,7 +13,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 
 
-class DueTable(BaseModel):
+class DueTable(Frozen):
     """What of a table is due.
 
     Attributes:
@@ -25,8 +24,6 @@ class DueTable(BaseModel):
         expectations: How many are asked.
         lost_offsets: Offsets that landed in commits which are no longer kept.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str
     first: str

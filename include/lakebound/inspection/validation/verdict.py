@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control.findings import Severity
+from lakebound.frozen import FrozenRecord
 from lakebound.inspection.validation.line import Due, Gap
 from lakebound.ledger.intervals import Interval
 
 MAX_SAMPLES = 5
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class ExpectationResult(_Frozen):
+class ExpectationResult(FrozenRecord):
     """How one expectation came out for one range.
 
     Attributes:
@@ -51,7 +48,7 @@ class ExpectationResult(_Frozen):
         return f"is not as expected: {self.observed}" if self.observed else "is not as expected"
 
 
-class RangeVerdict(_Frozen):
+class RangeVerdict(FrozenRecord):
     """What an evaluation of one range found.
 
     Attributes:
@@ -76,7 +73,7 @@ class RangeVerdict(_Frozen):
         return tuple(result for result in self.results if not result.passed)
 
 
-class UnvalidatedRange(_Frozen):
+class UnvalidatedRange(FrozenRecord):
     """Commits that could not be validated, because they can no longer be read."""
 
     positions: tuple[Interval, ...] = ()
@@ -94,7 +91,7 @@ class UnvalidatedRange(_Frozen):
         return cls(positions=gap.positions, offsets=gap.offsets, rows=missing_rows, is_before_first=gap.is_before_first)
 
 
-class ValidatedRange(_Frozen):
+class ValidatedRange(FrozenRecord):
     """One line of the history: a range of commits was validated.
 
     Attributes:
@@ -177,7 +174,7 @@ class ValidatedRange(_Frozen):
         )
 
 
-class ValidationReport(_Frozen):
+class ValidationReport(FrozenRecord):
     """One run: what it validated, and what it did about it."""
 
     pipeline: str

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
+from lakebound.frozen import Frozen
 from lakebound.tables.health import MetadataFacts
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Deduction(_Frozen):
+class Deduction(Frozen):
     """Points taken from 100, and the sentence that says why."""
 
     points: float
     sentence: str
 
 
-class SizeBin(_Frozen):
+class SizeBin(Frozen):
     """One bin of the size histogram.
 
     Attributes:
@@ -30,7 +25,7 @@ class SizeBin(_Frozen):
     size_bytes: int
 
 
-class PartitionHealth(_Frozen):
+class PartitionHealth(Frozen):
     """One partition in figures.
 
     Attributes:
@@ -51,7 +46,7 @@ class PartitionHealth(_Frozen):
     delete_files: int = 0
 
 
-class TableHealth(_Frozen):
+class TableHealth(Frozen):
     """A table's health.
 
     Attributes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from lakebound.control.folder import ControlFolder, locked, write_text
+from lakebound.frozen import Frozen, FrozenRecord
 from lakebound.operations.maintenance.assessment import TableHealth
 
 KEPT_PER_TABLE = 2000
@@ -16,15 +17,12 @@ KEPT_PER_TABLE = 2000
 DAY_SECONDS = 86_400.0
 
 
-class HealthReading(BaseModel):
+class HealthReading(FrozenRecord):
     """One reading of one table.
 
     Attributes:
         table: ``format:name``.
     """
-
-    # A line that a newer version wrote may have more.
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     at_ms: int
     table: str
@@ -38,7 +36,7 @@ class HealthReading(BaseModel):
     metadata_bytes: int = 0
 
 
-class Trend(BaseModel):
+class Trend(Frozen):
     """What changed since an earlier reading.
 
     Attributes:
@@ -46,8 +44,6 @@ class Trend(BaseModel):
         files: Files more (or, below zero, fewer) than then.
         score: Points more than then.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     since_ms: int
     files: int

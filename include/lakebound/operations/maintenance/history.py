@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
+from lakebound.frozen import Frozen
 from lakebound.ledger.entry import EntryKind
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Version(_Frozen):
+class Version(Frozen):
     """One commit of a table.
 
     Attributes:
@@ -28,7 +25,7 @@ class Version(_Frozen):
     is_referenced: bool = False
 
 
-class TablePast(_Frozen):
+class TablePast(Frozen):
     """A table's versions that are kept, oldest first.
 
     Attributes:
@@ -44,9 +41,9 @@ class TablePast(_Frozen):
     table: str
     versions: tuple[Version, ...] = ()
     current: int | None = None
-    was_current: dict[int, int] = {}
+    was_current: dict[int, int] = Field(default_factory=dict)
     current_since: tuple[tuple[int, int], ...] = ()
-    pins: dict[str, int] = {}
+    pins: dict[str, int] = Field(default_factory=dict)
     checkpoints: tuple[int, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -59,7 +56,7 @@ class TablePast(_Frozen):
         return (*((one.committed_at_ms, one) for one in self.versions if one.version not in seen), *logged)
 
 
-class PastRun(_Frozen):
+class PastRun(Frozen):
     """What is known of earlier maintenance of one table, from the reports that are kept.
 
     Attributes:
@@ -72,9 +69,9 @@ class PastRun(_Frozen):
     """
 
     table: str
-    compacted_at_ms: dict[str, int] = {}
-    fruitless: dict[str, int] = {}
-    ordered_at_ms: dict[str, int] = {}
+    compacted_at_ms: dict[str, int] = Field(default_factory=dict)
+    fruitless: dict[str, int] = Field(default_factory=dict)
+    ordered_at_ms: dict[str, int] = Field(default_factory=dict)
     vacuumed_at_ms: int | None = None
     vacuumed_full_at_ms: int | None = None
     orphans_at_ms: int | None = None

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from lakebound.frozen import Frozen
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Step(_Frozen):
+class _Step(Frozen):
     """Base of the steps.
 
     Attributes:
@@ -39,7 +37,7 @@ class Compact(_Step):
     """
 
     kind: Literal["compact"] = "compact"
-    partition: dict[str, str | None] = {}
+    partition: dict[str, str | None] = Field(default_factory=dict)
     below_bytes: int
     target_file_bytes: int
     order_by: tuple[str, ...] = ()
@@ -101,7 +99,7 @@ MaintenanceStep = Annotated[
 ]
 
 
-class MaintenancePlan(_Frozen):
+class MaintenancePlan(Frozen):
     """The steps of one run, in their order.
 
     Attributes:
@@ -117,7 +115,7 @@ class MaintenancePlan(_Frozen):
     warnings: tuple[str, ...] = ()
 
 
-class _Counts(_Frozen):
+class _Counts(Frozen):
     """What changed in a table. Files: data files, manifests, snapshots or log files that were replaced, and by how many.
 
     Attributes:
@@ -161,7 +159,7 @@ class StepReport(_Counts):
     problem: str = ""
 
 
-class RunReport(_Frozen):
+class RunReport(Frozen):
     """What one run did: kept as a line of ``maintenance.jsonl``, an XCom and an asset event.
 
     Attributes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from lakebound.control.incidents import Incident
 from lakebound.errors import LakeboundError
+from lakebound.frozen import FrozenRecord
 from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
 from lakebound.operations.recovery.plan import RepairAction, RepairPlan, RequestedRepair
 from lakebound.operations.recovery.rewind.apply import apply_rewind
@@ -26,10 +27,8 @@ class InvalidRepairError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r}: {reason}; nothing was planned")
 
 
-class RepairForm(BaseModel):
+class RepairForm(FrozenRecord):
     """What a person asks for. Before its plan is made, a form is ``settled``: its meaning then does not depend on the time."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     pipeline: str = Field(min_length=1)
     action: RequestedRepair = "auto"

@@ -6,9 +6,10 @@ import hashlib
 import json
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.errors import LakeboundError
+from lakebound.frozen import Frozen
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 
@@ -36,24 +37,20 @@ class PlanRefusedError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r}: no plan for {action}: {reason}")
 
 
-class RepairStep(BaseModel):
+class RepairStep(Frozen):
     """One step: ``what`` for the person who approves it, table and detail for the code that does it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     what: str
     table: str | None = Field(default=None, description="The table's id.")
     detail: dict[str, Any] = Field(default_factory=dict, description="What the code needs: offsets, versions, ids.")
 
 
-class RepairPlan(BaseModel):
+class RepairPlan(Frozen):
     """What is approved.
 
     ``facts`` hold only what must still be true when the plan is applied, as codes and numbers. Sentences and estimates are not
     part of the hash: another wording of the same plan is still approved.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pipeline: str
     action: RepairAction

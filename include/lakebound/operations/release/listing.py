@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict
 
+from lakebound.frozen import Frozen
 from lakebound.inspection.proof.history import Spans, union
 from lakebound.inspection.proof.offset_arrays import beyond, inside, spans_from, within
 from lakebound.operations.release.candidates import look_at, offsets_in
@@ -24,11 +24,7 @@ SHOWN_BYTES = 120
 """So much of a value is shown."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class QuarantinedRecord(_Frozen):
+class QuarantinedRecord(Frozen):
     """One record. ``value`` and ``key`` are cut and escaped; ``value_bytes`` is the whole length, None without a value.
 
     ``is_copy``: the record itself landed, and a validation copied it.
@@ -46,7 +42,7 @@ class QuarantinedRecord(_Frozen):
     is_copy: bool = False
 
 
-class ReasonCount(_Frozen):
+class ReasonCount(Frozen):
     """The records of one reason.
 
     Attributes:
@@ -70,7 +66,7 @@ class ReasonCount(_Frozen):
     samples: tuple[QuarantinedRecord, ...] = ()
 
 
-class QuarantineListing(_Frozen):
+class QuarantineListing(Frozen):
     """The quarantine of a pipeline; ``exists`` is False where nothing was ever put into it."""
 
     pipeline: str

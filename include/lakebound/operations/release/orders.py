@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control.desired import Desired
 from lakebound.control.folder import ControlFolder, read_json
+from lakebound.frozen import FrozenRecord
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.operations.release.reasons import DECODER_REASONS
 from lakebound.operations.replay.orders import ReplayResult, result_file
@@ -24,10 +25,8 @@ class ReleaseOrders(RunSpec):
     is_trial: bool = False
 
 
-class Verdicts(BaseModel):
+class Verdicts(FrozenRecord):
     """Of records with one reason: how many fit today, and how many do not."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     fit: int = 0
     stay: int = 0

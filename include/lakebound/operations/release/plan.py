@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from lakebound.errors import LakeboundError
+from lakebound.frozen import Frozen
 from lakebound.inspection.proof.offset_arrays import size
 from lakebound.ledger.entry import check_owner
 from lakebound.operations.release.candidates import look_at, offsets_in
@@ -26,11 +25,7 @@ class NotReplayableError(LakeboundError):
         )
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ReleaseShare(_Frozen):
+class ReleaseShare(Frozen):
     """What a release would try for one table.
 
     Attributes:
@@ -46,7 +41,7 @@ class ReleaseShare(_Frozen):
     uncovered: int = 0
 
 
-class ReleasePlan(_Frozen):
+class ReleasePlan(Frozen):
     """What a release would try, as of now."""
 
     pipeline: str

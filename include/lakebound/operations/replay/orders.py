@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.control.desired import Desired
 from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.frozen import FrozenRecord
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.ledger.entry import Offsets
 from lakebound.settings import Settings
@@ -25,19 +26,15 @@ class ReplayOrders(RunSpec):
     wanted: Offsets
 
 
-class TableLanded(BaseModel):
+class TableLanded(FrozenRecord):
     """What a replay has committed to one table."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     commits: int = 0
     rows: int = 0
 
 
-class ReplayResult(BaseModel):
+class ReplayResult(FrozenRecord):
     """How far a replay has got. Times are epoch seconds; records are those that were read, rows are per table."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     app_id: str
     state: ReplayState = "running"

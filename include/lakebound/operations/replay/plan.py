@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lakebound.errors import LakeboundError, OffsetBeyondEndError
+from lakebound.frozen import Frozen
 from lakebound.ledger.entry import (
     Offsets,
     TopicOffsets,
@@ -45,11 +46,7 @@ class NothingLandedYetError(LakeboundError):
         )
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class TableShare(_Frozen):
+class TableShare(Frozen):
     """What a replay does to one table.
 
     Attributes:
@@ -66,7 +63,7 @@ class TableShare(_Frozen):
     takes_back: Offsets = Field(default_factory=dict)
 
 
-class ReplayPlan(_Frozen):
+class ReplayPlan(Frozen):
     """What a replay would do, as of now.
 
     Attributes:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction
 
 from lakebound.durable import make_folder, sync_new
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, TableRestoredError
-from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
+from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField, TableSpec
-from lakebound.tables.delta.actions import CommitInfo, LogAction, add, commit_text, transaction
+from lakebound.tables.delta.append import Append, append_text, commit_properties
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
 from lakebound.tables.delta.log import (
     CHECKPOINT_INTERVAL,
@@ -53,7 +50,6 @@ from lakebound.tables.table import (
 )
 
 _CHECKPOINT_EVERY = 50
-_PLAIN_READER, _PLAIN_WRITER = 1, 2
 
 
 class DeltaLakeTable:
@@ -108,7 +104,7 @@ class DeltaLakeTable:
                 mode="error",
                 partition_by=list(self._spec.partition_by),
                 configuration=dict(with_kafka_statistics(columns, properties)),
-                commit_properties=None if genesis is None else self._properties(genesis),
+                commit_properties=None if genesis is None else commit_properties(genesis, self._next_number(genesis)),
                 post_commithook_properties=NO_HOOKS,
                 raise_if_key_not_exists=False,
             )
@@ -203,7 +199,7 @@ class DeltaLakeTable:
             scratch.restore(
                 version,
                 ignore_missing_files=True,  # the scratch table has none; they are looked for below
-                commit_properties=self._properties(entry),
+                commit_properties=commit_properties(entry, self._next_number(entry)),
                 post_commithook_properties=NO_HOOKS,
             )
 
@@ -274,54 +270,10 @@ class DeltaLakeTable:
     def _append(self, files: Sequence[DataFile], entry: Entry, tip: Tip) -> Tip:
         """Append as exactly the version after the newest, which the tip must be."""
         handle = self._table()
-        text = self._plain_text(files, entry) if _is_plain(handle) else self._draft_of_append(files, entry, tip)
+        described = [(file, self._statistics(file)) for file in files]
+        text = append_text(self._path, handle, tip.version, Append(described, entry, self._next_number(entry)))
         sync_new((file.path for file in files), self._path)
         return put(self._path, tip, text, self._spec.id)
-
-    def _plain_text(self, files: Sequence[DataFile], entry: Entry) -> str:
-        now_ms = time.time_ns() // 1_000_000
-        partition_by = self._table().metadata().partition_columns
-        info = CommitInfo(
-            "WRITE",
-            now_ms,
-            encode(entry),
-            parameters={"mode": "Append", "partitionBy": json.dumps(partition_by)},
-            is_blind_append=True,
-        )
-        added: list[LogAction] = [
-            add(
-                file.path.relative_to(self._path).as_posix(),
-                file.size_bytes,
-                file.partition,
-                self._statistics(file),
-                now_ms,
-                is_new_data=True,
-            )
-            for file in files
-        ]
-        return commit_text([info.action(), *added, transaction(ENTRY_KEY, self._next_number(entry))])
-
-    def _draft_of_append(self, files: Sequence[DataFile], entry: Entry, tip: Tip) -> str:
-        """Return what deltalake appends to a table that asks more of its writers than the first protocol does."""
-
-        def append(scratch: DeltaTable) -> None:
-            scratch.create_write_transaction(
-                [self._add_action(file) for file in files],
-                "append",
-                scratch.schema(),
-                scratch.metadata().partition_columns,
-                commit_properties=self._properties(entry),
-                post_commithook_properties=NO_HOOKS,
-            )
-
-        return draft_commit(self._path, tip.version, append)
-
-    def _properties(self, entry: Entry) -> CommitProperties:
-        return CommitProperties(
-            custom_metadata={"userMetadata": encode(entry)},
-            max_commit_retries=0,
-            app_transactions=[Transaction(ENTRY_KEY, self._next_number(entry))],
-        )
 
     def _next_number(self, entry: Entry) -> int:
         self._number += 1
@@ -337,22 +289,6 @@ class DeltaLakeTable:
             wanted = statistics_columns(schema, metadata.configuration, metadata.partition_columns)
             self._columns = columns_described(schema, wanted)
         return self._columns
-
-    def _add_action(self, file: DataFile) -> AddAction:
-        return AddAction(
-            path=file.path.relative_to(self._path).as_posix(),  # deltalake itself encodes it as a URI
-            size=file.size_bytes,
-            partition_values=dict(file.partition),
-            modification_time=int(time.time() * 1000),
-            data_change=True,
-            stats=self._statistics(file),
-        )
-
-
-def _is_plain(handle: DeltaTable) -> bool:
-    """Whether the table asks nothing of its writers but what every Delta log is made of."""
-    protocol = handle.protocol()
-    return bool(protocol.min_reader_version <= _PLAIN_READER and protocol.min_writer_version <= _PLAIN_WRITER)
 
 
 def _active_files(handle: DeltaTable) -> pa.Table:

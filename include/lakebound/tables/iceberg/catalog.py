@@ -12,19 +12,17 @@ import sqlite3
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
-from pyiceberg.io import FileIO, OutputStream
+from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.locations import load_location_provider
-from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate, update_table_metadata
 from pyiceberg.typedef import Identifier
 from sqlalchemy import update
@@ -33,8 +31,8 @@ from sqlalchemy.orm import Session
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random
 
 from lakebound.durable import make_folder
+from lakebound.tables.iceberg.known_metadata import KnownMetadata, as_json, read_metadata
 from lakebound.tables.iceberg.local_files import sync_metadata
-from lakebound.tables.iceberg.metadata_json import parse_body
 from lakebound.tables.places import READ_ONLY
 
 CATALOG_NAME = "ice"
@@ -45,42 +43,11 @@ _SQLITE = "sqlite:///"
 _making = threading.Lock()
 
 
-class _Elements:
-    """The elements of a JSON array that only grows: one more costs nothing for those that are there."""
-
-    def __init__(self, elements: Sequence[str]) -> None:
-        self.each = list(elements)
-        self.joined = bytearray(",".join(elements).encode())
-
-    def add(self, elements: Sequence[str]) -> None:
-        """Append elements."""
-        self.joined += self._after(elements)
-        self.each += elements
-
-    def write(self, file: OutputStream, added: Sequence[str]) -> None:
-        """Write the array with further elements at its end, which are not kept."""
-        for part in (b"[", self.joined, self._after(added), b"]"):
-            file.write(part)  # type: ignore[arg-type]  # every stream takes any buffer; a copy would cost as much as to write it
-
-    def _after(self, elements: Sequence[str]) -> bytes:
-        return ("," if self.each and elements else "").encode() + ",".join(elements).encode()
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The metadata in a metadata file, and the JSON of its snapshots and of its snapshot log: an append adds one of each."""
-
-    location: str
-    metadata: TableMetadata
-    snapshots: _Elements
-    log: _Elements
-
-
 class LedgerCatalog(SqlCatalog):
     """A SqlCatalog that remembers, per table, the newest metadata that it has read or written. Threads may share it."""
 
     def __init__(self, name: str, **properties: str) -> None:
-        self._known: dict[Identifier, _Known] = {}
+        self._known: dict[Identifier, KnownMetadata] = {}
         # What is remembered of a table is appended to in place, so one thread at a time uses it.
         self._locks: dict[Identifier, threading.RLock] = {}
         super().__init__(name, **properties)
@@ -125,12 +92,12 @@ class LedgerCatalog(SqlCatalog):
                 "snapshot_log": [*known.metadata.snapshot_log, *appended.snapshot_log],
             }
         )
-        snapshots, log = _json(added), _json(appended.snapshot_log)
+        snapshots, log = as_json(added), as_json(appended.snapshot_log)
         location = self._write(known, metadata, snapshots, log, current.io)
         self._swap(current, location)
         known.snapshots.add(snapshots)
         known.log.add(log)
-        self._known[current.name()] = _Known(location, metadata, known.snapshots, known.log)
+        self._known[current.name()] = KnownMetadata(location, metadata, known.snapshots, known.log)
         return CommitTableResponse.model_construct(metadata=appended, metadata_location=location)
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
@@ -145,17 +112,17 @@ class LedgerCatalog(SqlCatalog):
             catalog=self,
         )
 
-    def _at(self, identifier: Identifier, location: str, io: FileIO) -> _Known:
+    def _at(self, identifier: Identifier, location: str, io: FileIO) -> KnownMetadata:
         with self._lock_of(identifier):
             known = self._known.get(identifier)
             if known is None or known.location != location:
-                known = self._known[identifier] = _read(location, io, known)
+                known = self._known[identifier] = read_metadata(location, io, known)
             return known
 
     def _lock_of(self, identifier: Identifier) -> threading.RLock:
         return self._locks.setdefault(identifier, threading.RLock())
 
-    def _write(self, known: _Known, metadata: TableMetadata, snapshots: list[str], log: list[str], io: FileIO) -> str:
+    def _write(self, known: KnownMetadata, metadata: TableMetadata, snapshots: list[str], log: list[str], io: FileIO) -> str:
         """Write the metadata file of an append, and return where; the lists are the JSON of what it adds."""
         number = self._parse_metadata_version(known.location) + 1
         location = load_location_provider(metadata.location, metadata.properties).new_table_metadata_file_location(number)
@@ -194,37 +161,6 @@ class LedgerCatalog(SqlCatalog):
             if swapped.rowcount < 1:  # type: ignore[attr-defined]
                 raise CommitFailedException(f"Table has been updated by another process: {'.'.join(current.name())}")
             session.commit()
-
-
-def _read(location: str, io: FileIO, before: _Known | None) -> _Known:
-    """Return what a metadata file says. Snapshots that stood in the file before are not parsed again.
-
-    Of a snapshot hardly anything ever changes: PyIceberg takes its parent away when that expires, and who moves a table
-    rewrites its paths.
-    """
-    with io.new_input(location).open() as file:
-        content = file.read()
-    body = parse_body(content)
-    seen: dict[tuple[int, int | None, str], tuple[Snapshot, str]] = {}
-    if before is not None:
-        known = zip(before.metadata.snapshots, before.snapshots.each, strict=True)
-        seen = {_key(one): (one, text) for one, text in known}
-    bodies = {
-        (one["snapshot-id"], one.get("parent-snapshot-id"), one["manifest-list"]): one for one in body.get("snapshots", [])
-    }
-    parsed = TableMetadataUtil.parse_obj({**body, "snapshots": [one for key, one in bodies.items() if key not in seen]})
-    seen |= {_key(one): (one, one.model_dump_json()) for one in parsed.snapshots}
-    found = [seen[key] for key in bodies]
-    metadata = parsed.model_copy(update={"snapshots": [one for one, _ in found]})
-    return _Known(location, metadata, _Elements([text for _, text in found]), _Elements(_json(metadata.snapshot_log)))
-
-
-def _key(snapshot: Snapshot) -> tuple[int, int | None, str]:
-    return snapshot.snapshot_id, snapshot.parent_snapshot_id, snapshot.manifest_list
-
-
-def _json(models: Sequence[Snapshot] | Sequence[SnapshotLogEntry]) -> list[str]:
-    return [model.model_dump_json() for model in models]
 
 
 def _is_append(updates: Sequence[TableUpdate]) -> bool:

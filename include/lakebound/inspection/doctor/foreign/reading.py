@@ -136,7 +136,7 @@ def _history(name: str, kind: str, place: Path, query_id: str | None) -> TableHi
 
 def _with_kafka(facts: ForeignFacts, bootstrap_servers: str) -> ForeignFacts:
     from lakebound.landing.kafka import KafkaFacts
-    from lakebound.spec.pipeline import ConnectionSpec
+    from lakebound.spec.connection import ConnectionSpec
 
     standing = Standing(facts)
     plans = [found for batch in (standing.lowest, standing.planned) if (found := standing.checkpoint.sound_offsets(batch))]
