@@ -15,6 +15,8 @@
 | LAKEBOUND_SECRETS | names of the variables that hold secrets | |
 | LAKEBOUND_SECRETS_FOLDER | folder of the files that hold secrets | /run/secrets |
 | LAKEBOUND_STATE_ACCESS | who may enter the state: owner, or also the group | owner |
+| LAKEBOUND_AIRFLOW_URL | address of your own Airflow's API server | of the embedded Airflow |
+| LAKEBOUND_AIRFLOW_LOGIN_FILE | file with USER:PASSWORD, or with a token, for that Airflow | |
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from lakebound.errors import SettingError
 
@@ -130,6 +133,41 @@ def load_yaml_access(environ: Mapping[str, str] | None = None) -> YamlAccess:
         secrets=_names(env, "LAKEBOUND_SECRETS"),
         secrets_folder=_path(env, "LAKEBOUND_SECRETS_FOLDER", DEFAULT_SECRETS_FOLDER),
     )
+
+
+@dataclass(frozen=True)
+class AirflowAccess:
+    """Where an Airflow is that ``lakebound up`` did not start.
+
+    The login is in a file that no variable of YAML can name: ``${LAKEBOUND_…}`` stands in texts that are sent and shown.
+
+    Attributes:
+        url: Of its API server; empty: there is no such Airflow.
+        login_file: Holds ``USER:PASSWORD``, or a token.
+    """
+
+    url: str = ""
+    login_file: Path | None = None
+
+
+def load_airflow_access(environ: Mapping[str, str] | None = None) -> AirflowAccess:
+    """Return where the environment (default: this process's) says that an Airflow is.
+
+    Raises:
+        SettingError: The address is none.
+    """
+    env = os.environ if environ is None else environ
+    url, file = (env.get("LAKEBOUND_AIRFLOW_URL") or "").rstrip("/"), env.get("LAKEBOUND_AIRFLOW_LOGIN_FILE")
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in ("http", "https") and parts.hostname
+    except ValueError:
+        named = None
+    if url and not named:
+        raise SettingError("LAKEBOUND_AIRFLOW_URL", "it is no address such as https://airflow.example.com")
+    if "@" in url:
+        raise SettingError("LAKEBOUND_AIRFLOW_URL", "the login belongs into the file LAKEBOUND_AIRFLOW_LOGIN_FILE")
+    return AirflowAccess(url, Path(file).expanduser().absolute() if file else None)
 
 
 def state_is_shared(environ: Mapping[str, str] | None = None) -> bool:

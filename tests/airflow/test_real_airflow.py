@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from lakebound.control import processes
+from lakebound.control.airflow_health import COMPONENTS
 from lakebound.control.applications import app_is_alive, living_submission, wait_ended
 from lakebound.control.crash_loop import read_crash_loop
 from lakebound.control.desired import read_desired
@@ -22,6 +23,7 @@ from lakebound.control.lease import read_lease
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome
 from lakebound.control.submission import Submission
+from lakebound.local.airflow_view import airflow_health
 from tests.airflow.conftest import PASSWORD, PIPELINES, WEBHOOK_SECRET, Stack
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
@@ -72,6 +74,22 @@ def test_the_link_to_the_spark_ui_is_there_while_the_task_is_deferred(stack: Sta
     said = "the watcher could not read Kafka"
     log = lambda: stack.client.log("ingest__orders", instance["dag_run_id"], "stream")  # noqa: E731
     wait_until(lambda: said in log(), 30, "what the watch says in the task's log", poll_seconds=1)
+
+
+def test_the_airflow_is_seen_by_its_address_as_the_embedded_one_is(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded = airflow_health(stack.settings)
+    (tmp_path / "login").write_text(f"{stack.airflow.user}:{stack.airflow.password}\n")
+    monkeypatch.setenv("LAKEBOUND_AIRFLOW_URL", stack.airflow.url)
+    monkeypatch.setenv("LAKEBOUND_AIRFLOW_LOGIN_FILE", str(tmp_path / "login"))
+    by_address = airflow_health(stack.settings)
+    for found in (embedded, by_address):
+        assert found is not None
+        assert (found.address, found.problem, found.paused_problem) == (stack.airflow.url, None, None)
+        assert set(found.components) == set(COMPONENTS)
+        assert found.dead == ()
+        assert (found.paused or {})["ingest__orders"] is False
 
 
 def test_runs_that_land_nothing_pause_the_dag_and_call_the_webhook(stack: Stack) -> None:

@@ -134,6 +134,7 @@ def test_every_command_of_the_runbooks_that_changes_nothing_runs_as_printed(cont
     assert not problems, "\n\n".join(problems)
     assert len(said) >= 20
     assert f"LAKEBOUND_HOME: {controlled.control.home}" in said["status"]
+    assert f"kafka answers {values['HOST:PORT']}" in " ".join(said["status"].split()), "the broker of the YAML is asked"
     assert "missing 0" in said["prove P --deep"] and "events" in said["ledger P"]
     assert read_desired(controlled.control) == before
     assert living_submission(controlled.control) is not None

@@ -11,10 +11,11 @@ import typer
 from lakebound.cli.output import Json, duration, number, print_json, print_rows
 
 if TYPE_CHECKING:
+    from lakebound.control.airflow_health import AirflowHealth
     from lakebound.control.status import PipelineStatus
+    from lakebound.landing.brokers import BrokerView
     from lakebound.ledger.marks import NextOffsets
     from lakebound.local.stack import ServiceStatus
-    from lakebound.settings import Settings
 
 MAX_PARTITIONS_SHOWN = 8
 
@@ -22,9 +23,15 @@ MAX_PARTITIONS_SHOWN = 8
 def status(
     pipeline: Annotated[str | None, typer.Argument(help="Pipeline name. Default: all pipelines.")] = None, json: Json = False
 ) -> None:
-    """Show services and pipelines: desired state, application, lag, freshness, last commit and next offsets."""
+    """Show services and pipelines: desired state, application, lag, freshness, last commit and next offsets.
+
+    The brokers that the pipelines' YAML names are asked whether they answer, and so is Airflow: the one at
+    LAKEBOUND_AIRFLOW_URL, else the one of `lakebound up`.
+    """
     from lakebound.control.status import pipeline_statuses
     from lakebound.errors import UnknownPipelineError
+    from lakebound.landing.brokers import ASK_SECONDS, look_at_brokers
+    from lakebound.local.airflow_view import airflow_health
     from lakebound.local.stack import status as services_status
     from lakebound.settings import load_settings
     from lakebound.tables.declared import shown_pipelines
@@ -32,34 +39,22 @@ def status(
     settings = load_settings()
     services = services_status(settings)
     loaded = shown_pipelines(settings)
-    pipelines = pipeline_statuses(settings, pipeline, _paused(settings), loaded)
+    airflow = airflow_health(settings)
+    paused = (airflow.paused if airflow is not None else None) or {}
+    pipelines = pipeline_statuses(settings, pipeline, paused, loaded)
     if pipeline is not None and not pipelines:
         raise UnknownPipelineError(pipeline, list(loaded.specs), settings.pipelines)
+    chosen = [spec for name, spec in loaded.specs.items() if pipeline in (None, name)]
+    brokers = look_at_brokers(chosen, ASK_SECONDS)
     if json:
-        print_json({"home": str(settings.home), **_body(services, pipelines, loaded.problems)})
+        asked = {"brokers": [asdict(found) for found in brokers], "airflow": None if airflow is None else asdict(airflow)}
+        print_json({"home": str(settings.home), **_body(services, pipelines, loaded.problems), **asked})
         return
     typer.echo(f"LAKEBOUND_HOME: {settings.home}")
-    _print_services(services)
+    _print_services(services, brokers, airflow)
     _print_pipelines(pipelines)
     for problem in loaded.problems:
         typer.echo(problem)
-
-
-def _paused(settings: Settings) -> dict[str, bool]:
-    """Return whether each DAG of the embedded Airflow is paused; nothing where there is none, or it does not answer."""
-    import httpx
-
-    from lakebound.errors import LakeboundError
-    from lakebound.local.stack import airflow_of
-
-    airflow = airflow_of(settings)
-    if not airflow.is_led:
-        return {}
-    try:
-        with airflow.client() as client:
-            return {name: bool(dag["is_paused"]) for name, dag in client.dags().items()}
-    except (LakeboundError, httpx.HTTPError, OSError):
-        return {}
 
 
 def _body(services: Sequence[ServiceStatus], pipelines: Sequence[PipelineStatus], problems: list[str]) -> dict[str, Any]:
@@ -70,7 +65,12 @@ def _body(services: Sequence[ServiceStatus], pipelines: Sequence[PipelineStatus]
     }
 
 
-def _print_services(services: Sequence[ServiceStatus]) -> None:
+def _print_services(services: Sequence[ServiceStatus], brokers: Sequence[BrokerView], airflow: AirflowHealth | None) -> None:
+    """Print the services of ``lakebound up``, and what stands in their place."""
+    embedded = {service.address for service in services if service.running}
+    others = [found for found in brokers if found.bootstrap_servers not in embedded]
+    own = airflow if airflow is not None and not airflow.is_embedded else None
+    replaced = {"kafka": bool(others), "airflow": own is not None}
     rows = [
         (
             service.name,
@@ -80,8 +80,30 @@ def _print_services(services: Sequence[ServiceStatus]) -> None:
             str(service.log) if service.log.exists() else "-",
         )
         for service in services
+        if service.running or not replaced[service.name]
     ]
+    rows += [("kafka", "answers" if one.problem is None else "no answer", one.bootstrap_servers, "-", "-") for one in others]
+    if own is not None:
+        rows.append(("airflow", "answers" if own.problem is None else "no answer", own.address, "-", "-"))
     print_rows(("SERVICE", "STATE", "ADDRESS", "MEMORY", "LOG"), rows)
+    for line in [*_broker_lines(brokers), *_airflow_lines(airflow)]:
+        typer.echo(line)
+
+
+def _broker_lines(brokers: Sequence[BrokerView]) -> list[str]:
+    """Return why brokers do not answer, and whose they are."""
+    silent = [found for found in brokers if found.problem is not None]
+    return [f"kafka {found.bootstrap_servers} (of {', '.join(found.pipelines)}): {found.problem}" for found in silent]
+
+
+def _airflow_lines(airflow: AirflowHealth | None) -> list[str]:
+    """Return what is wrong with Airflow, and what of it is not known."""
+    from lakebound.control.airflow_health import told_components
+
+    if airflow is None:
+        return []
+    dead = f"gives no sign of life: {told_components(airflow.components, airflow.dead)}" if airflow.dead else None
+    return [f"airflow: {text}" for text in (airflow.problem, dead, airflow.paused_problem) if text]
 
 
 def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:

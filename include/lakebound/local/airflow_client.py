@@ -43,10 +43,29 @@ def _is_database_error(answer: httpx.Response) -> bool:
 class AirflowClient:
     """Speaks to one Airflow; logs in by itself, and again when its token has ended."""
 
-    def __init__(self, url: str, user: str, password: str, timeout_seconds: float = 20.0) -> None:
-        self._login = {"username": user, "password": password}
-        self._http = httpx.Client(base_url=url, timeout=timeout_seconds, trust_env=False)
-        self._token: str | None = None
+    def __init__(
+        self,
+        url: str,
+        user: str,
+        password: str,
+        timeout_seconds: float = 20.0,
+        *,
+        token: str | None = None,
+        trust_env: bool = False,
+    ) -> None:
+        """Make a client; nothing is asked yet.
+
+        Args:
+            url: Address of the API server.
+            user: The name to log in with; empty: nobody logs in.
+            password: Of the user.
+            timeout_seconds: How long one answer may take.
+            token: Used in place of a login.
+            trust_env: Whether the environment's proxies and certificates are used; on this machine's own Airflow they are not.
+        """
+        self._login = {"username": user, "password": password} if user else None
+        self._http = httpx.Client(base_url=url, timeout=timeout_seconds, trust_env=trust_env)
+        self._token = token
 
     def __enter__(self) -> Self:
         return self
@@ -175,7 +194,7 @@ class AirflowClient:
     def _send(self, method: str, path: str, login: bool = True, **request: Any) -> httpx.Response:
         try:
             answer = self._ask(method, path, login, **request)
-            if answer.status_code == httpx.codes.UNAUTHORIZED and login:
+            if answer.status_code == httpx.codes.UNAUTHORIZED and login and self._login is not None:
                 self._token = None
                 answer = self._ask(method, path, login, **request)
         except httpx.HTTPError as error:
@@ -196,12 +215,13 @@ class AirflowClient:
     def _headers(self, login: bool) -> dict[str, str]:
         headers = {"Accept": "application/json"}
         if login:
-            if self._token is None:
+            if self._token is None and self._login is not None:
                 answer = self._http.post("/auth/token", json=self._login)
                 if answer.is_error:
                     raise AirflowAnswerError("POST", "/auth/token", f"{answer.status_code} {answer.text[:500]}")
                 self._token = str(answer.json()["access_token"])
-            headers["Authorization"] = f"Bearer {self._token}"
+            if self._token is not None:
+                headers["Authorization"] = f"Bearer {self._token}"
         return headers
 
 

@@ -212,6 +212,7 @@ class FoundAirflow:
     beat: str | None = None
     is_running: bool = True
     record: Any = Path("process.json")
+    url: str = "http://127.0.0.1:1"
 
     def client(self) -> FoundAirflow:
         return self

@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from lakebound.cli import app
+from lakebound.landing import brokers
 from lakebound.settings import Settings, load_settings
 
 ORDERS: dict[str, Any] = {
@@ -31,6 +32,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("LAKEBOUND_APPS", str(tmp_path / "apps"))
     monkeypatch.setenv("LAKEBOUND_PIPELINES", str(tmp_path / "pipelines"))
     monkeypatch.delenv("LAKEBOUND_KAFKA", raising=False)
+    monkeypatch.delenv("LAKEBOUND_AIRFLOW_URL", raising=False)
+    monkeypatch.setattr(brokers, "ASK_SECONDS", 0.2)  # of a broker that is not there
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "apps" / "transforms").mkdir(parents=True)
     (tmp_path / "pipelines" / "orders.yaml").write_text(yaml.safe_dump(ORDERS))
