@@ -30,6 +30,11 @@ def maintenance_asset(pipeline: str, table: str, *, every_commits: int) -> Asset
     """Return the asset that has an event after a number of commits to a table; only maintenance is scheduled on it.
 
     It is not the table's own asset, whose numbers everybody shares.
+
+    Args:
+        pipeline: Name of the pipeline.
+        table: Id of the table, ``delta:name`` or ``iceberg:name``.
+        every_commits: Number of commits after which there is an event.
     """
     trigger = TableCommitsTrigger(pipeline, table, every_commits, _NEVER_SECONDS)
     return _watched(_address(pipeline, "maintenance-due"), f"{pipeline}/maintenance", trigger)
@@ -42,7 +47,13 @@ def maintained_asset(pipeline: str) -> Asset:
 
 
 def validation_asset(pipeline: str, table: str, *, every_seconds: float) -> Asset:
-    """Return the asset that has an event after new commits to a table, at most in this interval; only validation uses it."""
+    """Return the asset that has an event after new commits to a table, at most in this interval; only validation uses it.
+
+    Args:
+        pipeline: Name of the pipeline.
+        table: Id of the table, ``delta:name`` or ``iceberg:name``.
+        every_seconds: Shortest time between two events.
+    """
     trigger = TableCommitsTrigger(pipeline, table, _NEVER_COMMITS, every_seconds)
     return _watched(_address(pipeline, "validation-due"), f"{pipeline}/validation", trigger)
 

@@ -53,7 +53,13 @@ def follows(concern: str, other: str) -> bool:
 
 
 def tells_again(source: str, concern: str, other: str) -> bool:
-    """Whether it is the end of an application that was ended for the other: the next start writes that down as unclean."""
+    """Whether it is the end of an application that was ended for the other: the next start writes that down as unclean.
+
+    Args:
+        source: What found it: the name of a source of findings.
+        concern: What it is about.
+        other: What the other alert of the pipeline is about.
+    """
     return (source, concern, other) == (INCIDENTS, DEAD, STALL)
 
 

@@ -41,7 +41,13 @@ class ObjectiveFacts:
 
 
 def objective_findings(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> tuple[Finding, ...]:
-    """Return a finding for each objective that is missed."""
+    """Return a finding for each objective that is missed.
+
+    Args:
+        spec: The pipeline's objectives; one that is not set is not judged.
+        facts: The pipeline as it was read.
+        now: Epoch seconds.
+    """
     found = (
         _freshness(spec, facts, now),
         _lag(spec, facts, now),

@@ -150,7 +150,11 @@ def _move_aside_if_torn(control: ControlFolder) -> None:
 
 
 def check_held(control: ControlFolder, own: Lease) -> None:
-    """Raise LeaseLostError once another application has taken the lease."""
+    """Raise LeaseLostError once another application has taken the lease.
+
+    Raises:
+        LeaseLostError: There is no lease, or its epoch is not that of ``own``.
+    """
     found = read_lease(control)
     if found is None or found.epoch != own.epoch:
         raise LeaseLostError(control.pipeline, own.epoch, found.epoch if found else 0)

@@ -171,13 +171,24 @@ def check_owner(entry: Entry, pipeline: str, table: str) -> None:
         entry: Newest entry of the table.
         pipeline: Name of the pipeline that wants to use the table.
         table: Id of the table, for the message.
+
+    Raises:
+        ForeignTableError: The entry names another pipeline.
     """
     if entry.pipeline != pipeline:
         raise ForeignTableError(table, entry.pipeline, pipeline)
 
 
 def check_topic_ids(coverage: Mapping[str, TopicOffsets], topic_ids: Mapping[str, str]) -> None:
-    """Raise TopicRecreatedError when a topic of the coverage now has another id."""
+    """Raise TopicRecreatedError when a topic of the coverage now has another id.
+
+    Args:
+        coverage: Offsets by topic, with the id that each topic had when they were landed.
+        topic_ids: Present ids by topic; topics that are not in it are not checked.
+
+    Raises:
+        TopicRecreatedError: A topic has another id now.
+    """
     for topic, offsets in coverage.items():
         found = topic_ids.get(topic)
         if found is not None and found != offsets.topic_id:

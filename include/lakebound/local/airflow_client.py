@@ -149,7 +149,13 @@ class AirflowClient:
         self._send("PATCH", path, json={"new_state": state})
 
     def ensure_pool(self, name: str, slots: int, description: str) -> None:
-        """Make a pool; one of that name which is there is left as it is."""
+        """Make a pool; one of that name which is there is left as it is.
+
+        Args:
+            name: Name of the pool.
+            slots: Number of tasks that may run in it at once.
+            description: Text for Airflow's UI.
+        """
         body = {"name": name, "slots": slots, "description": description, "include_deferred": False}
         if name not in {pool["name"] for pool in self._all("/pools", "pools")}:
             self._send("POST", "/api/v2/pools", json=body)

@@ -27,7 +27,13 @@ class BrokerPorts:
 
 
 def server_properties(data: Path, ports: BrokerPorts, sasl: SaslUser | None) -> str:
-    """Return the broker's configuration; with ``sasl`` it holds the password, so keep it from other users."""
+    """Return the broker's configuration; with ``sasl`` it holds the password, so keep it from other users.
+
+    Args:
+        data: Folder for the broker's log segments.
+        ports: The broker's ports on this machine.
+        sasl: Who may use the authenticated listener; None: there is no such listener.
+    """
     listeners = {"PLAINTEXT": ports.plaintext}
     if sasl:
         listeners["SASL_PLAINTEXT"] = ports.sasl

@@ -35,6 +35,9 @@ def check_not_behind(table: Table, view: LedgerView, places: Places) -> None:
         table: The table, opened; its rows may be read.
         view: The ledger as it was just read from it.
         places: Where this machine keeps tables and state folders.
+
+    Raises:
+        LedgerBehindError: Rows lie beyond a carried entry, or Delta's log was written by a later epoch than the entry's.
     """
     beyond = count(rows_beyond(table, view))
     if beyond:

@@ -158,6 +158,10 @@ class Table(Protocol):
     def create(self, schema: pa.Schema, genesis: Entry) -> None:
         """Make the table with its ``genesis`` entry, in the one commit that Delta needs or the two that Iceberg needs.
 
+        Args:
+            schema: The table's columns, ``_kafka`` included.
+            genesis: The first entry.
+
         Raises:
             TableMismatchError: A partition column is not in the schema.
         """
@@ -167,6 +171,9 @@ class Table(Protocol):
 
     def check_new(self, schema: pa.Schema) -> None:
         """Check that ``create`` would make the table; writes nothing, and asks nobody.
+
+        Args:
+            schema: Columns of the new table, ``_kafka`` included.
 
         Raises:
             TableMismatchError: The format cannot have such a table.
@@ -196,6 +203,10 @@ class Table(Protocol):
 
         Never retries and never rebases onto a state that ``read_ledger`` has not seen.
 
+        Args:
+            files: Files in the table's folder that are not committed yet.
+            entry: Says what the files hold.
+
         Raises:
             CommitRefusedError: The table moved on under the handle.
             Exception: Whatever the library raises; the outcome is then unknown until the ledger is read again.
@@ -216,6 +227,9 @@ class Table(Protocol):
     def look_back(self, version: str) -> PastVersion:
         """Return what the table held at a version; reads metadata, and asks whether each data file is there.
 
+        Args:
+            version: Delta version or Iceberg snapshot id.
+
         Raises:
             VersionGoneError: Its metadata cannot be read any more.
             TableRestoredError: What it held is not known: somebody had restored the table by hand.
@@ -227,18 +241,34 @@ class Table(Protocol):
         One compare-and-swap onto the newest state, which need not have been read: a reset does not follow from it. The
         handle must read its ledger before it commits again. Whether data files are there is for ``look_back`` to say.
 
+        Args:
+            version: Delta version or Iceberg snapshot id.
+            entry: The ``reset`` entry to commit with it.
+
         Raises:
             CommitRefusedError: The table has an entry of a later epoch, or moved on this very moment.
             VersionGoneError: There is no such version any more.
         """
 
     def kept_until_ms(self, version: TableVersion, left_at_ms: int) -> int:
-        """Return until when maintenance by the table's own settings keeps a version that is left at a time."""
+        """Return until when maintenance by the table's own settings keeps a version that is left at a time.
+
+        Args:
+            version: The version.
+            left_at_ms: Epoch milliseconds at which another version becomes the current one.
+
+        Raises:
+            VersionGoneError: Iceberg: the snapshot is not kept any more.
+        """
 
     def change_schema(self, plan: SchemaPlan, entry: Entry | None) -> None:
         """Add columns and widen types, in one commit of metadata that carries the entry on where the format needs it.
 
         The handle must read its ledger before it commits again.
+
+        Args:
+            plan: Columns to add and types to widen.
+            entry: The entry that counts, to be carried on; None where the table has none.
 
         Raises:
             CommitRefusedError: The table moved on this very moment; read it again and try again.
@@ -249,6 +279,10 @@ class Table(Protocol):
         """Set properties, in one commit of metadata that carries the entry on where the format needs it.
 
         The handle must read its ledger before it commits again.
+
+        Args:
+            properties: Values by name; other properties stay as they are.
+            entry: The entry that counts, to be carried on; None where the table has none.
 
         Raises:
             CommitRefusedError: The table moved on this very moment; read it again and try again.

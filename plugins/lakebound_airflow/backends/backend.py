@@ -15,19 +15,36 @@ class Backend(Protocol):
     def submit(self, run_spec: RunSpec, owner: Owner | None) -> Submission:
         """Start the application, or return the one that already lives for the pipeline.
 
+        Args:
+            run_spec: The application's orders.
+            owner: The task's try that has the application in its care; None without one.
+
         Raises:
             SubmitFailedError: It could not be started.
         """
         ...
 
     def is_alive(self, control: ControlFolder, submission: Submission) -> bool:
-        """Whether the application is starting, running or ending."""
+        """Whether the application is starting, running or ending.
+
+        Args:
+            control: The pipeline's folder.
+            submission: What ``submit`` returned.
+        """
         ...
 
     def kill(self, submission: Submission) -> bool:
-        """End it at once, and return whether that was possible. Only after a graceful stop was requested without effect."""
+        """End it at once, and return whether that was possible. Only after a graceful stop was requested without effect.
+
+        Args:
+            submission: What ``submit`` returned.
+        """
         ...
 
     def where_log_is(self, submission: Submission) -> str:
-        """Return where its log is to be found; empty where it has none."""
+        """Return where its log is to be found; empty where it has none.
+
+        Args:
+            submission: What ``submit`` returned.
+        """
         ...

@@ -50,6 +50,11 @@ class CheckedAppriseNotifier(AppriseNotifier):
 def apprise_notifier(spec: AppriseSpec, message: Message, links: Links) -> CheckedAppriseNotifier:
     """Return what sends the message.
 
+    Args:
+        spec: The channel: an Airflow connection, or an environment variable with the service's URL.
+        message: What is said, of which pipeline.
+        links: Addresses of Airflow's UI and of the runbooks, for the text.
+
     Raises:
         NoConnectionError: The environment variable that holds the service's URL is not set.
     """

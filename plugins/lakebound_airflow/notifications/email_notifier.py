@@ -10,7 +10,13 @@ from lakebound.alerts.wording import ID_HEADER, Links, html_of, title_of
 
 
 def email_notifier(spec: EmailSpec, message: Message, links: Links) -> SmtpNotifier:
-    """Return what sends the message."""
+    """Return what sends the message.
+
+    Args:
+        spec: The channel: Airflow connection, sender and recipients.
+        message: What is said, of which pipeline.
+        links: Addresses of Airflow's UI and of the runbooks, for the text.
+    """
     return SmtpNotifier(
         to=list(spec.to),
         from_email=spec.sender,

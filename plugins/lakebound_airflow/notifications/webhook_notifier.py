@@ -12,7 +12,13 @@ TIMEOUT_SECONDS = 10.0
 
 
 def webhook_notifier(spec: WebhookSpec, message: Message, links: Links) -> HttpNotifier:
-    """Return what sends the message."""
+    """Return what sends the message.
+
+    Args:
+        spec: The channel: Airflow connection and path.
+        message: What is said, of which pipeline.
+        links: Addresses of Airflow's UI and of the runbooks, for the text.
+    """
     return HttpNotifier(
         http_conn_id=spec.connection,
         endpoint=spec.endpoint,

@@ -78,7 +78,13 @@ def make_value_decoder(spec: PipelineSpec, schema: StructType | None) -> ValueDe
 
 
 def rows_of_records(records: RecordColumns, columns: Columns, topic_ids: Mapping[str, str]) -> pa.Table:
-    """Return the value's columns and ``_kafka``, as a pipeline without a transform lands them."""
+    """Return the value's columns and ``_kafka``, as a pipeline without a transform lands them.
+
+    Args:
+        records: The records; as many as each column has values.
+        columns: Decoded values, by column.
+        topic_ids: Kafka's id of each topic, by name.
+    """
     stamps = np.array(records.timestamps_ms, dtype=np.int64)
     milliseconds = pa.array(stamps, pa.timestamp("ms"), mask=(stamps < FIRST_MS) | (stamps > LAST_MS))
     kafka = {

@@ -87,6 +87,11 @@ def reopen(targets: list[Target], quarantine: Target) -> None:
 def start_offsets(targets: list[Target], quarantine: Target, facts: Mapping[str, TopicFacts]) -> NextOffsets:
     """Return where the stream starts, and tell the quarantine what all tables have decided already.
 
+    Args:
+        targets: The opened targets.
+        quarantine: The opened quarantine table.
+        facts: What Kafka says of each topic, by name.
+
     Raises:
         LakeboundError: What ``lakebound.ledger.start.plan_start`` refuses.
     """

@@ -113,7 +113,17 @@ def unique_window(
     reader: LineReader,
     newest: LineCommit,
 ) -> DataFrame:
-    """Return the rows among which the values of ``rows`` must be unique, these included."""
+    """Return the rows among which the values of ``rows`` must be unique, these included.
+
+    Args:
+        session: Spark's.
+        expected: Its window: seconds of Kafka's time, or a number of commits.
+        table: The table of the rows.
+        places: Where tables are.
+        rows: Those that are validated.
+        reader: Reads the table's commits and files.
+        newest: Newest commit of the validated range; the window ends there.
+    """
     if expected.window_seconds is not None:
         last = rows.agg(F.max(f"{KAFKA_COLUMN}.timestamp").cast("double")).collect()[0][0] or 0.0
         since = last - expected.window_seconds
@@ -127,7 +137,15 @@ def unique_window(
 
 
 def with_presence(session: SparkSession, rows: DataFrame, expected: ValuesInTable, places: Places, name: str) -> DataFrame:
-    """Return the rows with whether their values stand in the other table; null where one of them is null."""
+    """Return the rows with whether their values stand in the other table; null where one of them is null.
+
+    Args:
+        session: Spark's.
+        rows: Those that are validated.
+        expected: The other table, and which of its columns belongs to which column of the rows.
+        places: Where tables are.
+        name: Name of the new column.
+    """
     format_, _, other_name = expected.table.partition(":")
     other = read_table(session, TableSpec.model_validate({"format": format_, "name": other_name}), places)
     own = list(expected.columns)

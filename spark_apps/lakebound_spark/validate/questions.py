@@ -67,7 +67,14 @@ class Prepared:
 
 
 def prepare(session: SparkSession, batch: Batch, places: Places, schema: pa.Schema) -> Prepared:
-    """Return the rows of the batch's files with what is asked of them; nothing is computed but what a window needs."""
+    """Return the rows of the batch's files with what is asked of them; nothing is computed but what a window needs.
+
+    Args:
+        session: Spark's.
+        batch: Files, and what is expected of their rows.
+        places: Where tables are.
+        schema: The table's columns.
+    """
     with_commits = any(isinstance(one, Fresh) for one in batch.expectations)
     rows = read_files(session, batch.files, schema, with_commits=with_commits)
     plain = rows.drop(COMMITTED_AT_MS)

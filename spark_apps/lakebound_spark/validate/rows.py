@@ -23,6 +23,12 @@ def cached_rows(session: SparkSession, batch: Batch, places: Places, schema: pa.
 
     An expectation whose column cannot be computed is left out, with a problem, so that the others are asked. Rows that cannot
     be read without any of these columns raise.
+
+    Args:
+        session: Spark's.
+        batch: Files, and what is expected of their rows.
+        places: Where tables are.
+        schema: The table's columns.
     """
     prepared = prepare(session, batch, places, schema)
     try:

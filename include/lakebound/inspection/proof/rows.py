@@ -123,7 +123,15 @@ def judge_target_rows(
 def judge_quarantine_rows(
     proof: TableProof, facts: TableAsFound, history: History, rows: RowOffsets, involved: frozenset[str]
 ) -> TableProof:
-    """Return the proof of the quarantine with its rows judged: they are what its entries count, and where."""
+    """Return the proof of the quarantine with its rows judged: they are what its entries count, and where.
+
+    Args:
+        proof: By its entries.
+        facts: Of the quarantine table.
+        history: Of the quarantine table.
+        rows: Of the quarantine table.
+        involved: Versions of commits that overlap: what their counts say of their ranges is ambiguous.
+    """
     covered = held_spans(facts.coverage, facts.former)
     held, each = within(rows.records, covered), within(rows.rows, covered)
     # Its ranges hold what the targets landed, too: only its counts say how many of these offsets are its own.

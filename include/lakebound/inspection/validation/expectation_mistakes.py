@@ -58,7 +58,13 @@ def parse(source: YamlSource) -> tuple[ExpectationFile | None, list[Mistake]]:
 
 
 def table_mistakes(file: ExpectationFile, spec: PipelineSpec, source: YamlSource) -> list[Mistake]:
-    """Return the mistakes that the pipeline alone tells: its name, and tables that it does not have."""
+    """Return the mistakes that the pipeline alone tells: its name, and tables that it does not have.
+
+    Args:
+        file: The expectations, parsed.
+        spec: The pipeline for which they are written.
+        source: YAML of the file; tells the line of each mistake.
+    """
     found = []
     if file.pipeline != spec.pipeline:
         keys: Keys = ("pipeline",)
@@ -74,7 +80,13 @@ def table_mistakes(file: ExpectationFile, spec: PipelineSpec, source: YamlSource
 
 
 def column_mistakes(file: ExpectationFile, tables: TableColumns, source: YamlSource) -> list[Mistake]:
-    """Return the columns that are named and that a table does not have, with those that it has."""
+    """Return the columns that are named and that a table does not have, with those that it has.
+
+    Args:
+        file: The expectations, parsed.
+        tables: Columns by table id; tables that are not in it are not checked.
+        source: YAML of the file; tells the line of each mistake.
+    """
     found: dict[tuple[Keys, str], Mistake] = {}
     for position, one in enumerate(file.expectations):
         for table, columns in tables.items():

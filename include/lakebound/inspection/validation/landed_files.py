@@ -38,10 +38,18 @@ class LineReader(Protocol):
     """Reads one format."""
 
     def line(self, is_validated: Callable[[int], bool]) -> Line:
-        """Return the standing line down to the first commit for which ``is_validated``, or as far as it is kept."""
+        """Return the standing line down to the first commit for which ``is_validated``, or as far as it is kept.
+
+        Args:
+            is_validated: Says of the position of a commit whether reading may end there.
+        """
 
     def files(self, steps: Iterable[LineCommit]) -> list[LandedFile]:
-        """Return the files that the commits added, of those commits that can still be read."""
+        """Return the files that the commits added, of those commits that can still be read.
+
+        Args:
+            steps: Commits of the line.
+        """
 
 
 _READERS = {

@@ -69,10 +69,19 @@ class Evaluator(Protocol):
     """Reads rows and says whether they are as expected."""
 
     def evaluate(self, batch: Batch) -> RangeVerdict:
-        """Return the verdict."""
+        """Return the verdict.
+
+        Args:
+            batch: Files of the range, and what is expected of their rows.
+        """
 
     def copy_failing(self, batch: Batch, failures: Sequence[ExpectationResult]) -> int:
-        """Copy the rows of the batch that was evaluated last and failed to the quarantine, once; how many these are."""
+        """Copy the rows of the batch that was evaluated last and failed to the quarantine, once; how many these are.
+
+        Args:
+            batch: The batch that was evaluated last.
+            failures: Results of the expectations that failed.
+        """
 
 
 @dataclass

@@ -57,6 +57,12 @@ def candidates(
     """Return the partitions of a table whose compaction is due, and what is left, with the reason.
 
     Partitions with few small files are not even mentioned.
+
+    Args:
+        facts: Sizes and files of each partition.
+        runs: What earlier runs did to the table.
+        policy: What the pipeline's YAML asks for.
+        now_ms: Epoch milliseconds.
     """
     if _is_delta(facts.table) and _is_spark_only(facts):
         return (), (f"{facts.table}: not compacted, as deletion vectors or column mapping are switched on",)

@@ -64,28 +64,68 @@ class Engine(Protocol):
     """
 
     def compact(self, table: TableSpec, step: Compact) -> StepEffect:
-        """Rewrite small files of one partition."""
+        """Rewrite small files of one partition.
+
+        Args:
+            table: The step's table.
+            step: The partition, and sizes in bytes of the files to rewrite and to write.
+        """
 
     def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
-        """Write a log checkpoint."""
+        """Write a log checkpoint.
+
+        Args:
+            table: The step's table.
+            step: Nothing but the table.
+        """
 
     def clean_log(self, table: TableSpec, step: CleanLog) -> StepEffect:
-        """Delete log files that no version needs which stays readable."""
+        """Delete log files that no version needs which stays readable.
+
+        Args:
+            table: The step's table.
+            step: The oldest version that stays.
+        """
 
     def vacuum(self, table: TableSpec, step: Vacuum) -> StepEffect:
-        """Delete files that no version within the retention needs."""
+        """Delete files that no version within the retention needs.
+
+        Args:
+            table: The step's table.
+            step: The retention in seconds, and whether the folder is listed.
+        """
 
     def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> StepEffect:
-        """Rewrite many manifests as few."""
+        """Rewrite many manifests as few.
+
+        Args:
+            table: The step's table.
+            step: Nothing but the table.
+        """
 
     def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> StepEffect:
-        """Rewrite many position delete files as few."""
+        """Rewrite many position delete files as few.
+
+        Args:
+            table: The step's table.
+            step: Nothing but the table.
+        """
 
     def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> StepEffect:
-        """Expire exactly the step's snapshots."""
+        """Expire exactly the step's snapshots.
+
+        Args:
+            table: The step's table.
+            step: Ids of the snapshots.
+        """
 
     def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> StepEffect:
-        """Find files that no version names, and move them aside where the step says so."""
+        """Find files that no version names, and move them aside where the step says so.
+
+        Args:
+            table: The step's table.
+            step: The mode, and times in epoch milliseconds before which a file is an orphan or is deleted.
+        """
 
 
 def carry_out(engine: Engine, table: TableSpec, step: MaintenanceStep) -> StepEffect:

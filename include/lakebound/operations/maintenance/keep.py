@@ -72,6 +72,12 @@ def clean_before(past: TablePast, policy: HistorySpec, properties: Mapping[str, 
 
     It has a log checkpoint, from which it and everything after it can be read. A carried entry does not count, so the commit
     with the newest entry that does stays, and so does the one that counts at the oldest version that is kept.
+
+    Args:
+        past: The table's commits, oldest first, and the positions of its readers.
+        policy: How long versions are kept, and how long a rewind can be undone.
+        properties: The table's own.
+        now_ms: Epoch milliseconds.
     """
     if past.problems or past.current is None or properties.get(CLEANS_LOG, "true").strip().lower() == "false":
         return None
@@ -97,6 +103,13 @@ def vacuum_retention_seconds(
 
     Long enough for every version that the log keeps to be read, for a rewind to be undone, and for each reader to read on. FULL
     also deletes files that no commit ever named, and so waits as long as the look for orphans does.
+
+    Args:
+        past: The table's commits, oldest first, and the positions of its readers.
+        policy: The pipeline's maintenance; its history and, for FULL, its orphans are used.
+        properties: The table's own.
+        now_ms: Epoch milliseconds.
+        is_full: Whether the vacuum is FULL; else it is LITE.
     """
     history = policy.history
     seconds = [history.removed_files_seconds, history.keep_delta_seconds, history.undo_seconds]

@@ -64,7 +64,14 @@ class TableSteps:
 
 
 def plan(pipeline: str, tables: Sequence[TableSituation], policy: MaintenanceSpec, now_ms: int) -> MaintenancePlan:
-    """Return the plan of a run over all tables of a pipeline: one table after the other, and one budget for all."""
+    """Return the plan of a run over all tables of a pipeline: one table after the other, and one budget for all.
+
+    Args:
+        pipeline: Name of the pipeline.
+        tables: What is known of each table, in the order in which they are maintained.
+        policy: What the pipeline's YAML asks for.
+        now_ms: Epoch milliseconds.
+    """
     if not policy.enabled:
         return MaintenancePlan(pipeline=pipeline, at_ms=now_ms, left=("maintenance.enabled is false in the pipeline's YAML",))
     due: list[Candidate] = []

@@ -42,7 +42,10 @@ class WrongFormatError(LakeboundError):
 
 
 class IcebergRewriter(Protocol):
-    """What rewrites Iceberg's files: the part of ``lakebound.operations.maintenance.engines.Engine`` that needs Spark."""
+    """What rewrites Iceberg's files: the part of ``lakebound.operations.maintenance.engines.Engine`` that needs Spark.
+
+    Arguments, results and errors are those of the methods there.
+    """
 
     def compact(self, table: TableSpec, step: Compact) -> StepEffect:
         """Rewrite small files of one partition."""

@@ -15,12 +15,22 @@ HELD_MEANWHILE = "the pipeline is held while this is applied: a running applicat
 
 
 def refused(facts: RecoveryFacts, action: RepairAction, reason: str) -> PlanRefusedError:
-    """Return the error that says why there is no plan."""
+    """Return the error that says why there is no plan.
+
+    Args:
+        facts: They name the pipeline.
+        action: The repair that was asked for.
+        reason: End of the sentence, for a person.
+    """
     return PlanRefusedError(facts.pipeline, action, reason)
 
 
 def topics_of(facts: RecoveryFacts, action: RepairAction) -> dict[str, TopicFacts]:
-    """Return Kafka's facts of every topic, or refuse: a plan needs all facts."""
+    """Return Kafka's facts of every topic, or refuse: a plan needs all facts.
+
+    Raises:
+        PlanRefusedError: Kafka does not answer, or has no such topic.
+    """
     if facts.kafka.silence is not None:
         raise refused(facts, action, f"the plan needs the offsets that Kafka has: {facts.kafka.silence}")
     gone = sorted(topic for topic, known in facts.kafka.topics.items() if known is None)
@@ -30,7 +40,11 @@ def topics_of(facts: RecoveryFacts, action: RepairAction) -> dict[str, TopicFact
 
 
 def check_readable(facts: RecoveryFacts, action: RepairAction) -> None:
-    """Refuse if the ledger of a table cannot be read: nobody knows then which offsets it lacks."""
+    """Refuse if the ledger of a table cannot be read: nobody knows then which offsets it lacks.
+
+    Raises:
+        PlanRefusedError: The ledger of at least one table cannot be used.
+    """
     reasons = [table.refusal for table in facts.tables if table.refusal is not None]
     if reasons:
         raise refused(facts, action, f"a ledger cannot be used; repair it first (action rebase): {reasons[0]}")
@@ -49,7 +63,15 @@ def afterwards(facts: RecoveryFacts) -> Sequence[RepairStep]:
 
 
 def reset_step(table: str, what: str, coverage: Offsets, former: FormerCoverage, released: int = 0) -> RepairStep:
-    """Return the step that commits a ``reset`` entry; ``released`` is how many offsets were released from quarantine so far."""
+    """Return the step that commits a ``reset`` entry.
+
+    Args:
+        table: Id of the table.
+        what: What the step does, for the person who approves the plan.
+        coverage: Offsets that the entry says the table has.
+        former: Coverage of earlier incarnations of recreated topics, by topic.
+        released: Number of offsets released from quarantine so far.
+    """
     earlier = {topic: [held.model_dump(mode="json") for held in incarnations] for topic, incarnations in former.items()}
     detail = {"commit": "reset", "coverage": dumped(coverage), "former": earlier}
     return RepairStep(what=what, table=table, detail=detail | ({"released": released} if released else {}))

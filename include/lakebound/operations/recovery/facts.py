@@ -169,7 +169,13 @@ def collect_kafka(spec: PipelineSpec) -> BrokerFacts:
 
 
 def collect_tables(spec: PipelineSpec, places: Places, kafka: BrokerFacts) -> tuple[HeldTable, ...]:
-    """Return every target and the quarantine, the quarantine last."""
+    """Return every target and the quarantine, the quarantine last.
+
+    Args:
+        spec: The pipeline.
+        places: Where its tables are.
+        kafka: What the broker says; offsets are rebuilt by its topic ids.
+    """
     tables = [_held(table, "target", spec.pipeline, places, kafka) for table in spec.tables]
     return (*tables, _held(spec.quarantine_table, "quarantine", spec.pipeline, places, kafka))
 

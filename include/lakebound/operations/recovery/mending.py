@@ -27,7 +27,11 @@ _ORIGIN = {"statistics": "the column statistics of its files", "scan": "a scan o
 
 
 def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
-    """Commit a ``reset`` entry to each table whose entries no longer say which offsets it has."""
+    """Commit a ``reset`` entry to each table whose entries no longer say which offsets it has.
+
+    Raises:
+        PlanRefusedError: Every ledger can be used, a table's offsets cannot be determined, or Kafka does not know all topics.
+    """
     broken = [table for table in facts.tables if table.refusal is not None]
     if not broken:
         raise refused(facts, "rebase", "the ledger of every table can be used; there is nothing to do")
@@ -61,7 +65,11 @@ def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
 
 
 def plan_accept_loss(facts: RecoveryFacts) -> RepairPlan:
-    """Record in each table the offsets that Kafka deleted before they were landed."""
+    """Record in each table the offsets that Kafka deleted before they were landed.
+
+    Raises:
+        PlanRefusedError: Nothing was lost, a ledger cannot be used, a topic was recreated, or Kafka does not know all topics.
+    """
     check_readable(facts, "accept_loss")
     topics = topics_of(facts, "accept_loss")
     _check_incarnations(facts, topics)
@@ -99,7 +107,11 @@ def plan_accept_loss(facts: RecoveryFacts) -> RepairPlan:
 
 
 def plan_new_incarnation(facts: RecoveryFacts) -> RepairPlan:
-    """Land a recreated topic from its beginning; the rows of the old topic stay, with the old topic id."""
+    """Land a recreated topic from its beginning; the rows of the old topic stay, with the old topic id.
+
+    Raises:
+        PlanRefusedError: No topic was recreated, a ledger cannot be used, or Kafka does not know all topics.
+    """
     check_readable(facts, "new_incarnation")
     topics = topics_of(facts, "new_incarnation")
     steps: list[RepairStep] = []

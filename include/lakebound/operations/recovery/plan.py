@@ -90,6 +90,10 @@ class RepairPlan(Frozen):
 
 
 def check_hash(plan: RepairPlan, approved: str) -> None:
-    """Raise PlanChangedError when the plan is not the one that was approved."""
+    """Raise PlanChangedError when the plan is not the one that was approved.
+
+    Raises:
+        PlanChangedError: The plan's hash is not ``approved``.
+    """
     if plan.hash != approved:
         raise PlanChangedError(plan.pipeline, approved, plan.hash)

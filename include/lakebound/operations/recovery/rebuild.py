@@ -80,7 +80,16 @@ def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) 
 
 
 def rebuild_behind(table: Table, entry: Entry, topic_ids: Mapping[str, str]) -> Rebuilt | None:
-    """Return the offsets of a table whose entry maintenance copied, or None if that entry is not older than the rows."""
+    """Return the offsets of a table whose entry maintenance copied, or None if that entry is not older than the rows.
+
+    Args:
+        table: The table; it is only read.
+        entry: The entry that counts.
+        topic_ids: Present ids of the pipeline's topics, by topic.
+
+    Raises:
+        TopicRecreatedError: The rows are of several incarnations of a topic, and the broker has none of them.
+    """
     if entry.kind != "carry":
         return None
     found, source, former = _offsets_of_rows(table, topic_ids)

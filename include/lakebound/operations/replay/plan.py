@@ -92,7 +92,11 @@ class ReplayPlan(Frozen):
         return {share.table: share.takes_back for share in self.tables if count(share.takes_back)}
 
     def check(self) -> None:
-        """Raise GoneFromKafkaError when Kafka has not everything that is to be read."""
+        """Raise GoneFromKafkaError when Kafka has not everything that is to be read.
+
+        Raises:
+            GoneFromKafkaError: Kafka has deleted some of it.
+        """
         if count(self.gone):
             raise GoneFromKafkaError(self.pipeline, self.gone)
 

@@ -29,7 +29,13 @@ _PARTITION = "partition."
 
 
 def read_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts | None:
-    """Return what the log says of the table's newest version; None where there is no table."""
+    """Return what the log says of the table's newest version; None where there is no table.
+
+    Args:
+        spec: The table.
+        places: Where tables are.
+        now_ms: Epoch milliseconds; noted as the time of the facts.
+    """
     path = places.delta_path(spec)
     try:
         if not DeltaTable.is_deltatable(str(path)):

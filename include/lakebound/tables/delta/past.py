@@ -20,6 +20,11 @@ from lakebound.tables.table import PastVersion, TableVersion, VersionGoneError
 def look_back(path: Path, version: str, table: str) -> PastVersion:
     """Return what a version held.
 
+    Args:
+        path: The table's folder.
+        version: Delta version.
+        table: Id of the table, for messages.
+
     Raises:
         VersionGoneError: The log no longer leads to it.
         TableRestoredError: The table had been restored by hand.
@@ -39,7 +44,13 @@ def look_back(path: Path, version: str, table: str) -> PastVersion:
 
 
 def kept_until_ms(handle: DeltaTable, version: TableVersion, left_at_ms: int) -> int:
-    """Return until when vacuum and log clean-up, by the table's settings, keep a version that is left at a time."""
+    """Return until when vacuum and log clean-up, by the table's settings, keep a version that is left at a time.
+
+    Args:
+        handle: The table, opened; its properties are used.
+        version: The version.
+        left_at_ms: Epoch milliseconds at which another version becomes the newest.
+    """
     settings = handle.metadata().configuration
     return min(left_at_ms + duration_ms(settings, DELETED_FILES), version.committed_at_ms + duration_ms(settings, LOG))
 

@@ -70,6 +70,11 @@ class _Counts:
 def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> list[IcebergDataFile]:
     """Return the files as a manifest holds them.
 
+    Args:
+        files: Files that are not committed yet.
+        metadata: The table's metadata: schema, partitioning and location.
+        table: Id of the table, for the message.
+
     Raises:
         TableMismatchError: A file has a column that the table has not, or spans two partitions.
     """
@@ -188,6 +193,11 @@ def _with_kafka_bounds(plan: dict[int, StatisticsCollector]) -> dict[int, Statis
 
 def partition_fields(spec: PartitionSpec, schema: Schema, table: str) -> tuple[written.PartitionField, ...]:
     """Return a table's partitioning as pipelines write it.
+
+    Args:
+        spec: The table's partition spec.
+        schema: Columns that the spec refers to.
+        table: Id of the table, for the message.
 
     Raises:
         TableMismatchError: It is partitioned in a way that is not written here, such as by buckets.

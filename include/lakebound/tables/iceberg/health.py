@@ -25,6 +25,11 @@ _Key = tuple[int, tuple[Any, ...]]
 def read_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts | None:
     """Return what the metadata says of the table's current snapshot; None where there is no table.
 
+    Args:
+        spec: The table.
+        places: Where tables are.
+        now_ms: Epoch milliseconds; noted as the time of the facts.
+
     Raises:
         FileNotFoundError: A commit or an expiry removed a metadata file this very moment: read again.
     """

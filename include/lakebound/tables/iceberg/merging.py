@@ -43,7 +43,13 @@ class EncodedEntries:
     by_path: dict[str, list[Encoded]] = field(default_factory=dict)
 
     def take_over(self, kind: tuple[int, ...], fresh: dict[str, list[Encoded]], manifests: Collection[ManifestFile]) -> None:
-        """Keep those of a committed snapshot's manifests."""
+        """Keep those of a committed snapshot's manifests.
+
+        Args:
+            kind: Ids of the schema and the partition specs, as in the attribute.
+            fresh: Entries of the manifests that the commit wrote, by the manifest's path.
+            manifests: All manifests of the snapshot; entries of other manifests are dropped.
+        """
         known = {**(self.by_path if kind == self.kind else {}), **fresh}
         small = [manifest.manifest_path for manifest in manifests if size_of(manifest) < LARGEST_MERGED]
         self.kind, self.by_path = kind, {path: known[path] for path in small if path in known}
@@ -79,7 +85,13 @@ def encode_existing(
 
 
 def read_existing(writer: ManifestWriter, manifest: ManifestFile, files: FileIO) -> list[Encoded]:
-    """Return the entries of a manifest that another process wrote."""
+    """Return the entries of a manifest that another process wrote.
+
+    Args:
+        writer: Of a manifest of the same partition spec; nothing is written.
+        manifest: The manifest to read.
+        files: Reads it.
+    """
     entries = manifest.fetch_manifest_entry(files, discard_deleted=True)
     return [
         encode_existing(writer, entry, (entry.sequence_number or 0, entry.file_sequence_number or 0), entry.snapshot_id or 0)
@@ -104,7 +116,13 @@ def write_existing(writer: ManifestWriter, entries: Sequence[Encoded]) -> None:
 
 
 def of_one_size(manifests: Iterable[ManifestFile], least: int, bound: int) -> Iterator[list[ManifestFile]]:
-    """Yield, per partition spec, the data manifests of ``least`` to ``bound`` - 1 files, where there are enough to merge."""
+    """Yield, per partition spec, the data manifests of ``least`` to ``bound`` - 1 files, where there are enough to merge.
+
+    Args:
+        manifests: Those of a snapshot.
+        least: Smallest number of files.
+        bound: Number of files from which a manifest is left alone.
+    """
     groups: dict[int, list[ManifestFile]] = {}
     for manifest in manifests:
         fits = least <= size_of(manifest) < bound

@@ -36,6 +36,11 @@ def ancestry(metadata: TableMetadata, newest: int | None) -> Iterator[Snapshot]:
 def snapshot_at(metadata: TableMetadata, version: str, table: str) -> Snapshot:
     """Return a snapshot.
 
+    Args:
+        metadata: The table's metadata.
+        version: Snapshot id, as text.
+        table: Id of the table, for the message.
+
     Raises:
         VersionGoneError: It is not kept any more.
     """
@@ -46,7 +51,14 @@ def snapshot_at(metadata: TableMetadata, version: str, table: str) -> Snapshot:
 
 
 def look_back(metadata: TableMetadata, snapshot: Snapshot, entry: Entry | None, io: FileIO, table: str) -> PastVersion:
-    """Return what a snapshot held; ``entry`` is the one that counted there.
+    """Return what a snapshot held.
+
+    Args:
+        metadata: The table's newest metadata; its columns are used.
+        snapshot: The snapshot.
+        entry: The entry that counted there; None before the first.
+        io: Reads the manifests, and says whether data files exist.
+        table: Id of the table, for the message.
 
     Raises:
         VersionGoneError: Its manifests are gone.

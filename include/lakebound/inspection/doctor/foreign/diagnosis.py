@@ -48,7 +48,13 @@ RULES: tuple[ForeignRule, ...] = (
 
 
 def diagnose(subject: str, facts: ForeignFacts, rules: Sequence[ForeignRule] = RULES) -> Diagnosis:
-    """Return what is wrong with a checkpoint; healthy means that a restart is exact. A foreign checkpoint is never repaired."""
+    """Return what is wrong with a checkpoint; healthy means that a restart is exact. A foreign checkpoint is never repaired.
+
+    Args:
+        subject: Name of the checkpoint, as the diagnosis repeats it.
+        facts: The checkpoint, its tables and its topics as they were read.
+        rules: What to judge by, in this order; all rules unless given.
+    """
     standing = Standing(facts)
     found = [finding for rule in rules if (finding := rule(standing)) is not None]
     if facts.checkpoint.is_stateful and worst(finding.verdict for finding in found) == "repairable":

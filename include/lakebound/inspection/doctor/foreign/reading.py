@@ -60,6 +60,11 @@ def read_foreign(checkpoint: str, tables: Sequence[str], bootstrap_servers: str 
 
     Commits and offsets are listed before and after the tables are read. The facts are used if neither list has changed.
 
+    Args:
+        checkpoint: Path or ``file:`` address of the checkpoint's folder.
+        tables: ``delta:PLACE`` or ``iceberg:PLACE`` of each table that the query writes.
+        bootstrap_servers: Kafka's addresses, ``host:port`` separated by commas; None: Kafka is not asked.
+
     Raises:
         NotACheckpointError: The checkpoint is not on this machine's file system.
         BadTableNameError: A table is not named ``delta:PLACE`` or ``iceberg:PLACE``.

@@ -35,7 +35,14 @@ def look_at_topics(spec: PipelineSpec) -> KafkaLook:
 
 
 def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: NextOffsets, now: float) -> KafkaLook:
-    """Return the facts with the age of waiting records and the retention; without an answer in time they stay unknown."""
+    """Return the facts with the age of waiting records and the retention; without an answer in time they stay unknown.
+
+    Args:
+        spec: The pipeline; its connection is used.
+        look: What ``look_at_topics`` returned; returned as it is if the broker could not be asked.
+        marks: Next offset to land, by topic and partition.
+        now: Epoch seconds; the rate of new records is that of the ten minutes before.
+    """
     places = waiting_places(look, marks)
     if look.problem is not None:
         return look

@@ -83,7 +83,10 @@ class DeltaEngine:
     def compact(self, table: TableSpec, step: Compact, turn: AskForTurn | None = None) -> StepEffect:
         """Rewrite the files below ``below_bytes`` of a partition, or Z-order the whole partition; in several commits if large.
 
-        ``turn`` asks the stream to let a commit through when it was faster.
+        Args:
+            table: Table whose files are rewritten.
+            step: The partition, and sizes in bytes; with ``order_by`` the partition's files of any size are rewritten.
+            turn: Asks the stream to let a commit through when it was faster; None: the commit is only tried again.
 
         Raises:
             NotRewritableError: The table uses features under which a file's rows are not what the file holds.

@@ -109,6 +109,12 @@ def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Com
     """Rewrite the files, and return the new and the replaced ones.
 
     Files that cannot be joined with others are not among it.
+
+    Args:
+        handle: The table, opened; its schema is used.
+        root: The table's folder.
+        files: Live files to replace.
+        step: Size of the new files in bytes, and the columns to Z-order by, if any.
     """
     with scratch_folder(root) as folder:
         scratch = _Scratch.of(files)
@@ -141,7 +147,12 @@ def replace(
 ) -> tuple[int, int]:
     """Commit the replacement, and return its version and how often it was refused before.
 
-    ``on_conflict`` is called after each attempt in which somebody else was faster.
+    Args:
+        root: The table's folder.
+        table: Id of the table, for messages.
+        rewritten: The new files, already in the folder, and those that they replace.
+        entry: Ledger entry that the commit carries.
+        on_conflict: Called after each attempt in which somebody else was faster.
 
     Raises:
         StepLostError: One of the files is not live any more, or others were faster each time; what was written is deleted.
