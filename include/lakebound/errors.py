@@ -389,7 +389,7 @@ class LedgerBehindError(LakeboundError):
 
 
 class QuarantineFloodError(LakeboundError):
-    """So many records went to quarantine that the pipeline's author wants the application to end."""
+    """The share of quarantined records reached the limit at which the pipeline's author wants the application to end."""
 
     runbook = "quarantine-flood"
     is_refusal = True

@@ -1,4 +1,4 @@
-"""What may be told of an error elsewhere than in its application's log: never what a record holds.
+"""What may be said about an error outside its application's log: never what a record holds.
 
 Alerts, incidents, Airflow's logs and XComs are read by more people than the tables. Errors of Spark, Arrow and a transform
 quote values ("The value 'x' cannot be cast to INT"), so only their kind is told. Pure.
@@ -46,7 +46,7 @@ def redacted(error: BaseException) -> str:
 
 
 def redacted_text(name: str, message: str) -> str:
-    """Return what may be told of an error of which only its class's name and its message are at hand."""
+    """Return what may be said about an error of which only its class's name and its message are at hand."""
     # What Spark says of values stands in quotes, behind its conditions.
     head = re.split(r"['\"`]", message, maxsplit=1)[0]
     conditions = list(dict.fromkeys(_CONDITION.findall(head)))[:_MOST_NAMES]

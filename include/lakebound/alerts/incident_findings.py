@@ -14,7 +14,7 @@ _FIRST_LOOK_SECONDS = 900.0
 
 
 def incident_findings(incidents: Iterable[Incident], looked_at: float | None, now: float) -> tuple[Finding, ...]:
-    """Return the incidents of late.
+    """Return the recent incidents.
 
     Args:
         incidents: Of the pipeline.

@@ -113,7 +113,7 @@ def _unnamed(known: Alert, looks: Mapping[ConcernKey, Findings], policy: Policy,
 def _not_looked_again(
     known: Alert, naming: Collection[str], looks: Mapping[ConcernKey, Findings], policy: Policy, now: float
 ) -> tuple[str, ...]:
-    """Return the sources that named it and have not looked since, or not of late: they may still mean it."""
+    """Return the sources that named it and have not looked since, or not recently: they may still mean it."""
     fresh = {
         source
         for source in known.named_by

@@ -130,7 +130,7 @@ def channels_of(pipeline: str, alert: ToldAlert, routes: Iterable[RouteSpec]) ->
 
 
 def by_channel(message: Message, alerts: AlertsSpec) -> dict[str, Message]:
-    """Return what each channel is told of a message: the alerts that are routed to it. A test goes to every channel."""
+    """Return what each channel gets of a message: the alerts that are routed to it. A test goes to every channel."""
     told: dict[str, list[ToldAlert]] = {}
     for alert in message.alerts:
         everywhere = message.kind is MessageKind.TEST

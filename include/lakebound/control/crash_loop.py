@@ -2,7 +2,7 @@
 
 The file ``crash-loop.json`` names the applications (or, where none came up, the DAG runs) whose ends count. Both who start
 applications without Airflow and the guard of the ingest DAG keep it, each end counts once, and whatever a person wishes after
-the last of them (``lakebound.control.desired``) starts the count anew. An end by an outage does not count, however often it
+the last of them (``lakebound.control.desired``) restarts the count. An end by an outage does not count, however often it
 comes: starting again is right, after a pause.
 """
 
@@ -56,7 +56,7 @@ class CrashLoop(FrozenRecord):
     outages: OutageEnds = OutageEnds()
 
     def after(self, end_id: str, *, barren: bool, at: float, reason: str = "") -> CrashLoop:
-        """Return the count after an end: one that is not barren starts it anew, one that was counted counts no more.
+        """Return the count after an end: one that is not barren restarts it, one that was counted is not counted again.
 
         Args:
             end_id: Id of the application that ended, or of the Airflow run when none was submitted.
@@ -116,7 +116,7 @@ class CrashLoop(FrozenRecord):
 def failed_runs_limit(limit: int) -> int:
     """Return after how many failed runs of the ingest DAG in a row Airflow pauses it.
 
-    The guard does not fail the run of the first end that counts, so that Airflow's count starts anew with it, as ours does
+    The guard does not fail the run of the first end that counts, so that Airflow's count restarts with it, as ours does
     when a person has started the pipeline again. Both therefore reach their limits with the same run.
 
     Args:

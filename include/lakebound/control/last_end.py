@@ -37,7 +37,7 @@ class LastEnd:
 
     @property
     def is_unclean(self) -> bool:
-        """Whether it failed, or died without a word. A lease that was given back is a last word, too."""
+        """Whether it failed, or died without an outcome and without giving its lease back."""
         if self.outcome is not None:
             return self.outcome.verdict == "failed"
         return not self.lease.released

@@ -26,7 +26,7 @@ class TableProgress(FrozenRecord):
 
 
 class RecentRecords(FrozenRecord):
-    """The records that an application dealt with of late.
+    """The records that an application handled recently.
 
     ``reasons`` holds the commonest reasons of quarantine: a word, and the schema's column where one is known
     (``does_not_fit: amount``); never anything that stands in a record.
@@ -142,6 +142,6 @@ def write_outcome(control: ControlFolder, outcome: Outcome) -> None:
 
 
 def read_outcome(control: ControlFolder, app_id: str) -> Outcome | None:
-    """Return how that application ended, or None while it lives or when it died without a word."""
+    """Return how that application ended, or None while it lives or when it died without an outcome."""
     body: Any = read_json(control.outcome(app_id))
     return None if body is None else Outcome.model_validate(body)

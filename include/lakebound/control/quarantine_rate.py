@@ -18,7 +18,7 @@ class Flood:
     """More records go to quarantine than the objective allows.
 
     Attributes:
-        recent: The records of late.
+        recent: The application's recent records.
         allowed: The share that the objective allows.
         has_stopped: Whether the application ended for it, and the pipeline is still held.
     """
@@ -38,7 +38,7 @@ def window_seconds(objectives: ObjectivesSpec) -> float:
 
 
 def recent_records(progress: Progress | None, now: float) -> RecentRecords | None:
-    """Return the records of late; None where they are no longer that.
+    """Return the recent records; None where they are too old.
 
     What an application that ended had counted stands until the next one counts: a pipeline that runs on a schedule rests
     longer between two runs than it counts.

@@ -4,7 +4,7 @@ How a task that finds a living application knows what to do (``decide_start``):
 
 | the application found alive | means | so |
 | --- | --- | --- |
-| was submitted by this very try | the task resumes, or a worker was lost | attach |
+| was submitted by this same try | the task resumes, or a worker was lost | attach |
 | belongs to an earlier try of this run | a person cleared the task | stop it, submit a new one |
 | belongs to a run that is over, which was deferred to its end | a person marked the task | stop it, submit a new one |
 | belongs to a run that ended by itself, or died in a worker | Airflow was killed, a trigger crashed | attach |

@@ -31,7 +31,7 @@ _SQLITE = "sqlite:///"
 
 
 class CatalogNotSharedError(LakeboundError):
-    """Spark cannot be told of the Iceberg catalog."""
+    """Spark cannot use the Iceberg catalog."""
 
     def __init__(self, uri: str) -> None:
         super().__init__(

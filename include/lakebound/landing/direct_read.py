@@ -25,7 +25,7 @@ from lakebound.spec.connection import ConnectionSpec
 PATIENCE_SECONDS = 2.0
 SLICE_RECORDS = 32_768
 SLICE_BYTES = 16 * 1024 * 1024
-"""Of a large range so much is held at once. Larger slices decode no faster."""
+"""Maximum bytes held at once of a large range. Larger slices decode no faster."""
 _AT_ONCE = 10_000
 _QUEUED_KILOBYTES = 32_768
 """What the consumer fetches ahead. Draining takes 210,000 records of 180 B a second with 16 MiB, 250,000 with 32 or 64."""
@@ -60,7 +60,7 @@ class RecordColumns:
 class _Partition:
     """What was taken from the consumer, from ``start`` up to ``position``, and not given out yet.
 
-    A partition is cut off where it is too far ahead: what the consumer gives of it from then on is passed over, and fetched
+    A partition is cut off where it is too far ahead: what the consumer gives of it from then on is discarded, and fetched
     again.
     """
 

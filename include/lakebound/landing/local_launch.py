@@ -110,6 +110,6 @@ def _complete_record(control: ControlFolder) -> None:
     name = app_name(submission.app_id)
     for process in psutil.process_iter(["cmdline"]):
         if name in (process.info["cmdline"] or ()):
-            with suppress(psutil.NoSuchProcess):  # it ends this very moment
+            with suppress(psutil.NoSuchProcess):  # it ends meanwhile
                 write_submission(control, submission.led_by(identity_of(process.pid)))
             return

@@ -54,7 +54,7 @@ class RecentWindow:
         last.reasons = _commonest(last.reasons + Counter(reasons), _MOST_REASONS)
 
     def counted(self, now: float) -> RecentRecords | None:
-        """Return the sums, the commonest reasons first; None where nothing came of late."""
+        """Return the sums, the commonest reasons first; None where nothing came recently."""
         while self._slices and self._slices[0].newest_at < now - self._over_seconds:
             self._slices.popleft()
         if not self._slices:

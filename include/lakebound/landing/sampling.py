@@ -44,7 +44,7 @@ class TopicSample:
 
 
 def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int, *, newest: bool, reader: str) -> TopicSample:
-    """Return up to so many records of the topics.
+    """Return up to ``count`` records of the topics.
 
     Args:
         connection: The broker.

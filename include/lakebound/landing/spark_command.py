@@ -43,7 +43,7 @@ def spark_submit_command(
     Args:
         run_spec: The application's orders; its JSON is the application's only argument.
         settings: This machine's places.
-        ui_port: Where the Spark UI shall listen; 0 lets the kernel choose.
+        ui_port: Port of the Spark UI; 0 lets the kernel choose.
         application: Name of the entry point in ``settings.apps``.
     """
     arguments = submit_arguments(run_spec, settings, ui_port=ui_port, application=application)

@@ -153,7 +153,7 @@ def check_settled(
 def check_unmoved(
     spec: PipelineSpec, places: Places, wanted: Mapping[str, pa.Schema], before: Settled, value_fields: Sequence[str] = ()
 ) -> None:
-    """Check that the tables stand to the columns as they did: what was decoded for others would lose values without a word.
+    """Check that tables and columns still match as before: records decoded for other columns would lose values silently.
 
     Args:
         spec: Pipeline whose tables are compared.
@@ -164,7 +164,7 @@ def check_unmoved(
 
     Raises:
         SchemaChangedError: As of ``check_settled``.
-        ColumnsMovedError: They stand otherwise, and could take what is decoded anew.
+        ColumnsMovedError: They no longer match as before, and could take records that are decoded again.
     """
     if check_settled(spec, places, wanted, value_fields) != before:
         raise ColumnsMovedError(spec.pipeline)

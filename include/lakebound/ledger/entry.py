@@ -74,7 +74,7 @@ class Entry(FrozenRecord):
     ``releases`` are covered offsets whose outcome this commit changes. A ``release`` lands records that were quarantined
     before, or finds them to give no row. A ``recall``, of the quarantine, puts records there that were good when they were read
     before. The counts of both are of these offsets, and their ``range`` is empty. ``released`` counts all that were ever
-    decided anew.
+    decided again.
     """
 
     version: Literal[1] = 1

@@ -130,7 +130,7 @@ class _Converter:
         raise UnmappedSchemaError(path, "is an object without properties and without typed additionalProperties")
 
     def _resolved(self, part: Mapping[str, Any], path: str, around: tuple[str, ...]) -> Mapping[str, Any]:
-        """Return what a reference points to, in this very schema."""
+        """Return what a reference points to, in the same schema."""
         name = part.get("$ref")
         if name is None:
             return part

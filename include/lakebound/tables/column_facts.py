@@ -134,7 +134,7 @@ def parquet_leaves(schema: pa.Schema) -> Iterator[tuple[Leaf, pa.DataType]]:
 def columns_with_statistics(schema: pa.Schema) -> list[str]:
     """Return the columns, as Parquet names them, whose row groups may have bounds: all but floating-point numbers.
 
-    By Parquet's rules bounds leave NaN out. Spark and DataFusion take it for the largest number, and yet pass over row groups
+    By Parquet's rules bounds leave NaN out. Spark and DataFusion take it for the largest number, and yet skip row groups
     by such bounds: rows that match are lost.
     """
     return [".".join(path) for path, kind in _parquet_paths(schema) if not pa.types.is_floating(kind)]
@@ -214,7 +214,7 @@ def _stored(value: Any, kind: pa.DataType) -> Raw:
 
 
 def decimal_of(unscaled: int, scale: int) -> Decimal:
-    """Return a decimal of so many digits after the point, exactly, however many it has in all."""
+    """Return a decimal with ``scale`` digits after the point, exactly, however many digits it has in total."""
     return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
 
 

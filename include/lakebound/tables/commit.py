@@ -208,7 +208,7 @@ def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) 
 
 
 def _own_commit(table: Table, before: LedgerView, draft: Entry) -> CommittedEntry | None:
-    """Return the commit of this very draft, if it is among the table's entries since ``before``."""
+    """Return the commit of this draft, if it is among the table's entries since ``before``."""
     try:
         for committed in table.entries():
             if committed.entry.commit == draft.commit:

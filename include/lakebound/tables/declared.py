@@ -20,7 +20,7 @@ _NOT_MADE = ""
 def owned_pipelines(settings: Settings) -> LoadedPipelines:
     """Return the pipelines that may run: of those that name one table only the one that its ledger names.
 
-    Where the table does not exist yet, or cannot be read, none of them may: the order of files must not decide whose it is.
+    Where the table does not exist yet, or cannot be read, none of them may: the order of files must not decide the owner.
     """
     return _settled(load_pipelines(settings), settings, new_goes_to_the_first=False)
 

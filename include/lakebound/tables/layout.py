@@ -32,7 +32,7 @@ class FileLayout:
     def told_by_log(self) -> tuple[str, ...]:
         """Columns whose value of each file Delta keeps in its log.
 
-        The files hold them all the same: Polars reads a partition column from the file, or from a folder's name, never from
+        The files hold these columns, too: Polars reads a partition column from the file, or from a folder's name, never from
         the log.
         """
         return tuple(field.column for field in self.fields) if self.format == "delta" else ()

@@ -1,4 +1,4 @@
-"""Coverage worked out from what a table holds, for want of an entry. Pure.
+"""Coverage worked out from what a table holds, where there is no entry. Pure.
 
 The result is a lower bound: offsets that were filtered or quarantined have left no rows.
 """

@@ -112,7 +112,7 @@ class TableVersion:
     Attributes:
         version: Delta version or Iceberg snapshot id.
         committed_at_ms: By the clock of who committed; for Iceberg, when it became the table's current snapshot.
-        entry: The entry in this very commit, None where it carries none.
+        entry: The entry in this commit, None where it carries none.
     """
 
     version: str
@@ -246,7 +246,7 @@ class Table(Protocol):
             entry: The ``reset`` entry to commit with it.
 
         Raises:
-            CommitRefusedError: The table has an entry of a later epoch, or moved on this very moment.
+            CommitRefusedError: The table has an entry of a later epoch, or moved on meanwhile.
             VersionGoneError: There is no such version any more.
         """
 
@@ -271,7 +271,7 @@ class Table(Protocol):
             entry: The entry that counts, to be carried on; None where the table has none.
 
         Raises:
-            CommitRefusedError: The table moved on this very moment; read it again and try again.
+            CommitRefusedError: The table moved on meanwhile; read it again and try again.
             TableMismatchError: The format does not allow the change, and never will.
         """
 
@@ -285,7 +285,7 @@ class Table(Protocol):
             entry: The entry that counts, to be carried on; None where the table has none.
 
         Raises:
-            CommitRefusedError: The table moved on this very moment; read it again and try again.
+            CommitRefusedError: The table moved on meanwhile; read it again and try again.
             TableMismatchError: The format refuses them.
         """
 

@@ -69,7 +69,7 @@ def send(channel: ChannelSpec, message: Message, links: Links) -> None:
 
 
 def _notify(notifier: BaseNotifier, where: str) -> None:
-    """Send, without a word in any log, and without the address in what is raised."""
+    """Send, without writing to any log, and without the address in what is raised."""
     problem: NotDeliveredError
     try:
         with _silenced(notifier):

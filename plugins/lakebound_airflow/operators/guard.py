@@ -1,6 +1,6 @@
 """The last task of an ingest run: it decides whether the run counts towards the crash-loop limit.
 
-Airflow pauses a DAG after so many failed runs in a row, whatever they did. A run's state is that of its last task, so
+Airflow pauses a DAG after a number of failed runs in a row, whatever they did. A run's state is that of its last task, so
 this one fails only when the stream failed, had landed nothing, and no outage was the reason. The stream's own task stays red
 either way. The first such run does not fail (``lakebound.control.crash_loop.failed_runs_limit``).
 """

@@ -44,7 +44,7 @@ Context = Mapping[str, Any]
 
 
 class StreamFailedError(LakeboundError):
-    """The application ended with an error, or without a word."""
+    """The application ended with an error, or without an outcome."""
 
     def __init__(self, reason: str, log: str) -> None:
         super().__init__(f"{reason}; {log}" if log else reason)
@@ -91,7 +91,7 @@ class StreamOperator(BaseOperator):
         Raises:
             StreamStuckError: An application that must be replaced cannot be ended from here.
             StreamStalledError: The application lives and does not land.
-            StreamFailedError: The application ended with an error, or without a word.
+            StreamFailedError: The application ended with an error, or without an outcome.
             AirflowFailException: The application refused to start, or to go on.
         """
         with noting_outages(context):

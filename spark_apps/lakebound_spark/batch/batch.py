@@ -36,7 +36,7 @@ from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import Transform
 
 _BATCHES_UNTIL_GOOD = 100
-"""Bad records are collected beside the rows until so many batches had none. Collecting takes a fifth of a small batch's time,
+"""Bad records are collected beside the rows until this many batches had none. Collecting takes a fifth of a small batch's time,
 whether it has any or not; to read them by a second job takes as long as the batch."""
 
 
@@ -132,7 +132,7 @@ class BatchLander:
         try:
             written, observed, way = self._write(work, tag, report)
         except UnlandableRowsError:
-            # Rare, so found out by a job of its own: their records go to quarantine, and the others are written anew.
+            # Rare, so found out by a job of its own: their records go to quarantine, and the others are written again.
             work = replace(work, decoder=work.decoder.refusing(self._unlandable(work)))
             written, observed, way = self._write(work, f"{tag}-l", report)
         lane: Lane = "cluster" if way == "cluster" else "driver"

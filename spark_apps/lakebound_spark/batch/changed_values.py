@@ -1,10 +1,10 @@
-"""Values that Spark's ``from_json`` changes without a word. They go to quarantine instead.
+"""Values that Spark's ``from_json`` changes silently. They go to quarantine instead.
 
 - TINYINT: 128 to 255 become negative. So it is decoded as INT, and compared with its own range.
 - TIMESTAMP: a number of milliseconds is taken for seconds, and the largest overflow to any other time. A text without a day,
   such as "12:30", gets the day on which it is decoded: another one when the record is read again.
-- DATE: a text of one to three digits, or of five and more, is taken for days since 1970, and what follows a day is passed over,
-  be it a time or not.
+- DATE: a text of one to three digits, or of five and more, is taken for days since 1970, and what follows a day is ignored,
+  whether it is a time or not.
 - STRING: half a character, an escape such as "\\ud800" without its other half, becomes a question mark; a number beyond
   DOUBLE becomes the text "Infinity", with its quotes. (One with a fraction lands as Java writes that DOUBLE.)
 - MAP: a key that comes twice is there twice, and readers differ in which of its values they take.
@@ -44,7 +44,7 @@ _HALF = rf"{_UNESCAPED}(?:{_HIGH}(?!{_LOW})|(?<!{_UNESCAPED}{_HIGH}){_LOW})"
 _BEYOND_DOUBLE = r"[eE]\+?[0-9]{3}|[0-9]{309}[0-9]*[.eE]"
 """In all texts with a number of more than a DOUBLE holds, and in few others."""
 _BLANKS = r"[\s\p{Cntrl}]*"
-"""What Spark passes over before and after a date or time."""
+"""What Spark ignores before and after a date or time."""
 _DAY = rf"^{_BLANKS}[0-9]{{4}}(-[0-9]{{1,2}}(-[0-9]{{1,2}}([ T][0-9].*)?)?)?{_BLANKS}$"
 
 

@@ -128,7 +128,7 @@ def _whole(records: RecordColumns) -> list[bytes]:
 
 
 def _check_text(values: Sequence[bytes]) -> None:
-    """Refuse what the decoder would pass over in fields that the schema does not name."""
+    """Refuse what the decoder would ignore in fields that the schema does not name."""
     try:
         for value in values:
             if not value.isascii():

@@ -13,15 +13,15 @@ Way = Literal["direct", "collected", "cluster"]
 """The driver reads and writes it; Spark reads it and the driver writes it; Spark reads it and its executors write it."""
 
 _EARLIER = 0.9
-"""By so much a batch counts less with each later one."""
+"""Factor by which a batch's weight shrinks with each later batch."""
 _EXPECTED = 0.2
-"""What is expected counts so much of a batch."""
+"""Weight of the expected cost, as a share of one batch."""
 _SWITCH = 1.25
-"""Another way must be so many times as fast as the one that was taken last: what is measured scatters by less."""
+"""Factor by which another way must be faster than the last one: measured times scatter by less."""
 _WORTH_A_TRY = 3.0
-"""What is expected of a way that was not taken lately is wrong by so much at most."""
+"""Largest factor by which the expected time of a way that was not taken lately is wrong."""
 _FIRST_TRY = 32
-"""After so many batches for which another way might be faster it is tried; then after twice as many, and so on."""
+"""Number of batches for which another way might be faster before it is tried; then twice as many, and so on."""
 
 
 @dataclass
@@ -88,7 +88,7 @@ class WayChooser:
         self._costs = _expected(self.cores)
 
     def choose(self, offsets: int, *, may_be_direct: bool = False) -> Way:
-        """Return the way of a batch of so many offsets.
+        """Return the way of a batch of this size.
 
         Args:
             offsets: How many it has.

@@ -77,7 +77,7 @@ def explain(value: bytes | None, schema: StructType) -> str | None:
     try:
         body = json.loads(value or b"", parse_float=Decimal)
         found = list(islice(_misfits(body, schema, ""), MOST_NAMED + 1)) if isinstance(body, dict) else []
-    except Exception:  # a record may hold anything, and a batch must not fail for want of an explanation
+    except Exception:  # a record may hold anything, and a batch must not fail because an explanation is missing
         return None
     if not found:
         return None

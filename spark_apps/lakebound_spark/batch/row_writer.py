@@ -150,7 +150,7 @@ def check_housed(columns: Collection[str], schema: pa.Schema, table: str, left_o
         left_out: Columns that a table does not get, by table id.
 
     Raises:
-        TableMismatchError: It lacks one that is not left out on purpose: its values would be lost without a word.
+        TableMismatchError: It lacks one that is not left out on purpose: its values would be lost silently.
     """
     unhoused = sorted({*columns} - {*schema.names} - {*left_out.get(table, ())})
     if unhoused:

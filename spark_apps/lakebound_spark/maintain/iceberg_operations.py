@@ -81,7 +81,7 @@ class SyncedOperations:
         try:
             return swap(self._catalog, self._table, before, location)
         except Exception:
-            # The catalog may have done it all the same, and says so.
+            # The catalog may have done it despite the error, and says so.
             if metadata_location(self._catalog, self._table) != location:
                 raise
             return True

@@ -11,7 +11,7 @@ from lakebound.ledger.marks import NextOffsets
 PROGRESS_IN_MEMORY = {
     "asyncProgressTrackingEnabled": "true",
     "asyncProgressTrackingCheckpointIntervalMs": "60000",
-    # Spark offers this to sinks that forgive a batch that is planned anew with other offsets, as ours does: it goes by the
+    # Spark offers this to sinks that forgive a batch that is planned again with other offsets, as ours does: it goes by the
     # offsets in the tables, and no start reads what Spark has noted. The name of the option is Spark's own, for its tests.
     "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
 }

@@ -196,7 +196,7 @@ class LandingStream:
         self._board.change(recent=self._recent.counted(now), freshness_p99_seconds=self._freshness.p99_seconds(now))
 
     def _end_in_a_flood(self) -> None:
-        """Ask for the end where more is quarantined than the pipeline's author puts up with. The batch has landed by then."""
+        """Ask for the end where more is quarantined than the pipeline's author allows. The batch has landed by then."""
         error = stop_error(self._run.spec, self._board.latest.recent)
         if error is not None:
             self._stop.refuse(error)

@@ -18,7 +18,7 @@ from lakebound.inspection.validation.landed_files import LandedFile
 
 MAX_ROWS = 50_000
 MAX_BYTES = 32 * 1024 * 1024
-"""Of the files, which are compressed: so much is in memory as Arrow data, and once more in the JVM."""
+"""Maximum size of the compressed files; their rows are in memory as Arrow data, and once more in the JVM."""
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def read_small_files(
 def _read(file: LandedFile, schema: pa.Schema, partitions: Sequence[str], committed_at: str | None) -> pa.Table:
     with pq.ParquetFile(file.path) as opened:
         inside = opened.schema_arrow.names
-    # A column that a file lacks is null in it; Spark, which ignores case, might find it all the same.
+    # A column that a file lacks is null in it; Spark, which ignores case, might still find it.
     missing = {field.name.lower() for field in schema if field.name not in inside}
     if missing & {name.lower() for name in inside}:
         raise _OtherColumnsError(f"{file.path.name} has {', '.join(sorted(missing))} in another case")

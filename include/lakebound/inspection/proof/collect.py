@@ -33,7 +33,7 @@ def prove(
         spec: The pipeline.
         places: Where its tables are.
         deep: Judge the rows against what Kafka has, not the entries alone; reads the topics and ``_kafka`` of every row.
-        table: Name or id of the one table whose proof is wanted; the others are read all the same, to be compared.
+        table: Name or id of the one table whose proof is wanted; the others are read, too, for comparison.
         facts: Whom to ask about Kafka.
 
     Raises:

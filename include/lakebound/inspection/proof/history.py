@@ -185,7 +185,7 @@ def _is_born(entries: Sequence[CommittedEntry]) -> bool:
 def _left_standing(older: Sequence[CommittedEntry], reset: Entry) -> list[CommittedEntry]:
     """Return those of the entries before a reset, newest first, that the reset has not undone.
 
-    A release or a recall adds to no coverage; whether it was undone is told by how many offsets were decided anew by then.
+    A release or a recall adds to no coverage; the number of offsets decided again by then tells whether it was undone.
     """
     left, released, standing = held_spans(reset.coverage, reset.former), reset.released, []
     for committed in older:

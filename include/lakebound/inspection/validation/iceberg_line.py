@@ -86,7 +86,7 @@ class IcebergLine:
                 if manifest[3] == number and not manifest[4]:
                     yield from _files(local_path(manifest[0]).read_bytes(), step, number)
         except FileNotFoundError:
-            return  # expired this very moment
+            return  # expired meanwhile
 
 
 def _files(manifest: bytes, step: LineCommit, number: int) -> Iterator[LandedFile]:

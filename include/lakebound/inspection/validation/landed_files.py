@@ -71,7 +71,7 @@ def step_of(entry: Entry | None, *, position: int, version: str, committed_at_ms
     """Return a commit as a step of the line.
 
     Args:
-        entry: Ledger entry in this very commit; None when the commit carries none.
+        entry: Ledger entry in this commit; None when the commit carries none.
         position: Place among all commits of the table: Delta's version or Iceberg's sequence number.
         version: Delta version or Iceberg snapshot id.
         committed_at_ms: When the commit was made, in epoch milliseconds.

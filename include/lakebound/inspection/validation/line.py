@@ -27,7 +27,7 @@ class LineCommit:
         version: Delta version or Iceberg snapshot id.
         committed_at_ms: By the clock of who committed.
         parent: Position of the commit that it follows; None for the first, or where that is no longer kept.
-        kind: Of the entry in this very commit; None where it carries none.
+        kind: Of the entry in this commit; None where it carries none.
         rows: Rows that it lands, by its entry.
         offsets: How many offsets the table's coverage holds after it; None without an entry.
         own_offsets: How many of these are this commit's.

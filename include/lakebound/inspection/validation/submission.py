@@ -17,7 +17,7 @@ PROGRESS = "validate: "
 """Starts a line of the log that a person who waits wants to see."""
 
 QUICK_ROWS = 100_000
-"""A run of at most so many rows ends before the JVM's second compiler has earned back its own work (20 of 52 CPU seconds)."""
+"""Maximum rows of a run that ends before the JVM's second compiler saves more than it costs (20 of 52 CPU seconds)."""
 
 
 class ValidationOrders(RunSpec):

@@ -43,7 +43,7 @@ class Candidate:
         return not self.is_closed, -self.step.files_removed / max(self.step.cost_bytes, 1)
 
     def within(self, max_bytes: int) -> Compact | None:
-        """Return the step, or a part of it that rewrites no more than so many bytes; None where there is none."""
+        """Return the step, or a part of it that rewrites at most ``max_bytes``; None where there is none."""
         if self.step.cost_bytes <= max_bytes:
             return self.step
         if self.step.with_deletes or (_is_delta(self.step.table) and self.step.order_by):

@@ -14,7 +14,7 @@ class Version(Frozen):
     Attributes:
         version: Delta version or Iceberg snapshot id.
         parent: The version that it follows; None for the first, or where that is not kept.
-        kind: Of the ledger entry in this very commit; None where it carries none.
+        kind: Of the ledger entry in this commit; None where it carries none.
         is_referenced: Iceberg: a branch or tag points at it.
     """
 

@@ -115,7 +115,7 @@ def list_files(root: Path) -> Iterator[ListedFile]:
                     try:
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
-                        continue  # moved or deleted this very moment
+                        continue  # moved or deleted meanwhile
                     path = Path(entry.path).relative_to(root).as_posix()
                     yield ListedFile(path, status.st_size, int(status.st_mtime * 1000))
 

@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 from lakebound.errors import LakeboundError
 
 QUARANTINE = "_orphans"
-"""Folder in a table's, into which orphans are moved: readers, VACUUM and this search pass over it."""
+"""Folder in a table's, into which orphans are moved: readers, VACUUM and this search skip it."""
 
 _LOCAL_SCHEMES = ("", "file")
 

@@ -198,7 +198,7 @@ def _positions(readers: Iterable[ReaderSpec], position: Callable[[ReaderSpec], t
 
 
 def _with_pins(past: TablePast, positions: Mapping[str, tuple[int, ...]], problems: Sequence[str]) -> TablePast:
-    """Return the past with its readers. A query of several Iceberg tables names none: a snapshot's id tells whose it is."""
+    """Return the past with its readers. A query of several Iceberg tables names none: a snapshot's id identifies its table."""
     known = {version.version for version in past.versions}
     if past.table.startswith("delta:") and past.current is not None:
         known.add(past.current + 1)  # where a reader stands that has read everything

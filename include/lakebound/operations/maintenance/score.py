@@ -1,7 +1,7 @@
 """A table's health from its facts, and a score from 0 to 100 that explains itself. Pure.
 
 The score takes Amoro's idea (a weight for each kind of debt, tiny tables are healthy), with two differences. A table of 2,000
-files of 5 KB is small in bytes and slow to read all the same: debt is counted in files. And more small files never raise the
+files of 5 KB is small in bytes and still slow to read: debt is counted in files. And more small files never raise the
 score: it is no mean of sizes, but what compaction could remove, beside what needs none.
 """
 

@@ -67,7 +67,7 @@ def look_at(table: Table, quarantined: Arrays) -> Held:
 
 
 def chunks(held: Mapping[str, Held], most: int) -> Iterator[Arrays]:
-    """Yield what any of the tables lacks, in pieces of at most so many offsets, partition after partition."""
+    """Yield what any of the tables lacks, in pieces of at most ``most`` offsets, partition after partition."""
     every: Arrays = {}
     for one in held.values():
         every = either(every, one.lacking)

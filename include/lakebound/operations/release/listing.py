@@ -21,7 +21,7 @@ from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 
 SHOWN_BYTES = 120
-"""So much of a value is shown."""
+"""Maximum bytes of a value that are shown."""
 
 
 class QuarantinedRecord(Frozen):

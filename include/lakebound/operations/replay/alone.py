@@ -1,4 +1,4 @@
-"""Taking offsets back needs the pipeline to oneself: held, stopped, and with its lease."""
+"""Taking offsets back needs exclusive access to the pipeline: held, stopped, and with its lease."""
 
 from __future__ import annotations
 

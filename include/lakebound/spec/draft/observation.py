@@ -14,7 +14,7 @@ from lakebound.spec.draft.time_texts import wrong_date, wrong_time
 Form = Literal["empty", "date", "time", "decimal", "other"]
 
 MOST_VALUES = 12
-"""Of a field's texts so many different ones are remembered."""
+"""Maximum number of different texts remembered per field."""
 _DATE = re.compile(r"^\d{4}-\d\d-\d\d$")
 _TIME = re.compile(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-](0\d|1[0-7])(:?[0-5]\d)?)?$")
 _DECIMAL = re.compile(r"^-?\d{1,38}\.\d{1,18}$")

@@ -47,7 +47,7 @@ def wrong_time(text: str, *, zoned: bool = True) -> str | None:
 def wrong_date(text: str) -> str | None:
     """Return what is wrong with a text as a date, "" where it is just none; None where it may land.
 
-    Spark passes over what follows the day, and takes other numbers for days since 1970. Here a time may follow, and a number is
+    Spark ignores what follows the day, and takes other numbers for days since 1970. Here a time may follow, and a number is
     a year.
     """
     match = _DATE.match(text.strip())

@@ -23,7 +23,7 @@ from lakebound.tables.delta.checkpoints import base_version, is_readable, list_l
 from lakebound.tables.delta.log import commit_file, last_checkpoint
 
 SCRATCH = "_compaction"
-"""Folder in a table's: readers and VACUUM pass over names with an underscore."""
+"""Folder in a table's: readers and VACUUM skip names with an underscore."""
 
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _HINT = "_last_checkpoint"
@@ -121,7 +121,7 @@ def link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except FileNotFoundError:
-        return  # cleaned up this very moment
+        return  # cleaned up meanwhile
     except OSError:
         shutil.copyfile(source, target)
 

@@ -112,7 +112,7 @@ def _list_log(folder: Path, version: int) -> _Log:
             continue
         try:
             size = path.stat().st_size
-        except FileNotFoundError:  # cleaned up this very moment
+        except FileNotFoundError:  # cleaned up meanwhile
             continue
         if commit:
             log.commits[int(commit[1])] = size

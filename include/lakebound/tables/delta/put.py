@@ -82,7 +82,7 @@ def put(folder: Path, tip: Tip, text: str, table: str) -> Tip:
 
     Raises:
         CommitRefusedError: The version is taken, a file that it names is not there, or the log is no longer the one that was
-            read. Where it became another one this very moment, the commit may have been made all the same: the ledger says it.
+            read. Where it was replaced during the commit, the commit may still have been made: the ledger says it.
     """
     path = commit_file(folder, tip.version + 1)
     if tip.version < 0:

@@ -2,7 +2,7 @@
 
 A bound may be wider than the values, never narrower, and where none can be written there is none. By PyIceberg's own
 statistics a string whose 16th character is U+D7FF cannot be committed, nor a timestamp that Python has no date for, and a NaN
-is passed over.
+is left out.
 """
 
 from __future__ import annotations

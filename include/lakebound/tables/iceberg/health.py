@@ -31,7 +31,7 @@ def read_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts | Non
         now_ms: Epoch milliseconds; noted as the time of the facts.
 
     Raises:
-        FileNotFoundError: A commit or an expiry removed a metadata file this very moment: read again.
+        FileNotFoundError: A commit or an expiry removed a metadata file meanwhile: read again.
     """
     location = metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), spec)
     if location is None:

@@ -21,7 +21,7 @@ def change(handle: Table, plan: SchemaPlan, table: str) -> None:
         table: Its name, for the message.
 
     Raises:
-        CommitRefusedError: Somebody else changed its columns this very moment.
+        CommitRefusedError: Somebody else changed its columns at the same time.
         TableMismatchError: Iceberg does not allow the change.
     """
     try:

@@ -286,7 +286,7 @@ def _actions(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _is_committed(handle: DeltaTable, rewritten: Rewritten) -> bool:
-    """Whether a commit that answered with an error took place all the same."""
+    """Whether a commit that answered with an error was made after all."""
     names = {file.path for file in live_files(handle)}
     return bool(rewritten.outputs) and all(output.name in names for output in rewritten.outputs)
 

@@ -41,7 +41,7 @@ def read_versions(folder: Path, table: str) -> TablePast:
     while at in numbers:
         try:
             version, is_restore = _read(folder, at)
-        except FileNotFoundError:  # cleaned up this very moment
+        except FileNotFoundError:  # cleaned up meanwhile
             break
         except BadEntryError as exc:
             problems.append(str(exc))

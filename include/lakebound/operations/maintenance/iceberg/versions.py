@@ -25,7 +25,7 @@ def read_snapshots(spec: TableSpec, places: Places) -> TablePast | None:
     """Return a table's snapshots, without pins; None where there is no such table.
 
     Raises:
-        FileNotFoundError: A commit removed the metadata file this very moment: read again.
+        FileNotFoundError: A commit removed the metadata file meanwhile: read again.
     """
     location = metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), spec)
     return None if location is None else snapshots_of(read_body(location), spec.id)
