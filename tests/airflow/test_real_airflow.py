@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,6 +91,22 @@ def test_the_airflow_is_seen_by_its_address_as_the_embedded_one_is(
         assert set(found.components) == set(COMPONENTS)
         assert found.dead == ()
         assert (found.paused or {})["ingest__orders"] is False
+
+
+def test_people_who_pause_dags_at_the_same_time_are_all_answered(stack: Stack) -> None:
+    """With Airflow's usual waits for SQLite, its API server waits for itself and answers nobody for that time."""
+
+    def pause_and_unpause(dag_id: str) -> None:
+        with stack.airflow.client() as client:
+            for _ in range(3):
+                client.pause(dag_id)
+                client.unpause(dag_id)
+
+    dags = [f"control__{pipeline}" for pipeline in PIPELINES]
+    with ThreadPoolExecutor(len(dags)) as pool:
+        for done in [pool.submit(pause_and_unpause, dag_id) for dag_id in dags]:
+            done.result(timeout=180)
+    assert not any(stack.client.is_paused(dag_id) for dag_id in dags)
 
 
 def test_runs_that_land_nothing_pause_the_dag_and_call_the_webhook(stack: Stack) -> None:

@@ -6,6 +6,8 @@ import base64
 import configparser
 import io
 import secrets
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,12 +15,28 @@ from lakebound.control.ports import LOOPBACK
 
 ADMIN = "admin"
 
-BUSY_TIMEOUT_SECONDS = 60.0
-CONNECT_ARGS = {"timeout": BUSY_TIMEOUT_SECONDS}
-"""How Airflow's processes open their SQLite file. By default they wait five seconds for each other; on a busy machine a
-scheduler that has waited so long ends, and starts nothing any more."""
+API_SERVER = "api-server"
+"""Airflow's command for the component that answers requests."""
 
-ASYNC_CONNECT_ARGS = {"timeout": BUSY_TIMEOUT_SECONDS}
+
+def busy_timeout_seconds(command_line: Sequence[str]) -> float:
+    """Return how long a process of Airflow waits for the others' writes to the SQLite file.
+
+    A minute, instead of the default of five seconds: on a busy machine a scheduler that has waited so long ends, and starts
+    nothing any more. The API server waits a shorter time, because it can wait for itself: it writes its log of actions on the
+    thread that has to go on before another request's transaction can end (``airflow/api_fastapi/logging/decorators.py``), and
+    until the timeout it answers nobody. Whoever asked then gets a database error, and asks again.
+
+    Args:
+        command_line: Of the process.
+    """
+    return 1.0 if API_SERVER in command_line else 60.0
+
+
+CONNECT_ARGS = {"timeout": busy_timeout_seconds(sys.argv)}
+"""How this process opens Airflow's SQLite file."""
+
+ASYNC_CONNECT_ARGS = dict(CONNECT_ARGS)
 
 
 @dataclass(frozen=True)

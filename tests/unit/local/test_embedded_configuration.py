@@ -12,7 +12,14 @@ from airflow.sdk.module_loading import import_string
 
 from lakebound.control.ports import FIRST_PORT, LAST_PORT, free_port, is_free, is_open
 from lakebound.local.airflow import Airflow, _is_alive_since
-from lakebound.local.airflow_config import AirflowPorts, AirflowSecrets, airflow_cfg, new_secrets, read_secrets
+from lakebound.local.airflow_config import (
+    AirflowPorts,
+    AirflowSecrets,
+    airflow_cfg,
+    busy_timeout_seconds,
+    new_secrets,
+    read_secrets,
+)
 from lakebound.local.broker import broker_command, format_command
 from lakebound.local.broker_config import BrokerPorts, SaslUser, server_properties
 from lakebound.settings import load_settings
@@ -153,3 +160,8 @@ def test_the_preferred_port_is_taken_when_it_is_free() -> None:
 @pytest.mark.parametrize("key", ["sql_alchemy_connect_args", "sql_alchemy_connect_args_async"])
 def test_airflows_processes_wait_long_for_each_other(key: str) -> None:
     assert import_string(configuration()["database"][key])["timeout"] >= 60
+
+
+def test_the_api_server_which_may_wait_for_itself_waits_a_short_time_for_the_database() -> None:
+    assert busy_timeout_seconds(["airflow", "api-server"]) == 1.0
+    assert busy_timeout_seconds(["airflow", "scheduler"]) == busy_timeout_seconds(["lakebound", "up"]) == 60.0
