@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic import Field
 
 from lakebound.control.folder import ControlFolder, locked, read_json, write_json
+from lakebound.control.submission import read_submission
 from lakebound.errors import HeldError
 from lakebound.frozen import Frozen
 from lakebound.ledger.marks import NextOffsets
+
+LOST = "its file desired.json is gone, so it is not known whether the pipeline should run"
+"""The reason of the hold of a pipeline whose wish is lost."""
 
 DesiredState = Literal["running", "stopped", "held"]
 
@@ -39,10 +44,52 @@ class Desired(Frozen):
         return self.state == "running"
 
 
+class LostDesired(Desired):
+    """Stands for a wish whose file is gone. It may have been a stop or a hold, so nothing runs until a person decides."""
+
+
 def read_desired(control: ControlFolder) -> Desired:
-    """Return the wish; a pipeline of which nobody said anything is wanted running."""
+    """Return the wish; a pipeline of which nobody said anything is wanted running.
+
+    Where a wish was written and its file is gone, the pipeline is held (``LostDesired``).
+
+    Raises:
+        ValueError: The file is damaged.
+    """
+    found = _read(control)
+    if found is None and control.desired_sign.exists():
+        # Read again: the first wish may have been written meanwhile.
+        return _read(control) or _lost(control)
+    return found or Desired()
+
+
+def keep_desired(control: ControlFolder) -> None:
+    """Write down, at a pipeline's first start, that it is wanted running: from then on a loss of the file is seen."""
+    if control.desired_sign.exists():
+        return
+    with locked(control.desired):
+        _write(control, _read(control) or Desired())
+
+
+def _read(control: ControlFolder) -> Desired | None:
     body: Any = read_json(control.desired)
-    return Desired() if body is None else Desired.model_validate(body)
+    return None if body is None else Desired.model_validate(body)
+
+
+def _write(control: ControlFolder, desired: Desired) -> None:
+    """Write the wish, and only then the sign that there is one: a power cut in between loses neither."""
+    write_json(control.desired, desired.model_dump(), durable=True)
+    if not control.desired_sign.exists():
+        write_json(control.desired_sign, {}, durable=True)
+
+
+def _lost(control: ControlFolder) -> LostDesired:
+    """Return the hold, with the generation of the newest submission: generations only grow."""
+    generation = 0
+    with suppress(ValueError):
+        submission = read_submission(control)
+        generation = submission.generation if submission is not None else 0
+    return LostDesired(state="held", generation=generation, reason=LOST)
 
 
 def change_desired(
@@ -80,7 +127,7 @@ def change_desired(
             by=by,
             since=time.time(),
         )
-        write_json(control.desired, after.model_dump(), durable=True)
+        _write(control, after)
     return after
 
 

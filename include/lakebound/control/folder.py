@@ -51,6 +51,11 @@ class ControlFolder:
         return self.folder / "desired.json"
 
     @property
+    def desired_sign(self) -> Path:
+        """Is there once a desired state was written: where only this is left, that one is lost."""
+        return self.folder / "desired.sign"
+
+    @property
     def progress(self) -> Path:
         """What the application last did (``lakebound.control.progress``)."""
         return self.folder / "progress.json"

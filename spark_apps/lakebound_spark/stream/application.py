@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lakebound.control.crash_loop import count_last_end, read_crash_loop, write_crash_loop
-from lakebound.control.desired import read_desired
+from lakebound.control.desired import keep_desired, read_desired
 from lakebound.control.incidents import record_incident, record_refusal
 from lakebound.control.last_end import LastEnd, read_last_end
 from lakebound.control.lease import Lease, release
@@ -93,6 +93,7 @@ class Application:
         try:
             last = read_last_end(self._run.control)
             lease = take_lease(self._run)
+            keep_desired(self._run.control)
             self._bound_starts(last)
             self._board.change(epoch=lease.epoch)
             log.info("pipeline %s: lease taken, epoch %d", self._run.spec.pipeline, lease.epoch)

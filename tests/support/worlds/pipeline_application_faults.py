@@ -45,6 +45,12 @@ def application_faults(world: World) -> Iterator[Fault]:
     yield Fault("two state folders", both(_living(), _older_epoch), frozenset({"two-state-folders"}), lives=True)
     for state in ("held", "stopped"):
         yield Fault(state, lambda w, s=state: w.change("desired.json", state=s, reason="audit"), frozenset({"not-wanted"}))
+    yield Fault(
+        "the desired state lost",
+        both(dropping("desired.json"), lambda w: w.files.update({"desired.sign": "{}"})),
+        frozenset({"desired-state-lost"}),
+        cautious="a person may have stopped it",
+    )
     ends = {"ends": ["a", "b", "c"], "at": now - 50, "reason": "a b c"}
     looping = frozenset({"crash-loop"} if world.phase in OPENING else ())
     yield Fault("a crash loop", lambda w: w.files.update({"crash-loop.json": json.dumps(ends)}), looping)

@@ -4,8 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from lakebound.control.desired import RunBound, change_desired, read_desired, request_stop
+from lakebound.control import desired
+from lakebound.control.desired import (
+    Desired,
+    LostDesired,
+    RunBound,
+    change_desired,
+    keep_desired,
+    read_desired,
+    request_stop,
+)
 from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.control.submission import Submission, write_submission
 from lakebound.errors import HeldError
 
 
@@ -17,6 +27,58 @@ def control(tmp_path: Path) -> ControlFolder:
 def test_a_pipeline_of_which_nobody_said_anything_is_wanted_running(control: ControlFolder) -> None:
     assert read_desired(control).wants_app
     assert read_desired(control).generation == 0
+
+
+def test_a_wish_that_was_written_and_is_gone_is_a_hold(control: ControlFolder) -> None:
+    change_desired(control, "stopped", by="alice")
+    control.desired.unlink()
+    found = read_desired(control)
+    assert isinstance(found, LostDesired) and found.state == "held" and "desired.json" in found.reason
+    with pytest.raises(HeldError, match=r"desired\.json"):
+        change_desired(control, "running", restart=True, release_hold=False)
+    assert change_desired(control, "running").wants_app
+    assert not isinstance(read_desired(control), LostDesired)
+
+
+def test_the_first_start_writes_the_wish_that_nobody_said(control: ControlFolder) -> None:
+    keep_desired(control)
+    assert read_desired(control) == Desired()
+    keep_desired(control)
+    control.desired.unlink()
+    keep_desired(control)
+    assert read_desired(control).state == "held", "a later start does not write it again"
+
+
+def test_a_wish_from_before_the_sign_is_kept(control: ControlFolder) -> None:
+    write_json(control.desired, Desired(state="stopped", generation=3).model_dump())
+    keep_desired(control)
+    assert read_desired(control) == Desired(state="stopped", generation=3)
+    assert control.desired_sign.exists()
+
+
+def test_a_lost_wish_has_the_generation_of_the_newest_application(control: ControlFolder) -> None:
+    change_desired(control, "running", restart=True)
+    write_submission(control, Submission(app_id="app-1", generation=1))
+    control.desired.unlink()
+    assert read_desired(control).generation == 1
+    control.submission.write_text("{")
+    assert read_desired(control).state == "held"
+
+
+def test_the_first_wish_of_another_process_is_no_loss(control: ControlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a reader's look at the file and its look at the sign, somebody writes both."""
+    looked, first = desired._read, []
+
+    def read_before_it_is_written(folder: ControlFolder) -> Desired | None:
+        found = looked(folder)
+        if not first:
+            first.append(found)
+            monkeypatch.setattr(desired, "_read", looked)
+            change_desired(folder, "stopped")
+        return found
+
+    monkeypatch.setattr(desired, "_read", read_before_it_is_written)
+    assert read_desired(control).state == "stopped" and first == [None]
 
 
 def test_stop_and_start_do_not_make_a_new_generation(control: ControlFolder) -> None:

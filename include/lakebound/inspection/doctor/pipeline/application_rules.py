@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakebound.control import situations
+from lakebound.control.desired import LostDesired
 from lakebound.control.supervision import START_SECONDS, KafkaView, stall
 from lakebound.errors import MissingTopicError, error_named
 from lakebound.inspection.doctor.diagnosis import RuleFinding
@@ -33,10 +34,20 @@ def control_file_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
             yield repairable("control-file-torn", sentence, "control-files", file=name)
 
 
+def desired_state_lost(facts: PipelineFacts) -> Iterator[RuleFinding]:
+    """A person may have stopped the pipeline: the file that says so is gone."""
+    if isinstance(facts.desired, LostDesired):
+        sentence = (
+            f"the pipeline is held: {facts.desired.reason}. No record is lost, because the tables contain the epoch and the "
+            f"offsets; if it should run, start it: {situations.start_command(facts.spec.pipeline)}"
+        )
+        yield needs_person("desired-state-lost", sentence, "control-files", file="desired state")
+
+
 def held_or_stopped(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Nothing runs, because the desired state says so."""
     desired = facts.desired
-    if desired is not None and not desired.wants_app:
+    if desired is not None and not desired.wants_app and not isinstance(desired, LostDesired):
         by = f" by {desired.by}" if desired.by else ""
         yield warning("not-wanted", f"the pipeline is {desired.state}{by}: {desired.reason or 'no reason given'}; nothing runs")
 
@@ -175,6 +186,7 @@ def _rests_between_runs(facts: PipelineFacts) -> bool:
 
 APPLICATION_RULES = (
     control_file_unreadable,
+    desired_state_lost,
     crash_loop,
     two_drivers,
     last_start_refused,
