@@ -8,6 +8,7 @@
 | accept_loss | Kafka has deleted offsets that were not landed |
 | new_incarnation | a topic was deleted and created again |
 | drop_zombie | an application must not write any more |
+| repoint | an Iceberg catalog was restored from an older copy: it names older metadata than a table's newest |
 | rewind, undo_rewind | the tables go back to a time, or the last rewind is undone |
 
 The task `plan` writes nothing. The task `approve` shows the plan and waits under *Required Actions* for at most twelve hours.

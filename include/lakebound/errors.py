@@ -218,6 +218,31 @@ class TableUnreadableError(LakeboundError):
         super().__init__(f"table {table} cannot be read: {reason}{known}. Follow the runbook table-unreadable")
 
 
+class CatalogBehindError(LakeboundError):
+    """The Iceberg catalog names an older metadata file than the table's newest: it was restored from an older copy.
+
+    Attributes:
+        named: Address of the file that the catalog names.
+        newest: Address of the newest; None where the files belong to several histories.
+    """
+
+    runbook = "catalog-behind"
+    is_refusal = True
+
+    def __init__(self, table: str, named: str, newest: str | None, ends: Sequence[str]) -> None:
+        self.named = named
+        self.newest = newest
+        found = (
+            f"the table has the newer file {ends[0]}"
+            if newest is not None
+            else f"newer files belong to several histories, which end with {' and '.join(ends)}"
+        )
+        super().__init__(
+            f"table {table}: the catalog names the metadata file {named.rpartition('/')[2]}, but {found}: the catalog is an "
+            f"older copy, and a start would fork the table's history; nothing was written. Follow the runbook catalog-behind"
+        )
+
+
 class CommitRefusedError(LakeboundError):
     """A commit did not take place because the table moved on under the handle (a fence, or a conflict)."""
 

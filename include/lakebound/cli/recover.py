@@ -21,7 +21,7 @@ ActionName = Annotated[
     str,
     typer.Option(
         "--action",
-        help="resume, rebase, accept_loss, new_incarnation, drop_zombie, or auto: the action that the doctor recommends.",
+        help="resume, rebase, accept_loss, new_incarnation, drop_zombie, repoint, or auto: what the doctor recommends.",
     ),
 ]
 Apply = Annotated[str | None, typer.Option("--apply", metavar="HASH", help="Apply the plan with this hash.")]

@@ -8,6 +8,7 @@ RUNBOOKS = (
     "application-dead",
     "bad-entry",
     "broker-unavailable",
+    "catalog-behind",
     "clock-difference",
     "commit-failed",
     "control-files",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lakebound.errors import CommitRefusedError, NoLedgerError, TableRestoredError
+from lakebound.errors import CatalogBehindError, CommitRefusedError, NoLedgerError, TableRestoredError
 from lakebound.ledger.entry import Entry, Offsets, encode
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.entries import counting, read_entry
@@ -38,6 +38,7 @@ class Stored:
     commits: list[Commit] = field(default_factory=list)
     exists: bool = True
     locked: bool = False
+    older: bool = False
 
     def rows(self) -> Counter[Row]:
         """Every row, doubles included."""
@@ -87,6 +88,8 @@ class MemoryTable:
     def read_ledger(self) -> LedgerView:
         """Return the entry that counts, refusing what the real tables refuse."""
         self._check()
+        if self._stored.older:
+            raise CatalogBehindError(self._spec.id, "file:///lake/00001-a.metadata.json", None, ["00003-b", "00004-c"])
         found = counting(self.entries())
         newer = 0 if found is None else int(found.version) + 1
         for number, commit in enumerate(self._stored.commits):

@@ -58,6 +58,7 @@ def _damages(*, is_delta: bool) -> Iterator[Damage]:
         yield "restored by hand", _restored, "table-restored"
         yield "newest entries gone, txn there", _txn_ahead, "ledger-behind-txn"
     else:
+        yield "an older catalog names it", lambda stored: setattr(stored, "older", True), "catalog-behind"
         yield "rolled back by hand", lambda stored: stored.commits.pop() and None, ""  # type: ignore[func-returns-value]
 
 

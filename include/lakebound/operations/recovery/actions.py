@@ -7,6 +7,7 @@
 | accept_loss | Kafka has deleted offsets that were not landed | a ``skip`` entry for exactly these |
 | new_incarnation | a topic that was deleted and created again | a ``reset`` entry: its new id, from its beginning |
 | drop_zombie | an application that must not write any more | an ``open`` entry of a higher epoch |
+| repoint | an Iceberg catalog that was restored from an older copy | nothing: the catalog names the newest metadata again |
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lakebound.operations.recovery.facts import RecoveryFacts
 from lakebound.operations.recovery.landing_rate import catch_up_seconds
 from lakebound.operations.recovery.mending import plan_accept_loss, plan_new_incarnation, plan_rebase
 from lakebound.operations.recovery.plan import PlanRefusedError, RepairAction, RepairPlan, RepairStep
+from lakebound.operations.recovery.repointing import plan_repoint
 
 Planner = Callable[[RecoveryFacts], RepairPlan]
 
@@ -123,6 +125,7 @@ PLANNERS: Mapping[RepairAction, Planner] = {
     "accept_loss": plan_accept_loss,
     "new_incarnation": plan_new_incarnation,
     "drop_zombie": plan_drop_zombie,
+    "repoint": plan_repoint,
 }
 
 

@@ -20,10 +20,11 @@ from lakebound.operations.recovery.plan import (
     RepairStep,
     check_hash,
 )
+from lakebound.operations.recovery.repointing import repoint
 from lakebound.operations.recovery.takeover import taken_over
 from lakebound.redaction import redacted
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
@@ -129,6 +130,9 @@ def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Leas
         for step in plan.steps:
             if step.table is not None and "commit" in step.detail:
                 committed[step.table] = _commit(spec, places, step, lease)
+            if step.table is not None and "pointer" in step.detail:
+                check_held(control, lease)
+                committed[step.table] = repoint(_table_spec(spec, step), places, step)
     except BaseException as exc:
         record(outcome=f"interrupted after {committed or 'no commit'}: {redacted(exc)}")
         raise
@@ -138,8 +142,7 @@ def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Leas
 
 def _commit(spec: PipelineSpec, places: Places, step: RepairStep, lease: Lease) -> str:
     """Commit the step's entry exactly once, even if the answer to the commit is lost, and return the version."""
-    table_spec = next(table for table in (*spec.tables, spec.quarantine_table) if table.id == step.table)
-    table = open_table(table_spec, places)
+    table = open_table(_table_spec(spec, step), places)
     kind = step.detail["commit"]
     draft = Entry.model_validate(
         {
@@ -160,6 +163,10 @@ def _commit(spec: PipelineSpec, places: Places, step: RepairStep, lease: Lease) 
         attempts=spec.limits.commit_attempts,
     )
     return committed.version
+
+
+def _table_spec(spec: PipelineSpec, step: RepairStep) -> TableSpec:
+    return next(table for table in (*spec.tables, spec.quarantine_table) if table.id == step.table)
 
 
 def _want(control: ControlFolder, plan: RepairPlan, by: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lakebound.errors import CatalogBehindError
 from lakebound.ledger.entry import FormerCoverage, Offsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.facts import RecoveryFacts
@@ -45,9 +46,10 @@ def check_readable(facts: RecoveryFacts, action: RepairAction) -> None:
     Raises:
         PlanRefusedError: The ledger of at least one table cannot be used.
     """
-    reasons = [table.refusal for table in facts.tables if table.refusal is not None]
-    if reasons:
-        raise refused(facts, action, f"a ledger cannot be used; repair it first (action rebase): {reasons[0]}")
+    for table in facts.tables:
+        if table.refusal is not None:
+            first = "repoint" if table.runbook == CatalogBehindError.runbook else "rebase"
+            raise refused(facts, action, f"a ledger cannot be used; repair it first (action {first}): {table.refusal}")
 
 
 def want_running(what: str) -> RepairStep:

@@ -16,7 +16,7 @@ from lakebound.control.lease import Lease, readable_lease
 from lakebound.control.progress import Progress, readable_progress
 from lakebound.control.submission import Submission
 from lakebound.control.supervision import KafkaView, stall
-from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError
+from lakebound.errors import BrokerUnavailableError, CatalogBehindError, LakeboundError, MissingTopicError
 from lakebound.first_line import first_line
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import FormerCoverage, Offsets, check_owner, high_water_marks
@@ -56,6 +56,7 @@ class HeldTable:
         refusal: Why its ledger is refused; None if it is not.
         runbook: The page for that refusal.
         rebuilt: The offsets that its rows have nevertheless; None if the ledger is right or they are not known.
+        behind: The metadata file that the catalog names, and the newest one, where these differ and there is one newest.
     """
 
     table: str
@@ -67,6 +68,7 @@ class HeldTable:
     refusal: str | None = None
     runbook: str = "refused"
     rebuilt: Rebuilt | None = None
+    behind: tuple[str, str] | None = None
 
     @property
     def marks(self) -> NextOffsets:
@@ -232,6 +234,8 @@ def _held(spec: TableSpec, role: TableRole, pipeline: str, places: Places, kafka
 
 def _refused(spec: TableSpec, role: TableRole, places: Places, kafka: BrokerFacts, reason: LakeboundError) -> HeldTable:
     runbook = reason.runbook
+    if isinstance(reason, CatalogBehindError) and reason.newest is not None:
+        return HeldTable(spec.id, role, refusal=str(reason), runbook=runbook, behind=(reason.named, reason.newest))
     try:
         rebuilt = rebuild(open_table(spec, places), reason, kafka.ids)
     except LakeboundError as exc:

@@ -13,7 +13,7 @@ from lakebound.frozen import Frozen
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 
-RepairAction = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "rewind", "undo_rewind"]
+RepairAction = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "repoint", "rewind", "undo_rewind"]
 RequestedRepair = Literal["auto", RepairAction]
 """What a person can ask for; ``auto`` is the action for the doctor's decisive finding."""
 

@@ -11,6 +11,7 @@ ACTION_OF_RUNBOOK: dict[str, RepairAction] = {
     "crash-loop": "resume",
     "stall": "resume",
     "bad-entry": "rebase",
+    "catalog-behind": "repoint",
     "ledger-behind": "rebase",
     "no-ledger": "rebase",
     "table-restored": "rebase",

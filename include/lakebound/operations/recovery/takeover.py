@@ -13,10 +13,10 @@ from lakebound.control.applications import end_application
 from lakebound.control.desired import Desired, change_desired, read_desired
 from lakebound.control.folder import ControlFolder, locked
 from lakebound.control.lease import Lease, acquire, release, renew
-from lakebound.errors import DeadlineExceededError, LeaseLostError, LockHeldError
+from lakebound.errors import CatalogBehindError, DeadlineExceededError, LeaseLostError, LockHeldError
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
-from lakebound.tables.table import open_table
+from lakebound.tables.table import Table, open_table
 
 _RENEWALS_PER_TTL = 5
 _ANOTHER_REPAIR_SECONDS = 3600.0
@@ -71,9 +71,16 @@ def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_f
 
 
 def highest_epoch(spec: PipelineSpec, places: Places) -> int:
-    """Return the highest epoch in the ledgers of the pipeline's tables and quarantine; 0 without tables."""
+    """Return the highest epoch in the ledgers of the pipeline's tables and quarantine; 0 without tables that can be read."""
     tables = [open_table(table, places) for table in (*spec.tables, spec.quarantine_table)]
-    return max((table.read_ledger(to_reset=True).epoch for table in tables if table.exists()), default=0)
+    return max((_epoch(table) for table in tables if table.exists()), default=0)
+
+
+def _epoch(table: Table) -> int:
+    try:
+        return table.read_ledger(to_reset=True).epoch
+    except CatalogBehindError:
+        return 0  # a repair that commits nothing to it has the catalog name the newest first
 
 
 def _restore_desired(control: ControlFolder, before: Desired) -> None:

@@ -1,4 +1,4 @@
 """Apache Iceberg: its catalog, metadata and manifests, and the one function that commits to them.
 
-Other rooms import ``catalog``, ``local_files``, ``manifests``, ``metadata`` and ``metadata_json``.
+Other rooms import ``catalog``, ``local_files``, ``manifests``, ``metadata``, ``metadata_json`` and ``pointer``.
 """

@@ -29,6 +29,7 @@ from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.merging import EncodedEntries
 from lakebound.tables.iceberg.metadata import metadata_location
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
+from lakebound.tables.iceberg.pointer import check_pointer
 from lakebound.tables.iceberg.schema import change
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places
@@ -76,7 +77,7 @@ class IcebergTable:
 
     def exists(self) -> bool:
         """Whether there is such a table."""
-        return may_exist(self._spec, self._places) and self._catalog.table_exists(self._identifier)
+        return may_exist(self._spec, self._places) and metadata_location(self._catalog, self._spec) is not None
 
     def create(self, schema: pa.Schema, genesis: Entry) -> None:
         """Make the table with its ``genesis`` entry in one commit."""
@@ -268,6 +269,7 @@ class IcebergTable:
 
     def _table(self) -> PyIcebergTable:
         if self._handle is None:
+            check_pointer(self._catalog, self._spec)
             self._handle = self._current()
             self._history, self._handle.metadata = self._handle.metadata, slim(self._handle.metadata)
         return self._handle

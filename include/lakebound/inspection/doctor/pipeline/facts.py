@@ -18,7 +18,9 @@ from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec, TableRole
 
-TableState = Literal["entry", "empty", "absent", "no_ledger", "bad_entry", "newer_entry", "foreign", "restored", "unreadable"]
+TableState = Literal[
+    "entry", "empty", "absent", "no_ledger", "bad_entry", "newer_entry", "foreign", "restored", "behind", "unreadable"
+]
 """entry: its newest entry can be used · empty: it exists, and has no rows · absent · the others: why no entry can be used."""
 
 KafkaProblem = Literal["unavailable", "missing_secret", "refused"]

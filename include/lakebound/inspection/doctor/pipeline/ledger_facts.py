@@ -7,6 +7,7 @@ from itertools import islice
 
 from lakebound.errors import (
     BadEntryError,
+    CatalogBehindError,
     ForeignTableError,
     LakeboundError,
     NewerEntryError,
@@ -28,6 +29,7 @@ _STATES: tuple[tuple[type[LakeboundError], TableState], ...] = (
     (BadEntryError, "bad_entry"),
     (ForeignTableError, "foreign"),
     (TableRestoredError, "restored"),
+    (CatalogBehindError, "behind"),
 )
 
 

@@ -47,6 +47,13 @@ def table_restored(facts: PipelineFacts) -> Iterator[RuleFinding]:
             yield needs_person("table-restored", table.problem, "table-restored", **evidence)
 
 
+def catalog_behind(facts: PipelineFacts) -> Iterator[RuleFinding]:
+    """The Iceberg catalog is an older copy: a start from there would fork the table's history."""
+    for table in facts.tables:
+        if table.state == "behind":
+            yield needs_person("catalog-behind", table.problem, "catalog-behind", table=table.table)
+
+
 def table_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Catalog or disk does not answer. A running application waits; what a start would find is not known."""
     for table in facts.tables:
@@ -157,6 +164,7 @@ TABLE_RULES = (
     entry_newer,
     foreign_table,
     table_restored,
+    catalog_behind,
     table_unreadable,
     table_dropped,
     quarantine_behind,

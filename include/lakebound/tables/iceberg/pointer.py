@@ -1,0 +1,180 @@
+"""Whether the catalog names an Iceberg table's newest metadata: a catalog that was restored from an older copy does not.
+
+A start from there would fork the table's history: it would land the same offsets again, on the older snapshot, and what readers
+have seen of the newer ones would be gone. A metadata file does not say whether its commit took place. But each names the files
+before it (``metadata-log``), and who wrote it had read the file before it from the catalog: what another file names was
+committed. A file that nobody names may be what a killed writer left, so one such file beyond the catalog's is no finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakebound.errors import CatalogBehindError, CommitRefusedError, TableUnreadableError
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.iceberg.catalog import LedgerCatalog
+from lakebound.tables.iceberg.local_files import local_path
+from lakebound.tables.iceberg.metadata import metadata_location, read_body, swap
+
+_LOOKS = 5
+"""A commit that takes place during a look makes another one necessary."""
+
+
+@dataclass(frozen=True)
+class MetadataFile:
+    """What a metadata file says of the table's history.
+
+    Attributes:
+        name: Of the file.
+        number: Which its name begins with: one more with each commit.
+        table: UUID of the table.
+        log: Names of the files before it, the oldest first, as far as they are kept.
+        snapshots: Ids of the snapshots that it has.
+        current: The current one; None before the first.
+    """
+
+    name: str
+    number: int
+    table: str = ""
+    log: tuple[str, ...] = ()
+    snapshots: frozenset[int] = frozenset()
+    current: int | None = None
+
+    def follows(self, earlier: MetadataFile) -> bool:
+        """Whether another file is of this one's history."""
+        if earlier.name in self.log:
+            return True
+        reaches = min((number_of(name) for name in self.log), default=self.number)
+        return earlier.number < reaches and (earlier.current is None or earlier.current in self.snapshots)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The catalog names an older metadata file than the newest.
+
+    Attributes:
+        newest: Name of the newest of its history; None where there are several histories, and a person must choose.
+        names: Of the files at the end of each history.
+    """
+
+    newest: str | None
+    names: tuple[str, ...]
+
+
+def judge(pointer: str, files: Sequence[MetadataFile]) -> Behind | None:
+    """Return where the catalog should point, or None where it points right. Pure.
+
+    Args:
+        pointer: Name of the file that the catalog names.
+        files: Those of the table's folder whose number is not lower; the catalog's own may be gone, because commits delete
+            old ones.
+    """
+    own = next((file for file in files if file.name == pointer), None)
+    others = [file for file in files if file.name != pointer and (own is None or file.table == own.table)]
+    committed = {name for file in others for name in file.log}
+    ahead = [file for file in others if file.name in committed]
+    if not others or (own is not None and not ahead):
+        return None
+    known = {pointer, *(file.name for file in files)}
+    ends = _ends([file for file in others if file.name in committed or not file.log or file.log[-1] in known], committed)
+    earlier = [*ahead, *([own] if own is not None else [])]
+    if len(ends) == 1 and all(ends[0].follows(file) for file in earlier if file != ends[0]):
+        return Behind(ends[0].name, (ends[0].name,))
+    return Behind(None, tuple(sorted(file.name for file in ends or others)))
+
+
+def _ends(files: Sequence[MetadataFile], committed: set[str]) -> list[MetadataFile]:
+    """Return the newest file of each history.
+
+    Of files that were written on the same one, at most one was committed: one that others name, else perhaps none of them.
+
+    Args:
+        files: Without those that nobody names and whose predecessor is deleted: a newest file's never is.
+        committed: The names of those that others name.
+    """
+    on: dict[str, list[MetadataFile]] = {}
+    for file in files:
+        on.setdefault(file.log[-1] if file.log else "", []).append(file)
+    ends = []
+    for parent, written in on.items():
+        if any(file.name in committed for file in written):
+            continue
+        certain = [file for file in files if file.name == parent]
+        ends += certain if len(written) > 1 and certain else written
+    return ends
+
+
+def check_pointer(catalog: LedgerCatalog, table: TableSpec) -> None:
+    """Check that the catalog names the table's newest metadata; costs one listing of a folder where it does.
+
+    Raises:
+        CatalogBehindError: It does not.
+        TableUnreadableError: The file that it names is gone, and so is every newer one.
+    """
+    for _ in range(_LOOKS):
+        location = metadata_location(catalog, table)
+        if location is None:
+            return
+        pointer = local_path(location)
+        behind = judge(pointer.name, list(_read_from(pointer)))
+        if behind is None and pointer.exists():
+            return
+        if metadata_location(catalog, table) != location:
+            continue
+        if behind is None:
+            raise TableUnreadableError(table.id, f"the catalog names the metadata file {pointer}, which does not exist")
+        newest = None if behind.newest is None else _beside(location, behind.newest)
+        raise CatalogBehindError(table.id, location, newest, behind.names)
+
+
+def move_pointer(catalog: LedgerCatalog, table: TableSpec, named: str, newest: str) -> None:
+    """Have the catalog name the newest metadata file in place of an older one, by compare-and-swap.
+
+    Args:
+        catalog: Of the table.
+        table: The table.
+        named: Address of the file that the catalog names.
+        newest: Address of the file that it is to name.
+
+    Raises:
+        CommitRefusedError: The catalog names another file meanwhile.
+    """
+    if not swap(catalog, table, named, newest):
+        raise CommitRefusedError(table.id, "its catalog names another metadata file meanwhile")
+
+
+def number_of(name: str) -> int:
+    """Return the number of a metadata file's name; -1 where it has none."""
+    number = name.partition("-")[0]
+    return int(number) if number.isdigit() else -1
+
+
+def _read_from(pointer: Path) -> Iterator[MetadataFile]:
+    """Yield what the files say whose number is not lower; only where there are others are any read."""
+    first = number_of(pointer.name)
+    if first < 0 or not pointer.parent.is_dir():
+        return
+    names = [
+        one.name for one in pointer.parent.iterdir() if one.name.endswith(".metadata.json") and number_of(one.name) >= first
+    ]
+    if names == [pointer.name]:
+        return
+    for name in sorted(names):
+        try:
+            body = read_body(str(pointer.with_name(name)))
+            yield MetadataFile(
+                name=name,
+                number=number_of(name),
+                table=str(body["table-uuid"]),
+                log=tuple(local_path(entry["metadata-file"]).name for entry in body.get("metadata-log", [])),
+                snapshots=frozenset(snapshot["snapshot-id"] for snapshot in body.get("snapshots", [])),
+                current=body.get("current-snapshot-id"),
+            )
+        except (FileNotFoundError, ValueError, KeyError, EOFError):
+            continue  # a commit deleted it, or a killed writer left it unfinished: it was never committed
+
+
+def _beside(location: str, name: str) -> str:
+    return f"{location.rpartition('/')[0]}/{name}"
