@@ -218,6 +218,19 @@ class TableUnreadableError(LakeboundError):
         super().__init__(f"table {table} cannot be read: {reason}{known}. Follow the runbook table-unreadable")
 
 
+class CatalogLockedError(LakeboundError):
+    """Another process holds the lock of the SQLite catalog for longer than a commit takes: passes when it ends its work."""
+
+    passes = True
+    runbook = "table-unreadable"
+
+    def __init__(self, catalog: Path, holder: str) -> None:
+        super().__init__(
+            f"database is locked: the Iceberg catalog {catalog} is locked by {holder}; nothing is lost. End that process if it "
+            f"is not Lakebound's (a database browser, or a copy that hangs), else wait for it"
+        )
+
+
 class CatalogBehindError(LakeboundError):
     """The Iceberg catalog names an older metadata file than the table's newest: it was restored from an older copy.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
-from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_after_delay, wait_random_exponential
+from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from lakebound import faults
 from lakebound.errors import (
@@ -196,7 +196,7 @@ def _check_releases(table: Table, view: LedgerView, draft: Entry) -> None:
 def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) -> LedgerView:
     """Read the ledger, waiting while catalog or disk do not answer."""
     reading = Retrying(
-        retry=retry_if_not_exception_type(LakeboundError),
+        retry=retry_if_exception(lambda error: not isinstance(error, LakeboundError) or error.passes),
         stop=stop_after_delay(patience_seconds),
         wait=wait_random_exponential(multiplier=_FIRST_WAIT_SECONDS, max=_LONGEST_WAIT_SECONDS),
     )

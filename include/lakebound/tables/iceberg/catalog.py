@@ -31,6 +31,7 @@ from sqlalchemy.orm import Session
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random
 
 from lakebound.durable import make_folder
+from lakebound.tables.iceberg.catalog_file import explained, say_who_locks, sqlite_file
 from lakebound.tables.iceberg.known_metadata import KnownMetadata, as_json, read_metadata
 from lakebound.tables.iceberg.local_files import sync_metadata
 from lakebound.tables.places import READ_ONLY
@@ -39,7 +40,6 @@ CATALOG_NAME = "ice"
 """Name under which PyIceberg and Spark both know the catalog; it stands in the catalog's rows."""
 
 _BUSY_TIMEOUT_SECONDS = 60
-_SQLITE = "sqlite:///"
 _making = threading.Lock()
 
 
@@ -216,16 +216,23 @@ def open_catalog(uri: str, warehouse: Path) -> LedgerCatalog:
 @cache
 def _open_catalog(uri: str, warehouse: Path, process: int) -> LedgerCatalog:
     """Return the catalog of a process: a SQLite connection must not be taken through a fork."""
+    catalog = _make_catalog(uri, warehouse)
+    if path := sqlite_file(uri):
+        say_who_locks(catalog.engine, path)
+    return catalog
+
+
+def _make_catalog(uri: str, warehouse: Path) -> LedgerCatalog:
     if READ_ONLY in uri:
         uri += f"&timeout={_BUSY_TIMEOUT_SECONDS}"
         return LedgerCatalog(CATALOG_NAME, uri=uri, warehouse=f"file://{warehouse}", init_catalog_tables="false")
     if not warehouse.exists():
         make_folder(warehouse)
-    if uri.startswith(_SQLITE):
-        path = Path(uri.removeprefix(_SQLITE).partition("?")[0])
+    if path := sqlite_file(uri):
         if not path.exists():
             make_folder(path.parent)  # SQLite syncs the names in it, and not its own
-        _log_ahead(path)
+        with explained(path):
+            _log_ahead(path)
         uri += ("&" if "?" in uri else "?") + f"timeout={_BUSY_TIMEOUT_SECONDS}"
     return _connect(uri, warehouse)
 
