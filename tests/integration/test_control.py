@@ -34,7 +34,7 @@ from lakebound.spec.load import load_pipelines
 
 pytestmark = pytest.mark.integration
 
-CHANGES = ("start", "stop", "control", "run", "create-topic", "replay", "validate")
+CHANGES = ("start", "stop", "control", "run", "create-topic", "replay", "validate", "up", "down", "watch")
 CHANGING_OPTIONS = {
     "alerts": "--test",
     "maintain": "--run",

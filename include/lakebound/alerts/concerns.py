@@ -7,11 +7,13 @@ are still there some time after it is over.
 
 from __future__ import annotations
 
+from lakebound.control.airflow_health import COMPONENTS
 from lakebound.control.findings import Finding, Severity
 from lakebound.control.runbooks import REFUSAL_RUNBOOKS
 
 OUTAGE, CRASH_LOOP, DEAD, STALL, LAG = "broker-unavailable", "crash-loop", "application-dead", "stall", "lag"
 FLOOD, FRESHNESS = "quarantine-flood", "objectives:freshness"
+PAUSED, AIRFLOW_AWAY = "airflow:dag-paused", "airflow:unreachable"
 
 INCIDENTS = "incidents"
 
@@ -32,6 +34,9 @@ _FOLLOWS = {
     STALL: frozenset({OUTAGE}),
     LAG: _NOTHING_RUNS | {DEAD, STALL},
     FRESHNESS: _NOTHING_RUNS | {DEAD, STALL, LAG},
+    # The guard of a crash loop pauses the DAG.
+    PAUSED: _NOTHING_RUNS | {DEAD},
+    **{f"airflow:{component}": frozenset({AIRFLOW_AWAY}) for component in COMPONENTS},
 }
 """From what each usually follows."""
 

@@ -47,7 +47,7 @@ def load_alerts(path: Path) -> AlertsSpec:
         raise InvalidAlertsError([problem_line(path, exc.mistake)]) from None
     if not isinstance(source.root, dict):
         raise InvalidAlertsError(
-            [problem_line(path, Mistake(1, "must be keys and values: channels, routes, policy, runbooks"))]
+            [problem_line(path, Mistake(1, "must be keys and values: channels, routes, policy, runbooks, heartbeat"))]
         )
     mistakes = [*source.mistakes]
     found: AlertsSpec | None = None

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from lakebound.alerts import incident_findings, maintenance_findings, objectives, stream_findings
+from lakebound.control.applications import app_is_alive, submission_is_alive
 from lakebound.control.desired import read_desired
 from lakebound.control.findings import Finding, found_before, read_source, write_findings
 from lakebound.control.folder import ControlFolder
@@ -49,10 +50,13 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
 
 def _events(control: ControlFolder) -> None:
     submission = read_submission(control)
+    # Whether it lives is asked before its outcome is read: it writes that before it ends.
+    lives = submission is None or submission_is_alive(control, submission) or app_is_alive(control)
     facts = stream_findings.StreamFacts(
         desired=read_desired(control),
         progress=read_progress(control),
         outcome=read_outcome(control, submission.app_id) if submission is not None else None,
+        dead=None if lives else submission,
     )
     stream_findings.look_again(control, facts, time.time())
 

@@ -35,6 +35,10 @@ class NoConnectionError(NotDeliveredError):
     """The connection that a channel names is not there."""
 
 
+class NotFromHereError(NoConnectionError):
+    """This process does not see the connection, but another one may: the try does not count, and delays nobody's next one."""
+
+
 @dataclass(frozen=True)
 class Delivered:
     """How a round of sending went.
@@ -54,11 +58,18 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a message was not delivered; whether only as its connection is not there, and whether that may be so."""
+    """Why a message was not delivered.
+
+    Attributes:
+        is_unconnected: Its connection is not there.
+        is_allowed: That may be so.
+        counts: Whether the next try waits longer. It does not where another process may see the connection.
+    """
 
     problem: str
     is_unconnected: bool = False
     is_allowed: bool = False
+    counts: bool = True
 
 
 def retry_seconds(tries: int) -> float:
@@ -90,9 +101,11 @@ def after_failure(delivery: Delivery, failure: Failure, now: float) -> Delivery 
     """Return the delivery after another try; None when it is too old for one more. Pure."""
     if _is_old(delivery, now):
         return None
-    tries = delivery.tries + 1
-    changes = {"tries": tries, "next_try_at": now + retry_seconds(tries), "problem": failure.problem}
-    return delivery.model_copy(update={**changes, "is_unconnected": failure.is_allowed})
+    changes: dict[str, object] = {"problem": failure.problem, "is_unconnected": failure.is_allowed}
+    if failure.counts:
+        tries = delivery.tries + 1
+        changes |= {"tries": tries, "next_try_at": now + retry_seconds(tries)}
+    return delivery.model_copy(update=changes)
 
 
 def deliver(store: AlertStore, alerts: AlertsSpec, send: Send, clock: Callable[[], float] = time.time) -> Delivered:
@@ -199,8 +212,9 @@ def _failure(channel: ChannelSpec, message: Message, send: Send) -> Failure | No
     try:
         send(channel, message)
     except NoConnectionError as exc:
-        may_be = channel.is_optional
-        return Failure(f"{exc}, and there need not be one" if may_be else str(exc), is_unconnected=True, is_allowed=may_be)
+        may_be, counts = channel.is_optional, not isinstance(exc, NotFromHereError)
+        told = f"{exc}, and there need not be one" if may_be else str(exc)
+        return Failure(told, is_unconnected=True, is_allowed=may_be, counts=counts)
     except NotDeliveredError as exc:
         return Failure(str(exc))
     except Exception as exc:

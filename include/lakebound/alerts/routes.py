@@ -73,6 +73,11 @@ class ChannelSpec(Frozen):
         """Whether it may be that there is no such connection."""
         return self.webhook is not None and self.webhook.optional
 
+    @property
+    def connection(self) -> str | None:
+        """The Airflow connection that it needs; None where an environment variable of its own holds the address."""
+        return next((kind.connection for kind in (self.webhook, self.email, self.apprise) if kind is not None), None)
+
 
 class RouteSpec(Frozen):
     """Who is told what; every route that fits counts."""
@@ -91,12 +96,19 @@ class RouteSpec(Frozen):
         )
 
 
+class HeartbeatSpec(Frozen):
+    """An address of a service that gives an alarm when nobody asks for it any more."""
+
+    connection: str = Field(pattern=_CONNECTION, description="Airflow connection of type http; it holds the whole address.")
+
+
 class AlertsSpec(Frozen):
     """The whole file."""
 
     channels: dict[str, ChannelSpec] = Field(min_length=1)
     routes: tuple[RouteSpec, ...] = Field(min_length=1)
     policy: Policy = Policy()
+    heartbeat: HeartbeatSpec | None = Field(default=None, description="`lakebound watch` gets it after each good round.")
     runbooks: str | None = Field(default=None, description="Address of the runbooks; {runbook} stands for the page's name.")
 
     @field_validator("runbooks")
@@ -127,6 +139,14 @@ DEFAULT_ALERTS = AlertsSpec(
 def channels_of(pipeline: str, alert: ToldAlert, routes: Iterable[RouteSpec]) -> tuple[str, ...]:
     """Return the channels by which an alert is told, each once."""
     return tuple(dict.fromkeys(channel for route in routes if route.fits(pipeline, alert) for channel in route.to))
+
+
+def connections_of(alerts: AlertsSpec) -> tuple[str, ...]:
+    """Return the ids of all connections that the file names, each once."""
+    named = [channel.connection for channel in alerts.channels.values()]
+    if alerts.heartbeat is not None:
+        named.append(alerts.heartbeat.connection)
+    return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
 def by_channel(message: Message, alerts: AlertsSpec) -> dict[str, Message]:

@@ -1,15 +1,23 @@
-"""What the applications of a pipeline did wrong: events, which stand until an application lands again. Pure but for its end."""
+"""What the applications of a pipeline did wrong: events, which stand until an application lands again. Pure but for its end.
+
+The task that has an application in its care writes its events down. ``ended_event`` finds an end that no task has noted,
+because no task has it in care, or because Airflow is down. Both give one event, which is told once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from lakebound.alerts.concerns import DEAD
 from lakebound.control import situations
 from lakebound.control.desired import Desired
 from lakebound.control.findings import Fact, Finding, Findings, Severity, read_source, write_findings
 from lakebound.control.folder import ControlFolder, locked
 from lakebound.control.progress import Outcome, Progress
+from lakebound.control.submission import Submission
+from lakebound.control.supervision import START_SECONDS, End, decide_end, is_incident
+from lakebound.errors import LakeboundError
 
 SOURCE = "stream"
 RUNS_LONG_SECONDS = 120.0
@@ -28,11 +36,19 @@ _DONE = {
 
 @dataclass(frozen=True)
 class StreamFacts:
-    """What decides whether an event is over: the wish, the newest progress, and how the newest application ended."""
+    """What decides whether an event is over, and whether there is a new one.
+
+    Attributes:
+        desired: The wish.
+        progress: The newest.
+        outcome: How the application that was submitted last ended; None when it lives, or died without one.
+        dead: That application, when it lives no longer; None otherwise.
+    """
 
     desired: Desired
     progress: Progress | None = None
     outcome: Outcome | None = None
+    dead: Submission | None = None
 
 
 def event(
@@ -77,6 +93,36 @@ def still_wrong(findings: Iterable[Finding], facts: StreamFacts, now: float) -> 
     return tuple(one for one in findings if not _is_over(one, facts, now))
 
 
+def ended_event(pipeline: str, noted: Iterable[Finding], facts: StreamFacts, now: float) -> Finding | None:
+    """Return how the last application ended, if that was badly and is not noted.
+
+    Args:
+        pipeline: Name of the pipeline.
+        noted: The events that stand.
+        facts: Of the pipeline as they are now.
+        now: Epoch seconds of this look.
+    """
+    submission, outcome = facts.dead, facts.outcome
+    if submission is None or not facts.desired.wants_app or _is_being_started(submission, now):
+        return None
+    if any(one.evidence.get("app_id") == submission.app_id for one in noted):
+        return None
+    ended_at = _last_sign(submission, facts)
+    end = decide_end(submission, outcome, facts.progress, facts.desired)
+    # What ended before the wish is what the person who wrote it knew.
+    if ended_at < facts.desired.since or end.end not in (End.FAILED, End.REFUSED):
+        return None
+    has_page = outcome is not None and (end.end is End.REFUSED or outcome.is_outage)
+    page = outcome.runbook if outcome is not None and has_page else LakeboundError.runbook
+    if end.end is End.FAILED and page == LakeboundError.runbook:
+        page = DEAD
+    was_long = is_incident(ended_at - submission.submitted_at, end.landed)
+    verdict = "refused" if end.end is End.REFUSED else "incident" if was_long else "failed"
+    found = event(pipeline, verdict, end.reason, runbook=page, now=now, facts={"app_id": submission.app_id})
+    # Nobody has it in care, so nobody is known to start another.
+    return found if end.end is End.REFUSED else found.model_copy(update={"done": ""})
+
+
 def waiting(pipeline: str, progress: Progress | None, now: float) -> tuple[Finding, ...]:
     """Return the outage that the application says it waits out, if it does, and the attempts that fail in a row.
 
@@ -114,7 +160,7 @@ def add_event(control: ControlFolder, found: Finding) -> Findings:
 
 
 def look_again(control: ControlFolder, facts: StreamFacts, now: float) -> Findings:
-    """Write down which of the events still stand.
+    """Write down which of the events still stand, and an end that nobody has noted.
 
     Args:
         control: State folder of the pipeline; its findings of the stream are replaced.
@@ -123,7 +169,22 @@ def look_again(control: ControlFolder, facts: StreamFacts, now: float) -> Findin
     """
     with locked(control.findings / f"{SOURCE}.json"):
         before = read_source(control, SOURCE)
-        return write_findings(control, SOURCE, still_wrong(before.findings if before else (), facts, now))
+        standing = still_wrong(before.findings if before else (), facts, now)
+        ended = ended_event(control.pipeline, standing, facts, now)
+        return write_findings(control, SOURCE, standing if ended is None else with_event(standing, ended))
+
+
+def _is_being_started(submission: Submission, now: float) -> bool:
+    """Whether its process may not be there yet."""
+    return submission.pid is None and submission.remote_id is None and now - submission.submitted_at < START_SECONDS
+
+
+def _last_sign(submission: Submission, facts: StreamFacts) -> float:
+    """Return when the application was last known to live."""
+    if facts.outcome is not None:
+        return facts.outcome.ended_at
+    own = facts.progress is not None and facts.progress.app_id == submission.app_id
+    return facts.progress.updated_at if facts.progress is not None and own else submission.submitted_at
 
 
 def _is_over(finding: Finding, facts: StreamFacts, now: float) -> bool:

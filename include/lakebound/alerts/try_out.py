@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 
+from lakebound.alerts.airflow_process import SEES_DATABASE, airflow_environment
 from lakebound.alerts.load import alerts_file, load_alerts
 from lakebound.errors import LakeboundError
 from lakebound.frozen import Frozen
@@ -57,10 +57,9 @@ def send_test(settings: Settings, pipeline: str, channel: str | None) -> TryOut:
     if channel is not None and channel not in alerts.channels:
         raise UnknownChannelError(channel, list(alerts.channels))
     command = [sys.executable, "-m", _MODULE, pipeline, *([channel] if channel else [])]
+    environment = {**airflow_environment(settings), **SEES_DATABASE}
     try:
-        answer = subprocess.run(
-            command, env=_environment(settings), capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
-        )
+        answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         raise CannotTestError(f"no answer within {_TIMEOUT_SECONDS:.0f} s") from None
     found = _answer_in(answer.stdout)
@@ -77,12 +76,3 @@ def _answer_in(text: str) -> TryOut | None:
         with contextlib.suppress(ValueError):
             return TryOut.model_validate_json(line)
     return None
-
-
-def _environment(settings: Settings) -> dict[str, str]:
-    """Return the environment of the process; the embedded Airflow's home where no other is named."""
-    embedded = settings.home / "airflow"
-    found = {**os.environ, **settings.environment(), "_AIRFLOW_PROCESS_CONTEXT": "server"}
-    if "AIRFLOW_HOME" not in found and (embedded / "airflow.cfg").is_file():
-        found["AIRFLOW_HOME"] = str(embedded)
-    return found

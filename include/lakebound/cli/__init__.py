@@ -32,6 +32,7 @@ from lakebound.cli.stop import stop
 from lakebound.cli.tables import ledger, tables
 from lakebound.cli.try_pipeline import try_records
 from lakebound.cli.validate import validate
+from lakebound.cli.watch import watch
 
 app = typer.Typer(
     name="lakebound",
@@ -64,6 +65,7 @@ app.command(rich_help_panel=PIPELINES)(recover)
 app.command(rich_help_panel=PIPELINES)(rewind)
 app.command(rich_help_panel=PIPELINES)(incidents)
 app.command(rich_help_panel=PIPELINES)(alerts)
+app.command(rich_help_panel=PIPELINES)(watch)
 app.command(rich_help_panel=LANDED)(prove)
 app.command(rich_help_panel=LANDED)(quarantine)
 app.command(rich_help_panel=LANDED)(ledger)

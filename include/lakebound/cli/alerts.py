@@ -93,7 +93,9 @@ def _print(found: list[Alert], state: AlertState) -> None:
         ]
         print_rows(("SEVERITY", "PIPELINE", "SINCE", "FOUND BY", "WHAT", "RUNBOOK"), rows, right=("SINCE",))
     else:
-        typer.echo("no open alerts" if state.round_at else "no open alerts: the DAG 'alerts' has not run yet")
+        typer.echo(
+            "no open alerts" if state.round_at else "no open alerts: neither the DAG 'alerts' nor `lakebound watch` has run yet"
+        )
     waiting: dict[str, list[Delivery]] = {}
     for delivery in state.outbox:
         waiting.setdefault(delivery.channel, []).append(delivery)
@@ -104,4 +106,7 @@ def _print(found: list[Alert], state: AlertState) -> None:
     if state.dropped:
         typer.echo(f"{state.dropped} messages were dropped: their channel did not accept them in time")
     if state.round_at and now - state.round_at > 600:
-        typer.echo(f"the DAG 'alerts' last checked {duration(now - state.round_at)} ago; check that it is unpaused and runs")
+        typer.echo(
+            f"the last check was {duration(now - state.round_at)} ago; check that the DAG 'alerts' is unpaused, or that "
+            f"`lakebound watch` runs"
+        )

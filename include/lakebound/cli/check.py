@@ -54,7 +54,7 @@ def check(
     settings = load_settings()
     report = _read(file, settings)
     report.problems += _alerts_problems(file, settings)
-    report.of_the_machine = open_folders(settings)
+    report.of_the_machine = open_folders(settings) + ([] if static else _channels(file, settings))
     for path, spec in report.specs.items():
         own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]
         report.add(spec.pipeline, own, _warnings(spec))
@@ -122,6 +122,19 @@ def _alerts_problems(file: Path | None, settings: Settings) -> list[str]:
     except InvalidAlertsError as exc:
         return exc.problems
     return []
+
+
+def _channels(file: Path | None, settings: Settings) -> list[str]:
+    """Return which channels need a running Airflow, where all files are asked for or that of the channels."""
+    from lakebound.alerts.channel_check import channels_that_need_airflow
+    from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
+
+    if file is not None and file.name != ALERTS_FILE:
+        return []
+    try:
+        return channels_that_need_airflow(load_alerts(file or alerts_file(settings)), settings)
+    except InvalidAlertsError:
+        return []
 
 
 def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> list[str]:

@@ -1,4 +1,4 @@
 """Alerts as messages, through Airflow's own notifiers.
 
-Other rooms import ``alerts``.
+Other rooms import ``alerts`` and ``channels``.
 """

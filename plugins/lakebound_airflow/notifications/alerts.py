@@ -21,6 +21,7 @@ from typing import Any, Literal
 import structlog
 
 from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
+from lakebound.alerts.outbox import Send
 from lakebound.alerts.round import RoundReport, note_health_late, run_round
 from lakebound.alerts.stream_findings import add_event, event
 from lakebound.control.folder import ControlFolder
@@ -73,12 +74,19 @@ def alert(
         log.error("the alert was not sent", verdict=verdict, error_class=type(exc).__name__)
 
 
-def tell(settings: Settings) -> RoundReport:
-    """Run a round of alerts, and say in the log how it went."""
-    # The notifiers take half a second to import.
-    from lakebound_airflow.notifications.channels import sender
+def tell(settings: Settings, send: Send | None = None) -> RoundReport:
+    """Run a round of alerts, and say in the log how it went.
 
-    report = run_round(settings, sender(_runbooks(settings)))
+    Args:
+        settings: This machine's.
+        send: Delivers one message by one channel; None: as Airflow's tasks do.
+    """
+    if send is None:
+        # The notifiers take half a second to import.
+        from lakebound_airflow.notifications.channels import sender
+
+        send = sender(_runbooks(settings))
+    report = run_round(settings, send)
     for message in report.said:
         log.info("alert", kind=message.kind.value, pipeline=message.pipeline, id=message.id, what=message.alerts[0].what)
     for channel, message_id in report.delivered.sent:

@@ -1,4 +1,4 @@
-"""Sends one message by one channel, through Airflow's own notifiers. What goes wrong is told without addresses and secrets.
+"""Sends messages and heartbeats through Airflow's own notifiers. What goes wrong is told without addresses and secrets.
 
 Addresses of webhooks often are the secret, and the hooks below log them when a connection fails. So their loggers are silent
 while a message is sent, and of an error only its class, or the answer's status, is passed on.
@@ -18,11 +18,13 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from lakebound.alerts.model import Message
 from lakebound.alerts.outbox import NoConnectionError, NotDeliveredError, Send
-from lakebound.alerts.routes import ChannelSpec
+from lakebound.alerts.routes import ChannelSpec, HeartbeatSpec
 from lakebound.alerts.wording import Links
 
 if TYPE_CHECKING:
     from airflow.sdk.bases.notifier import BaseNotifier
+
+PING_SECONDS = 10.0
 
 _STATUS = re.compile(r"^(\d{3}):")
 # What the hook for SMTP makes of a connection that is not there.
@@ -66,6 +68,19 @@ def send(channel: ChannelSpec, message: Message, links: Links) -> None:
         spec = channel.apprise
         where = f"connection {spec.connection}" if spec.connection else f"${spec.env}"
         _notify(apprise_notifier(spec, message, links), where)
+
+
+def ping(heartbeat: HeartbeatSpec) -> None:
+    """Ask for the address of a heartbeat, which is the whole sign of life.
+
+    Raises:
+        NoConnectionError: The Airflow connection is not there.
+        NotDeliveredError: The address did not answer, or with an error.
+    """
+    from airflow.providers.http.notifications.http import HttpNotifier
+
+    notifier = HttpNotifier(http_conn_id=heartbeat.connection, method="GET", extra_options={"timeout": PING_SECONDS})
+    _notify(notifier, f"connection {heartbeat.connection}")
 
 
 def _notify(notifier: BaseNotifier, where: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -70,11 +69,9 @@ class HealthOperator(BaseOperator):
 
     def _write_findings(self, control: ControlFolder, diagnosis: Diagnosis) -> None:
         """Write down what is wrong. The DAG ``alerts`` tells it; a state folder that cannot be written hides no verdict."""
-        from lakebound.alerts.doctor_findings import SOURCE, doctor_findings
-        from lakebound.control.findings import found_before, read_source, write_findings
+        from lakebound.alerts.doctor_look import write_diagnosis
 
-        found = doctor_findings(diagnosis, time.time())
         try:
-            write_findings(control, SOURCE, found_before(read_source(control, SOURCE), found))
+            write_diagnosis(control, diagnosis)
         except OSError as exc:
             self.log.error("the findings could not be written: %s", exc)

@@ -18,11 +18,15 @@ from lakebound.control.ports import free_port
 
 
 class WebhookEndpoint:
-    """Keeps what it is sent, with the time at which it came, the path, and the headers; may answer with an error."""
+    """Keeps what it is sent, with the time at which it came, and the paths; may answer with an error.
+
+    A GET is a heartbeat: of these it keeps time and path.
+    """
 
     def __init__(self, port: int = 0) -> None:
         received: list[tuple[float, dict[str, Any]]] = []
         self.paths: list[str] = []
+        self.heartbeats: list[tuple[float, str]] = []
         self.status = 200
         endpoint = self
 
@@ -33,6 +37,11 @@ class WebhookEndpoint:
                 if endpoint.status == 200:
                     received.append((time.time(), json.loads(body)))
                 self.send_response(endpoint.status)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                endpoint.heartbeats.append((time.time(), self.path))
+                self.send_response(200)
                 self.end_headers()
 
             def log_message(self, *_: Any) -> None:

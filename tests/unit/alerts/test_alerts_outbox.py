@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from lakebound.alerts.model import Message, MessageKind, ToldAlert
-from lakebound.alerts.outbox import KEPT_SECONDS, NoConnectionError, NotDeliveredError, deliver, retry_seconds
+from lakebound.alerts.outbox import (
+    KEPT_SECONDS,
+    NoConnectionError,
+    NotDeliveredError,
+    NotFromHereError,
+    deliver,
+    retry_seconds,
+)
 from lakebound.alerts.routes import DEFAULT_ALERTS, DEFAULT_CHANNEL, AlertsSpec, ChannelSpec, RouteSpec, WebhookSpec
 from lakebound.alerts.store import MAX_OUTBOX, AlertState, AlertStore
 from lakebound.control.findings import Severity
@@ -73,6 +80,21 @@ def test_a_channel_that_is_down_delays_its_own_messages_only_and_gets_them_in_or
     endpoints.down.clear()
     assert deliver(store, ALERTS, endpoints.send, lambda: now + 15).left == 0
     assert [one for one in endpoints.got if one[0] == "a"] == [("a", "m1"), ("a", "m2"), ("a", "m3")]
+
+
+@pytest.mark.parametrize("channel", ["a", "maybe"])
+def test_what_one_process_cannot_send_delays_no_other(store: AlertStore, channel: str) -> None:
+    endpoints, now = Endpoints(), 1000.0
+    endpoints.down[channel] = NotFromHereError("there is no such connection here")
+    queue(store, (channel, 1), (channel, 2))
+    for later in range(5):
+        report = deliver(store, ALERTS, endpoints.send, lambda later=later: now + later)  # type: ignore[misc]
+        assert dict(report.failed).keys() == ({channel} if channel == "a" else set())
+    assert [(one.tries, one.next_try_at) for one in store.read().outbox] == [(0, 0.0), (0, 0.0)]
+    assert "no such connection here" in store.read().outbox[0].problem
+    endpoints.down.clear()
+    deliver(store, ALERTS, endpoints.send, lambda: now + 5)
+    assert endpoints.got == [(channel, "m1"), (channel, "m2")]
 
 
 def test_the_longest_wait_between_two_tries_is_bounded() -> None:

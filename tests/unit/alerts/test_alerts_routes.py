@@ -9,7 +9,7 @@ from tests.support.streams.command_line import answer, lakebound, settings
 
 from lakebound.alerts.load import InvalidAlertsError, load_alerts
 from lakebound.alerts.model import Message, MessageKind, ToldAlert
-from lakebound.alerts.routes import DEFAULT_ALERTS, by_channel
+from lakebound.alerts.routes import DEFAULT_ALERTS, by_channel, connections_of
 from lakebound.alerts.wording import Links, body_of, html_of, text_of, title_of
 from lakebound.control.findings import Severity
 from lakebound.settings import Settings
@@ -27,6 +27,7 @@ routes:
   - {severity: info, sources: [validation], to: [mail, ops]}
 policy: {open_after_seconds: 30, remind_after_seconds: {warning: null}}
 runbooks: https://wiki.example.org/{runbook}
+heartbeat: {connection: pulse}
 """
 
 
@@ -45,6 +46,7 @@ def told(severity: Severity, source: str = "doctor", what: str = "it is broken")
 def test_every_route_that_fits_counts_and_each_channel_gets_what_is_routed_to_it(tmp_path: Path) -> None:
     alerts = load_alerts(write(tmp_path, RIGHT))
     assert (alerts.policy.open_after_seconds, alerts.policy.remind_after_seconds.warning) == (30, None)
+    assert connections_of(alerts) == ("ops_hook", "smtp_default", "pulse")
     found = [told(Severity.CRITICAL), told(Severity.WARNING), told(Severity.INFO), told(Severity.INFO, "validation")]
     message = Message(id="m", kind=MessageKind.OPENED, pipeline="orders_eu", at=0.0, alerts=tuple(found))
     ways = {name: [one.id for one in own.alerts] for name, own in by_channel(message, alerts).items()}
@@ -83,7 +85,7 @@ def test_without_a_file_one_webhook_is_told_what_is_worth_it(tmp_path: Path) -> 
     ("text", "problem"),
     [
         ("channels: [a", "alerts.yaml:1: YAML cannot be read here"),
-        ("- a", "alerts.yaml:1: must be keys and values: channels, routes, policy, runbooks"),
+        ("- a", "alerts.yaml:1: must be keys and values: channels, routes, policy, runbooks, heartbeat"),
         (RIGHT.replace("routes:", "rotues:"), "alerts.yaml:5: rotues: unknown key; did you mean 'routes'?"),
         (
             RIGHT.replace("connection: ops_hook", "conection: ops_hook"),
@@ -104,6 +106,7 @@ def test_without_a_file_one_webhook_is_told_what_is_worth_it(tmp_path: Path) -> 
             RIGHT.replace("{apprise: {env: PAGER_URL}}", "{}"),
             "alerts.yaml:4: channels.pager: give one of webhook, email and apprise",
         ),
+        (RIGHT.replace("connection: pulse", "url: https://x/secret"), "alerts.yaml:11: heartbeat.url: unknown key"),
         (RIGHT.replace("/{runbook}", "/"), "alerts.yaml:10: runbooks: must hold {runbook}"),
         (
             RIGHT.replace("open_after_seconds: 30", "open_after_seconds: -1"),

@@ -1,0 +1,25 @@
+"""Pipeline files with mistakes: nobody looks at such a pipeline. Pure."""
+
+from __future__ import annotations
+
+from lakebound.control.findings import Finding, Severity
+from lakebound.spec.load import LoadedPipelines
+
+SOURCE = "pipeline_files"
+
+
+def pipeline_file_findings(loaded: LoadedPipelines, now: float) -> tuple[Finding, ...]:
+    """Return a finding for each file with mistakes; the mistakes themselves may quote what is in the file."""
+    return tuple(
+        Finding(
+            cause=path.stem,
+            severity=Severity.WARNING,
+            what=f"{path.name} has mistakes ({len(lines)}), so nothing looks at this pipeline, and its next start is refused; "
+            f"`lakebound check --static` names them",
+            since=now,
+            evidence={"file": str(path)},
+            runbook="refused",
+        )
+        for path, lines in loaded.mistakes.items()
+        if path.stem not in loaded.specs
+    )

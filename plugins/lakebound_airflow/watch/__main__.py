@@ -1,0 +1,75 @@
+"""``python -m lakebound_airflow.watch``: the process that ``lakebound watch`` becomes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from lakebound.alerts.store import AlertStore
+from lakebound.control.folder import locked_if_free
+from lakebound.control.lock_holder import holder_of
+from lakebound.settings import load_settings
+
+EXIT_PROBLEM = 1
+
+
+class _AlreadyWatched(Exception):
+    """Another process watches with the same state folder."""
+
+
+def main(arguments: list[str]) -> int:
+    """Watch; return the exit code: of one round whether it was good, else 0 at the end that was asked for."""
+    parser = argparse.ArgumentParser(prog="lakebound watch")
+    parser.add_argument("--once", action="store_true")
+    parser.add_argument("--interval", type=float, required=True)
+    options = parser.parse_args(arguments)
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    settings = load_settings()
+    try:
+        with alone(AlertStore(settings.home).folder / "watch"):
+            # Airflow's packages take seconds to import.
+            from lakebound_airflow.watch.service import Watch
+
+            watch = Watch(settings, stopping)
+            if options.once:
+                return 0 if watch.once() else EXIT_PROBLEM
+            print(f"watch: a round every {options.interval:g} s; state: {settings.home}", file=sys.stderr, flush=True)
+            watch.run(options.interval)
+            return 0
+    except _AlreadyWatched as exc:
+        print(f"lakebound: {exc}", file=sys.stderr)
+        return EXIT_PROBLEM
+
+
+@contextlib.contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Keep every other watch out; where no lock can be taken, as on a full disk, watching is more important."""
+    with contextlib.ExitStack() as held:
+        try:
+            is_mine = held.enter_context(locked_if_free(lock))
+        except OSError as exc:
+            print(f"watch: no lock can be taken ({exc}), so a second watch would not be noticed", file=sys.stderr)
+            is_mine = True
+        if not is_mine:
+            raise _AlreadyWatched(f"{_holder(lock)} watches already; end it first, or leave the watch to it")
+        yield
+
+
+def _holder(lock: Path) -> str:
+    opened = os.open(f"{lock}.lock", os.O_RDONLY)
+    try:
+        return holder_of(opened)
+    finally:
+        os.close(opened)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

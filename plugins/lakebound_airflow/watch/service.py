@@ -1,0 +1,138 @@
+"""The watch: rounds of alerts, and the doctor's looks beside them, until it is asked to end.
+
+A round is what the DAG ``alerts`` does, and the looks are what ``checkpoint_health`` does. Both use the same files, under the
+same locks, so where Airflow runs them, too, nothing is told twice.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import structlog
+
+from lakebound.alerts.doctor_processes import LOOK_EVERY_SECONDS, DoctorProcesses, due_looks
+from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
+from lakebound.alerts.round import RoundReport
+from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec, connections_of
+from lakebound.alerts.store import AlertState, AlertStore
+from lakebound.redaction import redacted
+from lakebound.settings import Settings
+from lakebound.tables.declared import owned_pipelines
+from lakebound_airflow.notifications.alerts import tell
+from lakebound_airflow.notifications.channels import ping, sender
+from lakebound_airflow.watch.looks import look_at_airflow, look_at_files, write_late
+from lakebound_airflow.watch.sending import ConnectionFiles, sending_from_here
+
+_POLL_SECONDS = 0.2
+
+log = structlog.get_logger(__name__)
+
+
+class Watch:
+    """One watch of this machine's pipelines."""
+
+    def __init__(self, settings: Settings, stopping: threading.Event, look_every_seconds: float = LOOK_EVERY_SECONDS) -> None:
+        """Look at nothing yet.
+
+        Args:
+            settings: This machine's.
+            stopping: Set when it is to end.
+            look_every_seconds: How often the doctor looks at each pipeline.
+        """
+        self._settings = settings
+        self._stopping = stopping
+        self._look_every_seconds = look_every_seconds
+        self._doctor = DoctorProcesses(settings)
+        self._begun: dict[str, float] = {}
+        self._files = ConnectionFiles()
+
+    def once(self) -> bool:
+        """Have the doctor look where that is due, wait for it, run a round, and return whether all went well."""
+        try:
+            problems = self._begin_looks()
+            while not self._doctor.is_idle and not self._stopping.is_set():
+                problems += self._reap()
+                self._stopping.wait(_POLL_SECONDS)
+            return not self._stopping.is_set() and self._round([*problems, *self._reap()])
+        finally:
+            self._doctor.end()
+
+    def run(self, interval_seconds: float) -> None:
+        """Run rounds until it is to end.
+
+        Args:
+            interval_seconds: From the beginning of a round to that of the next.
+        """
+        next_round, problems = time.monotonic(), list[str]()
+        try:
+            while not self._stopping.is_set():
+                problems += self._reap()
+                if time.monotonic() >= next_round:
+                    next_round = time.monotonic() + interval_seconds
+                    self._round([*problems, *self._begin_looks()])
+                    problems = []
+                self._stopping.wait(min(_POLL_SECONDS, max(0.0, next_round - time.monotonic())))
+        finally:
+            self._doctor.end()
+
+    def _round(self, problems: list[str]) -> bool:
+        """Look, tell, and give a sign of life if all of it went well; return whether it did."""
+        try:
+            alerts = _alerts(self._settings)
+            problems += self._files.read(connections_of(alerts))
+            loaded = owned_pipelines(self._settings)
+            problems += look_at_files(self._settings, loaded)
+            problems += look_at_airflow(self._settings, loaded.specs.values())
+            send = sending_from_here(sender(alerts.runbooks), self._stopping.is_set)
+            problems += _problems_of(tell(self._settings, send), AlertStore(self._settings.home).read())
+            if not problems and alerts.heartbeat is not None:
+                ping(alerts.heartbeat)
+        except Exception as exc:
+            problems.append(f"the round failed: {redacted(exc)}")
+        for problem in problems:
+            log.error("the round was not good", problem=problem)
+        return not problems
+
+    def _begin_looks(self) -> list[str]:
+        """Begin the doctor's looks that are due; return why that was not possible."""
+        now = time.time()
+        try:
+            names = owned_pipelines(self._settings).specs
+            due = due_looks(self._settings, names, now, self._look_every_seconds)
+            # A look that failed or was late left no trace: it is not begun again at once.
+            due = [name for name in due if now - self._begun.get(name, 0.0) >= self._look_every_seconds]
+            self._begun |= dict.fromkeys(due, now)
+            self._doctor.begin(due)
+        except Exception as exc:
+            return [f"the doctor could not look: {redacted(exc)}"]
+        return []
+
+    def _reap(self) -> list[str]:
+        """Write down which looks were late; return which failed."""
+        problems: list[str] = []
+        try:
+            for report in self._doctor.reap():
+                if report.problem is not None:
+                    problems.append(f"{report.pipeline}: the doctor could not look: {report.problem}")
+                elif report.is_late:
+                    write_late(self._settings, report.pipeline)
+        except Exception as exc:
+            problems.append(f"the doctor's looks: {redacted(exc)}")
+        return problems
+
+
+def _problems_of(report: RoundReport, state: AlertState) -> list[str]:
+    """Return what of a round was not good: also a message that waits for its next try, after one that failed."""
+    given_up = [f"channel {channel}: {message} was dropped: {why}" for channel, message, why in report.delivered.given_up]
+    waiting = {one.channel: one.problem for one in state.outbox if one.problem and not one.is_unconnected}
+    failed = {**waiting, **dict(report.delivered.failed)}
+    return [*report.problems, *given_up, *(f"channel {channel}: {problem}" for channel, problem in failed.items())]
+
+
+def _alerts(settings: Settings) -> AlertsSpec:
+    """Return the routes; where the file is wrong the default, as the round does, which says so."""
+    try:
+        return load_alerts(alerts_file(settings))
+    except InvalidAlertsError:
+        return DEFAULT_ALERTS
