@@ -7,10 +7,12 @@ import os
 import psutil
 import pytest
 
+from lakebound.alerts.airflow_findings import airflow_findings
 from lakebound.control import processes
 from lakebound.control.applications import app_is_alive
 from lakebound.control.process_identity import is_running
 from lakebound.control.processes import wait_until
+from lakebound.local.airflow_view import airflow_health
 from tests.airflow.conftest import Stack
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
@@ -29,6 +31,7 @@ def test_an_airflow_without_its_main_process_ends_whole_and_the_streams_go_on(st
     leader.kill()
     psutil.wait_procs([leader], 10)
     assert stack.airflow.is_running, "the rest goes on"
+    assert_a_dead_scheduler_is_found(stack, family)
 
     stack.airflow.stop(deadline_seconds=3)
 
@@ -39,6 +42,17 @@ def test_an_airflow_without_its_main_process_ends_whole_and_the_streams_go_on(st
     assert not stack.airflow.is_running
     assert app_is_alive(stack.control("orders"))
     assert stack.progress("orders").app_id == stream.app_id
+
+
+def assert_a_dead_scheduler_is_found(stack: Stack, family: list[psutil.Process]) -> None:
+    """Airflow itself says so half a minute after its last sign of life."""
+    schedulers = [process for process in family if is_running(process) and "scheduler" in process.cmdline()]
+    assert schedulers
+    for scheduler in schedulers:
+        scheduler.kill()
+    causes = lambda: {one.cause for one in airflow_findings(airflow_health(stack.settings), 0.0)}  # noqa: E731
+    wait_until(lambda: "scheduler" in causes(), 90, "a dead scheduler", poll_seconds=1)
+    assert "unreachable" not in causes(), "its API server answers"
 
 
 def _airflow_home(process: psutil.Process) -> str | None:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.conftest import TopicMaker
+from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import Applications, applications
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
+from lakebound.control.findings import read_source
 from lakebound.control.incidents import read_incidents
 from lakebound.control.processes import wait_until
 from lakebound.inspection.doctor.diagnosis import Diagnosis
 from lakebound.inspection.doctor.examine import examine_pipeline
 from lakebound.ledger.lost import LostRange
 from lakebound.local.broker import Broker
+from lakebound_airflow.watch.service import Watch
 
 pytestmark = pytest.mark.integration
 
@@ -41,6 +47,25 @@ def examine(pipeline: Pipeline) -> Diagnosis:
     return diagnosis
 
 
+def assert_told(pipeline: Pipeline, app_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round of the watch tells that the application died: with real parts, and without any Airflow."""
+    endpoint = WebhookEndpoint()
+    monkeypatch.setenv("AIRFLOW_CONN_LAKEBOUND_WEBHOOK", f"http://127.0.0.1:{endpoint.port}/")
+    pipelines = pipeline.settings.home.parent / "pipelines"
+    pipelines.mkdir()
+    body = pipeline.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    (pipelines / f"{pipeline.spec.pipeline}.yaml").write_text(yaml.safe_dump(body))
+    try:
+        assert Watch(replace(pipeline.settings, pipelines=pipelines), threading.Event()).once()
+    finally:
+        endpoint.close()
+    (message,) = endpoint.bodies
+    assert (message["app_id"], message["runbook"], message["kind"]) == (app_id, "application-dead", "opened")
+    assert f"{app_id} died without an outcome" in message["reason"]
+    looked = read_source(pipeline.control, "doctor")
+    assert looked is not None and {"application-dead"} <= {one.cause for one in looked.findings}
+
+
 def content(pipeline: Pipeline) -> str:
     """Return the hash of every file of the pipeline; what SQLite itself needs to read (index, empty log) is left out.
 
@@ -55,7 +80,7 @@ def content(pipeline: Pipeline) -> str:
 
 
 def test_a_deleted_checkpoint_costs_nothing_and_a_loss_or_another_topic_is_named_and_refused(
-    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications
+    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, journal = topic("doctor", partitions=2), Journal()
     producer = JournalingProducer(broker.bootstrap_servers, journal)
@@ -67,6 +92,7 @@ def test_a_deleted_checkpoint_costs_nothing_and_a_loss_or_another_topic_is_named
     first.wait_landed(journal.ends())
     wait_until(lambda: examine_pipeline(pipeline.spec, pipeline.settings).verdict == "healthy", 30, "a healthy pipeline")
     first.kill()
+    assert_told(pipeline, first.app_id, monkeypatch)
     shutil.rmtree(pipeline.control.folder / "checkpoints")
     send_events(producer, name, range(300, 600))
 

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable
 
 from lakebound.alerts import incident_findings, maintenance_findings, objectives, stream_findings
-from lakebound.control.applications import app_is_alive, submission_is_alive
+from lakebound.control.applications import app_is_alive, last_application, submission_is_alive
 from lakebound.control.desired import read_desired
 from lakebound.control.findings import Finding, found_before, read_source, write_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import read_incidents
 from lakebound.control.progress import read_outcome, read_progress
-from lakebound.control.submission import read_submission
 from lakebound.control.summaries import read_proof, read_validation
 from lakebound.inspection.validation import findings_file
 from lakebound.operations.maintenance.past_reading import read_runs
@@ -49,7 +48,7 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
 
 
 def _events(control: ControlFolder) -> None:
-    submission = read_submission(control)
+    submission = last_application(control)
     # Whether it lives is asked before its outcome is read: it writes that before it ends.
     lives = submission is None or submission_is_alive(control, submission) or app_is_alive(control)
     facts = stream_findings.StreamFacts(

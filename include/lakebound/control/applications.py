@@ -43,6 +43,19 @@ def living_submission(control: ControlFolder) -> Submission | None:
     return None
 
 
+def last_application(control: ControlFolder) -> Submission | None:
+    """Return the application that was started last, living or not; None where none is known.
+
+    The lease names one that was started past the submission record; but a lease that was given back may be a repair's.
+    """
+    submission, lease = read_submission(control), readable_lease(control)
+    if lease is None or lease.released or (submission is not None and submission.submitted_at > lease.acquired_at):
+        return submission
+    if submission is not None and submission.app_id == lease.app_id:
+        return submission
+    return Submission(app_id=lease.app_id, submitted_at=lease.acquired_at, spark_ui=lease.spark_ui).led_by(lease.holder)
+
+
 def app_is_alive(control: ControlFolder) -> bool:
     """Whether an application of the pipeline is starting or running."""
     return living_submission(control) is not None

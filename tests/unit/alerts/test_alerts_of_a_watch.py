@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,13 @@ from lakebound.alerts.pipeline_file_findings import pipeline_file_findings
 from lakebound.alerts.reconcile import reconcile
 from lakebound.alerts.stream_findings import StreamFacts, ended_event, event
 from lakebound.control.airflow_health import COMPONENTS, AirflowHealth, ComponentHealth
+from lakebound.control.applications import last_application
 from lakebound.control.desired import Desired
 from lakebound.control.findings import Findings, Severity
+from lakebound.control.folder import ControlFolder
+from lakebound.control.lease import acquire, release
 from lakebound.control.progress import Outcome, Progress, TableProgress
-from lakebound.control.submission import Submission
+from lakebound.control.submission import Submission, write_submission
 from lakebound.settings import YamlAccess
 from lakebound.spec.load import LoadedPipelines
 
@@ -155,3 +159,18 @@ def test_a_connection_is_at_hand_in_a_variable_or_a_file_of_its_name(tmp_path: P
     assert is_at_hand("in_file", {}, access)
     assert not is_at_hand("ops_hook", {}, access)
     assert not is_at_hand("../../etc/passwd", {}, access)
+
+
+def test_an_application_that_only_the_lease_names_is_the_last_one(tmp_path: Path) -> None:
+    control = ControlFolder(tmp_path, "orders")
+    assert last_application(control) is None
+    lease = acquire(control, "app-2", 20.0)
+    found = last_application(control)
+    assert found is not None and (found.app_id, found.pid) == ("app-2", os.getpid())
+    write_submission(control, Submission(app_id="app-1", submitted_at=lease.acquired_at - 10))
+    assert (last_application(control) or pytest.fail("none")).app_id == "app-2"
+    write_submission(control, Submission(app_id="app-3", submitted_at=lease.acquired_at + 10))
+    assert (last_application(control) or pytest.fail("none")).app_id == "app-3"
+    write_submission(control, Submission(app_id="app-1", submitted_at=lease.acquired_at - 10))
+    release(control, lease)
+    assert (last_application(control) or pytest.fail("none")).app_id == "app-1", "a repair may have held it"
