@@ -25,21 +25,25 @@ from lakebound.control.applications import living_submission, stop_streams
 from lakebound.control.desired import read_desired
 from lakebound.control.findings import read_source
 from lakebound.control.folder import ControlFolder
+from lakebound.control.lease import read_lease
 from lakebound.control.person import operating_system_user
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import Outcome, read_outcome, readable_progress
 from lakebound.local.broker import Broker
 from lakebound.settings import load_settings
 from lakebound.spec.load import load_pipelines
+from lakebound.tables.iceberg import catalog
+from lakebound.tables.places import places_of
 
 pytestmark = pytest.mark.integration
 
-CHANGES = ("start", "stop", "control", "run", "create-topic", "replay", "validate", "up", "down", "watch")
+CHANGES = ("start", "stop", "control", "run", "create-topic", "replay", "validate", "up", "down", "watch", "backup")
 CHANGING_OPTIONS = {
     "alerts": "--test",
     "maintain": "--run",
     "quarantine": "--replay",
     "recover": "--apply",
+    "restore": "--apply",
     "rewind": "--apply",
 }
 FLOOD, SECRET = "quarantine-flood", "DE02-1203"
@@ -156,7 +160,40 @@ def test_a_flood_of_bad_records_is_told_by_status_doctor_and_alerts(controlled: 
     assert living_submission(controlled.control) is not None
 
 
-def test_a_real_application_is_restarted_held_started_and_stopped_without_airflow(controlled: Controlled) -> None:
+@pytest.fixture(scope="module")
+def backup(controlled: Controlled, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a backup that was made while the stream ran; several commits to each table follow it."""
+    file = tmp_path_factory.mktemp("backup") / "backup.tar.gz"
+    lakebound("backup", str(file))
+    producer = JournalingProducer(controlled.pipeline.spec.connection.bootstrap_servers, controlled.journal)
+    for number in range(3):
+        send_events(producer, controlled.pipeline.spec.topics[0], range(1000 + 10 * number, 1010 + 10 * number))
+        wait_until(lambda: landed(controlled.pipeline, controlled.journal), 60, "records after the backup")
+    return file
+
+
+def restored(controlled: Controlled, file: Path) -> None:
+    """Restore the backup, and have the catalog name what the table went on to."""
+    places = places_of(controlled.pipeline.settings)
+    catalog.open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse).engine.dispose()
+    planned = lakebound("restore", str(file)).stdout
+    lakebound("restore", str(file), "--apply", planned.split()[-1])
+    catalog._open_catalog.cache_clear()
+    desired = read_desired(controlled.control)
+    assert (desired.state, "restored from the backup" in desired.reason) == ("held", True)
+    assert {"catalog-behind"} <= {one["rule"] for one in answer("doctor", "events", code=1)["findings"]}
+    lakebound("recover", "events", "--apply", answer("recover", "events")["hash"])
+    assert read_desired(controlled.control).state == "held", "a person starts it"
+
+
+def test_nothing_is_restored_while_the_application_runs(controlled: Controlled, backup: Path) -> None:
+    said = lakebound("restore", str(backup), code=1).stderr
+    assert f"the application {controlled.first} runs; stop it: lakebound stop events" in said
+
+
+def test_a_real_application_is_restarted_held_restored_started_and_stopped_without_airflow(
+    controlled: Controlled, backup: Path
+) -> None:
     pipeline, first = controlled.pipeline, controlled.first
     assert f"{first} runs" in lakebound("start", "events").stdout
     said = answer("control", "events", "restart", "--reason", "a new transform")
@@ -166,8 +203,13 @@ def test_a_real_application_is_restarted_held_started_and_stopped_without_airflo
 
     assert answer("control", "events", "hold", "--reason", "audit")["state"] == "met"
     assert "held (audit)" in lakebound("control", "events", "restart", code=1).stderr
+    before = read_lease(controlled.control)
+    restored(controlled, backup)
     lakebound("start", "events")
     second = running(pipeline)
+    wait_until(lambda: (progress := readable_progress(pipeline.control)) and progress.app_id == second, 60, "the application")
+    lease = read_lease(controlled.control)
+    assert lease is not None and before is not None and lease.epoch > before.epoch, "no epoch comes back with the backup"
     said = lakebound("stop", "events", "--reason", "mistaken").stdout
     assert said.startswith("events: the desired state is stopped; nothing runs")
     assert (ended(pipeline, second).verdict, "mistaken" in ended(pipeline, second).reason) == ("stopped", True)

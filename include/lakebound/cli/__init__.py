@@ -8,6 +8,7 @@ import typer
 
 from lakebound import __version__
 from lakebound.cli.alerts import alerts
+from lakebound.cli.backup import backup, restore
 from lakebound.cli.check import check, schema
 from lakebound.cli.control import control
 from lakebound.cli.create_topic import create_topic
@@ -64,6 +65,8 @@ app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=PIPELINES)(recover)
 app.command(rich_help_panel=PIPELINES)(rewind)
 app.command(rich_help_panel=PIPELINES)(incidents)
+app.command(rich_help_panel=PIPELINES)(backup)
+app.command(rich_help_panel=PIPELINES)(restore)
 app.command(rich_help_panel=PIPELINES)(alerts)
 app.command(rich_help_panel=PIPELINES)(watch)
 app.command(rich_help_panel=LANDED)(prove)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -61,6 +62,15 @@ def read_desired(control: ControlFolder) -> Desired:
         # Read again: the first wish may have been written meanwhile.
         return _read(control) or _lost(control)
     return found or Desired()
+
+
+def readable_desired(path: Path) -> Desired | None:
+    """Return the wish in a file; None where there is none that can be read."""
+    try:
+        body: Any = read_json(path)
+        return None if body is None else Desired.model_validate(body)
+    except ValueError:
+        return None
 
 
 def keep_desired(control: ControlFolder) -> None:
@@ -129,6 +139,22 @@ def change_desired(
         )
         _write(control, after)
     return after
+
+
+def hold_restored(control: ControlFolder, restored: Desired, *, reason: str, by: str) -> None:
+    """Hold a pipeline whose state is being restored, whatever was wished of it here, and if that can be read.
+
+    Args:
+        control: State folder of the pipeline.
+        restored: The wish of the backup: its freshness and bound are kept, and generations only grow.
+        reason: Why it is held.
+        by: Who restores.
+    """
+    with locked(control.desired):
+        here = readable_desired(control.desired) or _lost(control)
+        generation = max(here.generation, restored.generation) + 1
+        changes = {"state": "held", "generation": generation, "reason": reason, "by": by, "since": time.time()}
+        _write(control, restored.model_copy(update=changes))
 
 
 def request_stop(control: ControlFolder, app_id: str, *, reason: str, by: str) -> None:

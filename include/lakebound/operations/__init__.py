@@ -1,1 +1,1 @@
-"""What commits beside the stream: maintenance, recovery, replay and release of quarantined records."""
+"""What a person or a DAG does beside the stream: maintenance, recovery, replay, release of quarantined records, backup."""

@@ -45,6 +45,7 @@ def test_every_command_has_help(settings: Settings) -> None:
     commands = ["check", "schema", "up", "down", "status", "produce", "run", "prove", "ledger", "tables", "demo"]
     commands += ["doctor", "recover", "rewind", "replay", "incidents", "alerts", "watch", "health"]
     commands += ["create-topic", "query", "start", "try", "new", "stop", "control"]
+    commands += ["backup", "restore"]
     for command in commands:
         assert f" {command} " in shown
         assert "Usage:" in lakebound(command, "--help").stdout

@@ -1,0 +1,179 @@
+"""Restores a backup: what is there is moved aside, and every restored pipeline is held until a person starts it.
+
+The desired state is written first, and never missing: nothing starts an application while files are exchanged. A lease's epoch
+is the higher one of both: an older one could let two applications have the same. What the tables know of epochs counts anyway,
+at the next start.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from lakebound.control.desired import Desired, hold_restored, readable_desired
+from lakebound.control.folder import ControlFolder, locked, read_json, write_json
+from lakebound.control.incidents import record_incident
+from lakebound.control.lease import Lease, readable_lease
+from lakebound.control.private_files import file_mode, make_private_folder
+from lakebound.durable import make_folder, sync_file, sync_folder, sync_new
+from lakebound.operations.backup.archive import extract
+from lakebound.operations.backup.manifest import CATALOG, PIPELINES, is_state
+from lakebound.operations.backup.plan import RestorePlan, RestoreRefusedError, plan_restore, running
+from lakebound.settings import Settings
+from lakebound.tables.iceberg.catalog_file import files_of, sqlite_file
+
+_KEPT = frozenset({"desired.json", "desired.sign", "lease.json"})
+"""Never missing while a pipeline's state is exchanged: they keep applications from starting, and epochs from going back."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was done.
+
+    Attributes:
+        plan: As it was applied.
+        aside: Folder that has the pipelines' state of before.
+        catalog_aside: The catalog's file of before; None where there was none, or the backup holds none.
+    """
+
+    plan: RestorePlan
+    aside: Path
+    catalog_aside: Path | None
+
+
+def apply_restore(settings: Settings, source: Path, approved: str, *, by: str) -> Restored:
+    """Restore a backup as its plan says. Cut short, it leaves the pipelines held; plan and apply it again.
+
+    Args:
+        settings: Of this machine.
+        source: The backup.
+        approved: Hash of the plan.
+        by: Who approved it.
+
+    Raises:
+        BackupError: It is damaged; nothing was changed.
+        RestoreRefusedError: Something uses what would be replaced, or the plan is another one by now.
+    """
+    plan = plan_restore(settings, source)
+    if plan.refusals:
+        raise RestoreRefusedError(source, list(plan.refusals))
+    if plan.hash != approved:
+        raise RestoreRefusedError(
+            source, [f"plan {approved} was approved, but what is there has changed and the plan is now {plan.hash}; look at it"]
+        )
+    aside = settings.home / "aside" / f"restore-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{uuid.uuid4().hex[:6]}"
+    make_folder(aside, make_private_folder)
+    staged = aside / "staged"
+    try:
+        extract(source, plan.manifest, staged)
+        catalog_aside = _restore(settings, plan, staged, aside, by)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+        with suppress(OSError):
+            aside.rmdir()  # nothing was moved into it
+    return Restored(plan, aside, catalog_aside)
+
+
+def _restore(settings: Settings, plan: RestorePlan, staged: Path, aside: Path, by: str) -> Path | None:
+    controls = {pipeline: ControlFolder(settings.home, pipeline) for pipeline in plan.epochs}
+    touched = plan.manifest.pipelines if not plan.manifest.has_catalog else [*plan.manifest.pipelines, *plan.others]
+    reason = f"restored from the backup of {plan.made_at}: look at it, then start it"
+    for pipeline in touched:
+        _hold(controls[pipeline], staged, aside, reason, by)
+    # An application may have started until now; from here on none does.
+    if alive := list(running(controls[pipeline] for pipeline in touched)):
+        raise RestoreRefusedError(plan.source, [*alive, "the pipelines are held meanwhile, so plan again when that has ended"])
+    catalog_aside = _exchange_catalog(settings, staged) if plan.manifest.has_catalog else None
+    for pipeline in plan.manifest.pipelines:
+        _exchange(controls[pipeline], staged / PIPELINES / pipeline, aside / pipeline)
+        record_incident(
+            controls[pipeline],
+            "repair",
+            f"restored from the backup of {plan.made_at}",
+            facts={"backup": str(plan.source), "aside": str(aside), "catalog_aside": str(catalog_aside or "")},
+            plan={"hash": plan.hash, "files": len(plan.manifest.files)},
+            approved_by=by,
+            outcome="held until a person starts it",
+        )
+    return catalog_aside
+
+
+def _hold(control: ControlFolder, staged: Path, aside: Path, reason: str, by: str) -> None:
+    """Hold a pipeline; what is about to be replaced in place is copied aside."""
+    kept = aside / control.pipeline
+    make_private_folder(kept)
+    for name in sorted(_KEPT):
+        if (control.folder / name).exists():
+            shutil.copy2(control.folder / name, kept / name)
+    restored = readable_desired(staged / PIPELINES / control.pipeline / control.desired.name)
+    hold_restored(control, restored or readable_desired(control.desired) or Desired(), reason=reason, by=by)
+
+
+def _exchange(control: ControlFolder, staged: Path, aside: Path) -> None:
+    """Move a pipeline's state aside, and the backup's into its place; its logs stay."""
+    with locked(control.repair):
+        _raise_lease(control, staged / "lease.json")
+        moved = _files(control.folder)
+        for relative in moved:
+            _move(control.folder / relative, aside / relative)
+        restored = _files(staged)
+        for relative in restored:
+            _move(staged / relative, control.folder / relative)
+            os.chmod(control.folder / relative, file_mode())
+        sync_new((control.folder / relative for relative in restored), control.folder)
+        sync_new((aside / relative for relative in moved), aside)
+
+
+def _files(folder: Path) -> list[PurePosixPath]:
+    """Return the files of the state that are exchanged, by their paths in the folder."""
+    found = (PurePosixPath(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file())
+    return [path for path in found if is_state(path) and path.name not in _KEPT]
+
+
+def _raise_lease(control: ControlFolder, backup: Path) -> None:
+    """Leave a lease that nobody holds, with the higher epoch of both."""
+    here, found = readable_lease(control), None
+    try:
+        body = read_json(backup)
+        found = None if body is None else Lease.model_validate(body)
+    except ValueError:
+        pass
+    chosen = found or here
+    if chosen is None:
+        return
+    epoch = max(lease.epoch for lease in (here, found) if lease is not None)
+    with locked(control.lease):
+        write_json(control.lease, chosen.model_copy(update={"epoch": epoch, "released": True}).model_dump(), durable=True)
+
+
+def _move(source: Path, target: Path) -> None:
+    make_private_folder(target.parent)
+    os.replace(source, target)
+
+
+def _exchange_catalog(settings: Settings, staged: Path) -> Path | None:
+    """Rename the catalog's files, which no other process has open, and put the backup's in their place."""
+    catalog = sqlite_file(settings.iceberg_catalog_uri)
+    assert catalog is not None, "refused before"
+    make_folder(catalog.parent)
+    stamp = f"aside-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{uuid.uuid4().hex[:6]}"
+    copy = catalog.with_name(f".{catalog.name}.{stamp}")
+    shutil.copyfile(staged / CATALOG, copy)
+    sync_file(copy)
+    aside = catalog.with_name(f"{catalog.name}.{stamp}")
+    there = [path for path in files_of(catalog) if path.exists()]
+    _rename_all(there, catalog, aside)
+    os.replace(copy, catalog)
+    sync_folder(catalog.parent)
+    return aside if there else None
+
+
+def _rename_all(paths: Iterable[Path], catalog: Path, aside: Path) -> None:
+    for path in paths:
+        os.replace(path, aside.with_name(f"{aside.name}{path.name.removeprefix(catalog.name)}"))
