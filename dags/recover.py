@@ -1,4 +1,4 @@
-"""Repairs a pipeline in five steps: plan, approval, apply, doctor, proof.
+"""Repairs a pipeline in three tasks: `repair` (plan, approval, apply), `doctor`, `prove`.
 
 | action | when |
 | --- | --- |
@@ -11,29 +11,33 @@
 | repoint | an Iceberg catalog was restored from an older copy: it names older metadata than a table's newest |
 | rewind, undo_rewind | the tables go back to a time, or the last rewind is undone |
 
-The task `plan` writes nothing. The task `approve` shows the plan and waits under *Required Actions* for at most twelve hours.
-Nothing is applied if the plan is rejected, if the approval times out, or if the facts have changed since. An applied plan is
-recorded as an incident (`lakebound incidents`).
+The task `repair` plans first, which writes nothing. Then it shows the plan under *Required Actions* and waits for an answer for
+at most twelve hours: *Approve* with the plan's hash, or *Reject*. It applies exactly the plan that was approved. It applies
+nothing if the plan is rejected, if nobody answers in time, if the task is marked as success, or if the facts have changed
+since. If the task is cleared, it plans and asks again.
+
+Only the users in `approvers` of the pipeline's YAML may approve, if there are any, and not the user who triggered the run
+(`LAKEBOUND_SELF_APPROVAL=allow` changes that). An applied plan is recorded as an incident that names who asked and who approved
+(`lakebound incidents`).
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param
 
 from lakebound_airflow.defaults import TASK_DEFAULTS
 from lakebound_airflow.operators.health import HealthOperator
 from lakebound_airflow.operators.prove import ProveOperator
-from lakebound_airflow.operators.recover import ACTIONS, ApplyRepairOperator, PlanRepairOperator
+from lakebound_airflow.operators.recover import ACTIONS, RepairOperator
 from lakebound_airflow.pipelines import valid_specs
 
 APPROVAL_TIMEOUT = timedelta(hours=12)
 
 with DAG(
     dag_id="recover",
-    description="Plans a repair, waits for approval, applies it, then examines and proves the pipeline",
+    description="Plans a repair, waits for its approval, applies it, then examines and proves the pipeline",
     doc_md=__doc__,
     schedule=None,
     catchup=False,
@@ -73,14 +77,9 @@ with DAG(
         ),
     },
 ):
-    plan = PlanRepairOperator(task_id="plan")
-    approve = ApprovalOperator(
-        task_id="approve",
-        subject="{{ params.action }} {{ params.pipeline }}",
-        body="{{ ti.xcom_pull(task_ids='plan')['markdown'] }}",
-        response_timeout=APPROVAL_TIMEOUT,
+    repair = RepairOperator(
+        task_id="repair", task_display_name="repair: plan, approval, apply", response_timeout=APPROVAL_TIMEOUT
     )
-    apply = ApplyRepairOperator(task_id="apply", plan_task_id="plan", approval_task_id="approve")
     doctor = HealthOperator(task_id="doctor", pipeline="{{ params.pipeline }}")
     prove = ProveOperator(task_id="prove", pipeline="{{ params.pipeline }}")
-    plan >> approve >> apply >> doctor >> prove
+    repair >> doctor >> prove

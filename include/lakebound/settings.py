@@ -17,6 +17,7 @@
 | LAKEBOUND_STATE_ACCESS | who may enter the state: owner, or also the group | owner |
 | LAKEBOUND_AIRFLOW_URL | address of your own Airflow's API server | of the embedded Airflow |
 | LAKEBOUND_AIRFLOW_LOGIN_FILE | file with USER:PASSWORD, or with a token, for that Airflow | |
+| LAKEBOUND_SELF_APPROVAL | allow or refuse: whether who asked for a repair may approve it in Airflow | refuse |
 """
 
 from __future__ import annotations
@@ -181,6 +182,19 @@ def state_is_shared(environ: Mapping[str, str] | None = None) -> bool:
     if chosen not in ("owner", "group"):
         raise SettingError("LAKEBOUND_STATE_ACCESS", f"{chosen!r} is neither 'owner' (the default) nor 'group'")
     return chosen == "group"
+
+
+def self_approval_is_allowed(environ: Mapping[str, str] | None = None) -> bool:
+    """Return whether who asked for a repair in Airflow may also approve it, as in a team of one.
+
+    Raises:
+        SettingError: LAKEBOUND_SELF_APPROVAL is another word than those that it may be.
+    """
+    env = os.environ if environ is None else environ
+    chosen = env.get("LAKEBOUND_SELF_APPROVAL") or "refuse"
+    if chosen not in ("allow", "refuse"):
+        raise SettingError("LAKEBOUND_SELF_APPROVAL", f"{chosen!r} is neither 'allow' nor 'refuse' (the default)")
+    return chosen == "allow"
 
 
 def _path(env: Mapping[str, str], name: str, default: Path) -> Path:

@@ -7,10 +7,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 import yaml
@@ -35,6 +37,8 @@ WEBHOOK_SECRET = "canary-99e2f6aa"
 PIPELINES = ("orders", "stalls", "crashes", "moves", "survives")
 START_SECONDS = 120.0
 HASTY = "recover_hasty"
+USERS = {"admin": "admin", "ada": "op", "bob": "op", "guest": "viewer"}
+"""Who may log in, and in which of the simple auth manager's roles."""
 ON_COMMIT = """
 from __future__ import annotations
 
@@ -74,6 +78,36 @@ class Stack:
     sink: WebhookEndpoint
     client: AirflowClient
     triggerers: list[processes.ProcessRecord] = field(default_factory=list)
+
+    def password(self, user: str) -> str:
+        """The password of one of ``USERS``, as Airflow made it up."""
+        return str(json.loads(self.airflow.password_file.read_text())[user])
+
+    def client_of(self, user: str) -> AirflowClient:
+        """A client that logs in as one of ``USERS``."""
+        return AirflowClient(self.airflow.url, user, self.password(user))
+
+    @contextmanager
+    def requests_of(self, user: str) -> Iterator[httpx.Client]:
+        """Plain requests by one of ``USERS``."""
+        login = {"username": user, "password": self.password(user)}
+        with httpx.Client(base_url=self.airflow.url, timeout=20.0, trust_env=False) as requests:
+            token = requests.post("/auth/token", json=login).raise_for_status().json()["access_token"]
+            requests.headers["Authorization"] = f"Bearer {token}"
+            yield requests
+
+    def wait_quiet(self) -> None:
+        """Wait until no task runs or is about to.
+
+        A request that writes while a task starts may be answered with an error of the database: ``AirflowClient`` then asks
+        again, plain requests do not.
+        """
+        busy = {"running", "queued", "scheduled"}
+
+        def is_quiet() -> bool:
+            return not any(task["state"] in busy for task in self.client.task_instances("~", "~"))
+
+        wait_until(is_quiet, START_SECONDS, "no running task", poll_seconds=0.5)
 
     def control(self, pipeline: str) -> ControlFolder:
         """The pipeline's folder of state."""
@@ -186,7 +220,12 @@ def write_changed(source: Path, target: Path, changes: Mapping[str, str]) -> Non
 def stack_environment(sink: WebhookEndpoint) -> Mapping[str, str]:
     """Return what Airflow's components see besides the settings."""
     webhook = {"conn_type": "http", "host": f"http://127.0.0.1:{sink.port}/{WEBHOOK_SECRET}"}
-    environment = {"AIRFLOW_CONN_LAKEBOUND_WEBHOOK": json.dumps(webhook), "LAKEBOUND_SECRET_ORDERS": PASSWORD}
+    environment = {
+        "AIRFLOW_CONN_LAKEBOUND_WEBHOOK": json.dumps(webhook),
+        "LAKEBOUND_SECRET_ORDERS": PASSWORD,
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
+        "LAKEBOUND_SELF_APPROVAL": "refuse",
+    }
     if "PYTHONPATH" in os.environ:
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
     return environment

@@ -102,7 +102,7 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     validate = found["dags"]["validate__nightly"]
     assert (validate["tasks"], validate["params"]) == (["validate"], ["table", "suite", "first", "last"])
     assert validate["max_active_runs"] == 1
-    assert found["dags"]["recover"]["tasks"] == ["apply", "approve", "doctor", "plan", "prove"]
+    assert found["dags"]["recover"]["tasks"] == ["doctor", "prove", "repair"]
     assert found["dags"]["recover"]["params"] == ["pipeline", "action", "to", "table", "deep"]
 
 

@@ -35,7 +35,7 @@ def _finding(incident: Incident) -> Finding:
         severity=severity,
         what=f"{incident.kind}: {incident.what}",
         since=incident.at,
-        evidence={"incident": incident.id, "approved_by": incident.approved_by},
+        evidence={"incident": incident.id, "asked_by": incident.asked_by, "approved_by": incident.approved_by},
         runbook=runbook,
         done=incident.outcome,
     )

@@ -38,7 +38,7 @@ def incidents(
     if not found:
         typer.echo("no incidents")
         return
-    headers = ("AT (UTC)", "PIPELINE", "KIND", "WHAT", "LOST", "BY", "OUTCOME", "RUNBOOK")
+    headers = ("AT (UTC)", "PIPELINE", "KIND", "WHAT", "LOST", "ASKED BY", "APPROVED BY", "OUTCOME", "RUNBOOK")
     print_rows(headers, [_row(incident) for incident in found], right=("LOST",))
 
 
@@ -52,6 +52,7 @@ def _row(incident: Incident) -> tuple[str, ...]:
         incident.kind,
         incident.what,
         number(lost) if lost else "-",
+        incident.asked_by or "-",
         incident.approved_by or "-",
         incident.outcome or "-",
         incident.runbook or "-",

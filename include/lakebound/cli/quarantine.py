@@ -127,6 +127,7 @@ def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_tr
 def _run(spec: PipelineSpec, settings: Settings, reasons: tuple[str, ...], *, is_trial: bool) -> ReleaseResult:
     from lakebound.control.desired import read_desired
     from lakebound.control.folder import ControlFolder
+    from lakebound.control.person import operating_system_user
     from lakebound.control.submission import app_id_for
     from lakebound.errors import HeldError
     from lakebound.operations.release.orders import APPLICATION, ReleaseResult, read_release, release_orders
@@ -138,7 +139,7 @@ def _run(spec: PipelineSpec, settings: Settings, reasons: tuple[str, ...], *, is
     orders = release_orders(spec, settings, app_id, reasons=reasons, is_trial=is_trial)
     submission, process = start_guest(orders, settings, APPLICATION)
     say(f"replay: {app_id}; log: {submission.log}; Ctrl-C ends it after the current batch")
-    code = follow_guest(process, orders, submission, "replay", by=BY)
+    code = follow_guest(process, orders, submission, "replay", by=operating_system_user())
     result = read_release(orders.control, app_id) or ReleaseResult(app_id=app_id)
     if result.state != "running":
         return result

@@ -55,7 +55,8 @@ def recover(
         _print_plan(plan_recovery(spec, settings, chosen), json)
         return
     say(f"recover: applying plan {apply}; the pipeline is held until this ends")
-    applied = apply_recovery(spec, settings, chosen, apply, by=by or operating_system_user())
+    user = operating_system_user()
+    applied = apply_recovery(spec, settings, chosen, apply, by=by or user, asked_by=user)
     raise typer.Exit(_print_applied(applied, spec, settings, json))
 
 

@@ -102,6 +102,7 @@ def _show(plan: ReplayPlan, *, json: bool) -> None:
 def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResult:
     from lakebound.control.desired import read_desired
     from lakebound.control.folder import ControlFolder
+    from lakebound.control.person import operating_system_user
     from lakebound.control.submission import app_id_for
     from lakebound.errors import HeldError
     from lakebound.operations.replay.alone import take_back_alone
@@ -111,13 +112,13 @@ def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResu
     if desired.state == "held":
         raise HeldError(spec.pipeline, desired.reason)
     if plan.takes_back:
-        for table, offsets in take_back_alone(spec, settings, plan, by=BY).items():
+        for table, offsets in take_back_alone(spec, settings, plan, by=operating_system_user()).items():
             say(f"replay: {table}: {offsets:,} offsets without rows were removed from the coverage")
     app_id = f"replay-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
     orders = replay_orders(spec, settings, plan.wanted, app_id)
     submission, process = start_guest(orders, settings, APPLICATION)
     say(f"replay: {app_id}; log: {submission.log}; Ctrl-C ends it after the current batch")
-    code = follow_guest(process, orders, submission, "replay", by=BY)
+    code = follow_guest(process, orders, submission, "replay", by=operating_system_user())
     result = read_result(orders.control, app_id) or ReplayResult(app_id=app_id)
     if result.state != "running":
         return result

@@ -60,7 +60,8 @@ def rewind(
         _print_plan(make_plan(spec, places, request).plan, request, json=json)
         return
     say(f"rewind: applying plan {apply}; the pipeline is held until this ends")
-    incident = apply_rewind(spec, places, request, apply, by=by or operating_system_user())
+    user = operating_system_user()
+    incident = apply_rewind(spec, places, request, apply, by=by or user, asked_by=user)
     proof = prove(spec, places)
     _print_applied(incident, proof, json=json)
     if not json:

@@ -29,6 +29,7 @@ class Incident(FrozenRecord):
     runbook: str | None = None
     facts: dict[str, Any] = Field(default_factory=dict)
     plan: dict[str, Any] | None = Field(default=None, description="As it was approved.")
+    asked_by: str | None = Field(default=None, description="Who asked for the repair, where that is known.")
     approved_by: str | None = None
     outcome: str = ""
     loses: tuple[LostRange, ...] = ()
@@ -42,6 +43,7 @@ def record_incident(
     runbook: str | None = None,
     facts: dict[str, Any] | None = None,
     plan: dict[str, Any] | None = None,
+    asked_by: str | None = None,
     approved_by: str | None = None,
     outcome: str = "",
     loses: Iterable[LostRange] = (),
@@ -55,6 +57,7 @@ def record_incident(
         runbook: Name of the page in ``include/runbooks``, without its ending; None when no page is about it.
         facts: What explains the incident, by name, as JSON values; None when there is nothing more to say.
         plan: The approved plan as JSON, with its hash; None when nothing was planned.
+        asked_by: Who asked for the repair; None where nobody did, or it is not known.
         approved_by: Who approved the plan; None when nobody had to.
         outcome: How it ended, in words.
         loses: Ranges of offsets that are given up.
@@ -69,6 +72,7 @@ def record_incident(
         runbook=runbook,
         facts=facts or {},
         plan=plan,
+        asked_by=asked_by,
         approved_by=approved_by,
         outcome=outcome,
         loses=tuple(loses),

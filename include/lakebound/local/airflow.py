@@ -127,11 +127,13 @@ class Airflow:
     def environment(self) -> dict[str, str]:
         """Return the whole environment of the components; also right for an ``airflow`` command by hand.
 
-        Airflow's own variables of the calling process are left out: the configuration file alone decides.
+        Airflow's own variables of the calling process are left out: the configuration file alone decides. It has one user, so
+        who asks for a repair may approve it, unless the calling process says otherwise.
         """
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
         commands = Path(sys.executable).parent
         return {
+            "LAKEBOUND_SELF_APPROVAL": "allow",
             **inherited,
             **self.settings.environment(),
             "AIRFLOW_HOME": str(self.home),

@@ -228,6 +228,11 @@ class PipelineSpec(Frozen):
     thresholds: ThresholdsSpec = ThresholdsSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
     objectives: ObjectivesSpec = ObjectivesSpec()
+    approvers: tuple[str, ...] = Field(
+        default=(),
+        description="Names of the Airflow users who may approve a repair by the DAG recover. Default: every user whom Airflow "
+        "lets answer.",
+    )
 
     @field_validator("topics")
     @classmethod
@@ -238,6 +243,15 @@ class PipelineSpec(Frozen):
         if len(set(topics)) != len(topics):
             raise ValueError("a topic is named twice")
         return topics
+
+    @field_validator("approvers")
+    @classmethod
+    def _approvers(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if any(name != name.strip() or not name for name in names):
+            raise ValueError("a user's name is empty, or has blanks around it")
+        if len(set(names)) != len(names):
+            raise ValueError("a user is named twice")
+        return names
 
     @field_validator("freshness")
     @classmethod

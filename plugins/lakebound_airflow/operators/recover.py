@@ -1,18 +1,24 @@
-"""The operators behind the DAG ``recover``: plan what the form asks for, and apply what was approved."""
+"""The operator behind the DAG ``recover``: one task plans, asks a person, and applies what that person approved."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Never, get_args
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import BaseOperator
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 
-from lakebound.errors import LakeboundError
+from lakebound.operations.recovery.approval import REJECT, ApprovalRule, NotApprovedError, approved_hash, options_for
 from lakebound.operations.recovery.plan import RequestedRepair
-from lakebound.settings import load_settings
+from lakebound.settings import load_settings, self_approval_is_allowed
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound_airflow.pipelines import spec_of
+
+if TYPE_CHECKING:
+    from airflow.sdk.api.datamodels._generated import HITLDetailRequest
 
 ACTIONS: list[str] = list(get_args(RequestedRepair))
 """What the DAG's form offers."""
@@ -20,26 +26,33 @@ ACTIONS: list[str] = list(get_args(RequestedRepair))
 Context = Mapping[str, Any]
 
 
-class NotApprovedError(LakeboundError):
-    """The task that applies a plan runs, and nobody has approved the plan in this run."""
+class RepairOperator(HITLOperator):
+    """Plans what the run's form asks for, waits until a person approves that plan, and applies it; XCom: the incident.
 
-    def __init__(self, pipeline: str, task_id: str) -> None:
-        super().__init__(
-            f"pipeline {pipeline!r}: nothing was applied, because the task {task_id} has no approval; marking that task as "
-            f"success does not approve the plan. Trigger the DAG again"
-        )
+    The possible answers are "Approve HASH" and "Reject". Airflow keeps question and answer in its database, and hands the
+    answer to ``execute_complete``. Neither goes through XCom, which other tasks and users may write. So only the plan that a
+    person chose can be applied. A task that is cleared plans and asks again. A task that is marked as success, or that nobody
+    answers in time, applies nothing.
 
+    Args:
+        response_timeout: How long it waits for the answer.
+    """
 
-class PlanRepairOperator(BaseOperator):
-    """Plans what the run's form asks for; XCom: ``form``, ``hash``, ``markdown`` and ``plan``. Writes nothing."""
+    ui_color = "#ffe6cc"
+    template_fields = ()
 
-    ui_color = "#dae8fc"
+    def __init__(self, *, response_timeout: timedelta, **kwargs: Any) -> None:
+        # A person looks at an interrupted repair before it is done again.
+        kwargs["retries"] = 0
+        super().__init__(subject="A repair", options=[REJECT], response_timeout=response_timeout, **kwargs)
 
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Plan it.
+    def execute(self, context: Context) -> Never:
+        """Plan, and ask. Writes nothing.
 
         Raises:
             PlanRefusedError: There is nothing to do, or it would do harm.
+            NotApprovedError: Nobody could approve it.
+            TaskAwaitingInput: How Airflow is told to wait for the answer.
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
         from lakebound.operations.recovery.form import RepairForm, plan_repair
@@ -47,62 +60,100 @@ class PlanRepairOperator(BaseOperator):
         settings, now_ms = load_settings(), round(time.time() * 1000)
         asked = RepairForm.model_validate(dict(context["params"]))
         spec = spec_of(asked.pipeline, settings)
+        rule = _rule(spec, context)
+        rule.check_can_be_asked()
         form = asked.settled(spec, settings, now_ms)
         plan = plan_repair(form, spec, settings, now_ms)
-        self.log.info("plan %s\n%s", plan.hash, plan.markdown())
-        return {
-            "form": form.model_dump(mode="json"),
-            "hash": plan.hash,
-            "markdown": plan.markdown(),
-            "plan": plan.model_dump(mode="json"),
-        }
+        self.subject = f"{plan.action} {plan.pipeline}"
+        self.body = f"{plan.markdown()}\n\n{rule.sentence()}"
+        self.options = options_for(plan.hash)
+        assigned = rule.eligible if _ids_are_names() else ()
+        self.log.info("plan %s\n%s", plan.hash, self.body)
+        self._ask(context, form.pipeline, assigned)
+        # The form is settled: it plans the same whenever it is read. The run's own parameters are not looked at again.
+        raise TaskAwaitingInput(
+            method_name="execute_complete", kwargs={"form": form.model_dump(mode="json")}, timeout=self.response_timeout
+        )
 
+    def execute_complete(  # type: ignore[override]  # Airflow passes what ``execute`` left beside the answer
+        self, context: Context, event: dict[str, Any], form: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Apply the plan that the answer names, if it is an approval and the plan's facts still hold.
 
-class ApplyRepairOperator(BaseOperator):
-    """Applies the plan that was approved, if its facts still hold; XCom: the incident.
-
-    It trusts the answer of the approval and the form of the plan, never the run's parameters or the state of a task.
-
-    Args:
-        plan_task_id: Of the ``PlanRepairOperator``.
-        approval_task_id: Of the ``ApprovalOperator``.
-    """
-
-    ui_color = "#ffe6cc"
-
-    def __init__(self, *, plan_task_id: str, approval_task_id: str, **kwargs: Any) -> None:
-        # A person looks at an interrupted repair before it is done again.
-        kwargs["retries"] = 0
-        super().__init__(**kwargs)
-        self.plan_task_id = plan_task_id
-        self.approval_task_id = approval_task_id
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Apply it.
+        Args:
+            context: Airflow's context of the task.
+            event: The answer, as Airflow's database has it.
+            form: The settled form of the plan.
 
         Raises:
-            NotApprovedError: Nobody approved it.
+            NotApprovedError: Nobody answered in time, or somebody who may not approve.
+            AirflowSkipException: The plan was rejected.
             PlanChangedError: The facts have changed since; nothing was applied.
             PlanRefusedError: There is no such plan any more, as when it was applied before; nothing was applied.
         """
         from lakebound.operations.recovery.form import RepairForm, apply_repair
 
-        planned = context["ti"].xcom_pull(task_ids=self.plan_task_id)
-        form = RepairForm.model_validate(planned["form"])
-        by = approver(context["ti"].xcom_pull(task_ids=self.approval_task_id))
-        if by is None:
-            raise NotApprovedError(form.pipeline, self.approval_task_id)
+        settled = RepairForm.model_validate(form)
+        if "error" in event:
+            raise NotApprovedError(settled.pipeline, f"nobody answered ({event['error_type']}). Trigger the DAG again")
+        by, approved = _answered_by(event), approved_hash(event["chosen_options"])
+        if approved is None:
+            raise AirflowSkipException(
+                f"pipeline {settled.pipeline!r}: {by or 'somebody'} rejected the plan; nothing was applied"
+            )
         settings = load_settings()
-        spec = spec_of(form.pipeline, settings)
-        incident = apply_repair(form, spec, settings, planned["hash"], round(time.time() * 1000), by=by)
+        spec = spec_of(settled.pipeline, settings)
+        rule = _rule(spec, context)
+        approver = rule.checked(by)
+        now_ms = round(time.time() * 1000)
+        incident = apply_repair(settled, spec, settings, approved, now_ms, by=approver, asked_by=rule.asked_by)
         self.log.info("%s; incident %s", incident.outcome, incident.id)
         return incident.model_dump(mode="json")
 
+    def _ask(self, context: Context, pipeline: str, assigned: Sequence[str]) -> None:
+        """Write the question into Airflow's database, and refuse to wait when Airflow shows another one.
 
-def approver(answer: Any) -> str | None:
-    """Return who approved, from the answer that an ``ApprovalOperator`` left; None where it is no approval."""
-    if not isinstance(answer, Mapping) or list(answer.get("chosen_options") or ()) != [ApprovalOperator.APPROVE]:
-        return None
-    user = answer.get("responded_by_user")
-    name = (user.get("name") or user.get("id")) if isinstance(user, Mapping) else user
-    return str(name) if name else None
+        The question of a task that was cleared stays as it was first asked (``upsert_hitl_detail`` in Airflow's execution API
+        removes its answer only): a person would be shown the old plan.
+        """
+        from airflow.sdk.api.datamodels._generated import HITLUser
+        from airflow.sdk.execution_time.comms import CreateHITLDetailPayload, HITLDetailRequestResult
+        from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+
+        question = CreateHITLDetailPayload(
+            ti_id=context["ti"].id,
+            options=self.options,
+            subject=self.subject,
+            body=self.body,
+            params={},
+            assigned_users=[HITLUser(id=name, name=name) for name in assigned],
+        )
+        shown = SUPERVISOR_COMMS.send(question)
+        if not isinstance(shown, HITLDetailRequestResult) or _essence(shown) != _essence(question):
+            raise NotApprovedError(
+                pipeline, "the plan, or who may approve it, has changed since this run first asked. Trigger the DAG again"
+            )
+
+
+def _essence(question: HITLDetailRequest) -> tuple[list[str], list[str]]:
+    """Return what makes two questions the same: the plan, and who may approve it. Estimates in the text may differ."""
+    return question.options, [user.id for user in question.assigned_users or []]
+
+
+def _answered_by(event: Mapping[str, Any]) -> str | None:
+    """Return the name of who answered, as Airflow knows it; None where it does not say."""
+    user = event.get("responded_by_user")
+    return (user.get("name") or user.get("id")) if isinstance(user, Mapping) else None
+
+
+def _rule(spec: PipelineSpec, context: Context) -> ApprovalRule:
+    asked_by = context["dag_run"].triggering_user_name
+    return ApprovalRule(spec.pipeline, asked_by, spec.approvers, self_approval_is_allowed())
+
+
+def _ids_are_names() -> bool:
+    """Return whether Airflow would compare ``approvers`` with who answers: it does so by ids, which elsewhere are numbers.
+
+    Where they are not names, ``execute_complete`` compares after the answer.
+    """
+    return str(conf.get("core", "auth_manager", fallback="")).endswith(".SimpleAuthManager")

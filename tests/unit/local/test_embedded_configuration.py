@@ -22,7 +22,7 @@ from lakebound.local.airflow_config import (
 )
 from lakebound.local.broker import broker_command, format_command
 from lakebound.local.broker_config import BrokerPorts, SaslUser, server_properties
-from lakebound.settings import load_settings
+from lakebound.settings import load_settings, self_approval_is_allowed
 
 PORTS = BrokerPorts(plaintext=9092, controller=9093, sasl=9094)
 USER = SaslUser("lake", "do not tell")
@@ -113,6 +113,16 @@ def test_airflow_s_own_variables_are_not_inherited_but_connections_are(tmp_path:
     assert found["LAKEBOUND_KAFKA"] == "127.0.0.1:5"
     assert found["AIRFLOW_HOME"] == str(tmp_path / "airflow")
     assert found["PATH"].split(os.pathsep)[0].endswith("bin")
+
+
+def test_the_embedded_airflow_is_for_a_team_of_one_unless_the_shell_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    airflow = Airflow(load_settings({"LAKEBOUND_HOME": str(tmp_path)}))
+    monkeypatch.delenv("LAKEBOUND_SELF_APPROVAL", raising=False)
+    assert self_approval_is_allowed(airflow.environment())
+    monkeypatch.setenv("LAKEBOUND_SELF_APPROVAL", "refuse")
+    assert not self_approval_is_allowed(airflow.environment())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from tests.support.streams.command_line import answer, lakebound, settings  # no
 
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
-from lakebound.control.incidents import record_incident
+from lakebound.control.incidents import read_incidents, record_incident
+from lakebound.control.person import operating_system_user
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.inspection.proof import Proof, TableProof
 from lakebound.ledger.lost import LostRange
@@ -53,6 +54,8 @@ def test_without_an_action_the_doctor_chooses_and_the_plan_ends_with_the_command
     assert "doctor: healthy" in applied.stdout
     assert "pipeline orders: proved by its entries" in applied.stdout
     assert (read_desired(control).state, read_desired(control).by) == ("running", "ada")
+    (incident,) = read_incidents(control)
+    assert (incident.asked_by, incident.approved_by) == (operating_system_user(), "ada")
 
 
 def test_the_plan_and_what_was_applied_as_json(control: ControlFolder) -> None:
@@ -60,6 +63,7 @@ def test_the_plan_and_what_was_applied_as_json(control: ControlFolder) -> None:
     assert (plan["action"], len(plan["hash"])) == ("resume", 12)
     applied = answer("recover", "orders", "--action", "resume", "--apply", plan["hash"])
     assert applied["incident"]["plan"]["hash"] == plan["hash"]
+    assert {applied["incident"][who] for who in ("asked_by", "approved_by")} == {operating_system_user()}
     assert (applied["diagnosis"]["verdict"], applied["proof"]["ok"], applied["committed"]) == ("healthy", True, {})
 
 

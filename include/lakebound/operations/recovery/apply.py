@@ -67,7 +67,9 @@ def plan_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction) 
     return make_plan(action, collect(spec, settings))
 
 
-def apply_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction, approved: str, *, by: str) -> Applied:
+def apply_recovery(
+    spec: PipelineSpec, settings: Settings, action: RepairAction, approved: str, *, by: str, asked_by: str | None = None
+) -> Applied:
     """Apply the approved plan once, and record it.
 
     When a step fails, the pipeline stays held, an incident is recorded, and the next plan contains the remaining steps.
@@ -78,6 +80,7 @@ def apply_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction,
         action: What to do.
         approved: Hash of the plan.
         by: Who approved it.
+        asked_by: Who asked for it; None where that is not known.
 
     Raises:
         PlanChangedError: The facts have changed since; nothing was applied.
@@ -93,7 +96,7 @@ def apply_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction,
         # An application may have committed until now. From here on nothing can.
         objection = _objection(spec, places, facts, plan)
         if objection is None:
-            applied = _carry_out(spec, places, plan, lease, by)
+            applied = _carry_out(spec, places, plan, lease, by=by, asked_by=asked_by)
     if applied is None:
         raise objection or PlanRefusedError(spec.pipeline, action, "it was not applied")
     _want(ControlFolder(places.home, spec.pipeline), plan, by)
@@ -113,7 +116,7 @@ def _objection(
     return None
 
 
-def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Lease, by: str) -> Applied:
+def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Lease, *, by: str, asked_by: str | None) -> Applied:
     control = ControlFolder(places.home, spec.pipeline)
     committed: dict[str, str] = {}
     record = partial(
@@ -124,6 +127,7 @@ def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Leas
         runbook=plan.facts.get("runbook") or RUNBOOKS[plan.action],
         facts=plan.facts,
         plan={**plan.model_dump(mode="json"), "hash": plan.hash},
+        asked_by=asked_by,
         approved_by=by,
     )
     try:

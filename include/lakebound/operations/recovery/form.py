@@ -92,7 +92,16 @@ def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms
     return plan_recovery(spec, settings, action)
 
 
-def apply_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, approved: str, now_ms: int, *, by: str) -> Incident:
+def apply_repair(
+    form: RepairForm,
+    spec: PipelineSpec,
+    settings: Settings,
+    approved: str,
+    now_ms: int,
+    *,
+    by: str,
+    asked_by: str | None = None,
+) -> Incident:
     """Apply the approved plan of a settled form, and return the record of it.
 
     Args:
@@ -102,6 +111,7 @@ def apply_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, appro
         approved: Hash of the plan that the person approved.
         now_ms: Epoch milliseconds of now; a time such as ``10m ago`` counts from it.
         by: Who approved it, for the record of the repair.
+        asked_by: Who asked for it; None where that is not known.
 
     Raises:
         PlanChangedError: The facts have changed since; nothing was applied.
@@ -109,8 +119,8 @@ def apply_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, appro
     """
     action = _settled_action(form)
     if action in REWINDS:
-        return apply_rewind(spec, places_of(settings), form.request(now_ms), approved, by=by)
-    return apply_recovery(spec, settings, action, approved, by=by).incident
+        return apply_rewind(spec, places_of(settings), form.request(now_ms), approved, by=by, asked_by=asked_by)
+    return apply_recovery(spec, settings, action, approved, by=by, asked_by=asked_by).incident
 
 
 def _settled_action(form: RepairForm) -> RepairAction:

@@ -33,7 +33,7 @@ def take_back_alone(spec: PipelineSpec, settings: Settings, plan: ReplayPlan, *,
         spec: Pipeline whose tables lack rows.
         settings: This machine's settings; they say where tables and state folders are.
         plan: Plan of the replay that is to land these offsets again.
-        by: Who asks; the record of the incident has it as the approver.
+        by: Who asks; the record of the incident has it also as the approver.
 
     Raises:
         StreamRunsError: The pipeline's application lives.
@@ -53,6 +53,7 @@ def take_back_alone(spec: PipelineSpec, settings: Settings, plan: ReplayPlan, *,
         f"rows were missing: {sum(count(offsets) for offsets in taken.values())} offsets were taken back, to be landed again",
         runbook="proof-failed",
         facts={table: describe(offsets) for table, offsets in taken.items()},
+        asked_by=by,
         approved_by=by,
         outcome="taken back; a replay lands them",
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from lakebound.control.folder import ControlFolder
@@ -24,7 +25,14 @@ _LAST_COMMITS = 5
 
 
 def apply_rewind(
-    spec: PipelineSpec, places: Places, request: RewindRequest, approved: str, *, by: str, kafka: KafkaFacts | None = None
+    spec: PipelineSpec,
+    places: Places,
+    request: RewindRequest,
+    approved: str,
+    *,
+    by: str,
+    asked_by: str | None = None,
+    kafka: KafkaFacts | None = None,
 ) -> Incident:
     """Restore the tables as the approved plan says, and return the record of it.
 
@@ -37,6 +45,7 @@ def apply_rewind(
         request: The request; a time must be the same as for the plan.
         approved: Hash of the plan that was approved.
         by: Who approved it.
+        asked_by: Who asked for it; None where that is not known.
         kafka: How to ask Kafka; by default, by the pipeline's connection.
 
     Raises:
@@ -49,7 +58,8 @@ def apply_rewind(
         # Nothing changes from here on; but until it ended, the application may have changed the facts of the plan.
         found = _approved_still(spec, places, request, approved, kafka)
         if isinstance(found, Rewinding):
-            return _carry_out(spec, places, found, lease, control, by)
+            record = partial(_record, control, found.plan, asked_by=asked_by, approved_by=by)
+            return _carry_out(spec, places, found, lease, record)
     raise found
 
 
@@ -65,15 +75,17 @@ def _approved_still(
     return found
 
 
-def _carry_out(spec: PipelineSpec, places: Places, found: Rewinding, lease: Lease, control: ControlFolder, by: str) -> Incident:
+def _carry_out(
+    spec: PipelineSpec, places: Places, found: Rewinding, lease: Lease, record: Callable[[list[dict[str, Any]], str], Incident]
+) -> Incident:
     plan, done = found.plan, list[dict[str, Any]]()
     try:
         for step in _in_safe_order(plan.steps, found.facts):
             done.append(_put_back(spec, places, plan, step, lease))
     except BaseException as exc:
-        _record(control, plan, by, done, f"interrupted ({redacted(exc)}): plan and apply it again")
+        record(done, f"interrupted ({redacted(exc)}): plan and apply it again")
         raise
-    return _record(control, plan, by, done, "done")
+    return record(done, "done")
 
 
 def _in_safe_order(steps: Sequence[RepairStep], facts: RewindFacts) -> list[RepairStep]:
@@ -119,13 +131,22 @@ def _committed(table: Table, entry: Entry) -> str | None:
     return None
 
 
-def _record(control: ControlFolder, plan: RepairPlan, by: str, done: Sequence[dict[str, Any]], outcome: str) -> Incident:
+def _record(
+    control: ControlFolder,
+    plan: RepairPlan,
+    done: Sequence[dict[str, Any]],
+    outcome: str,
+    *,
+    asked_by: str | None,
+    approved_by: str,
+) -> Incident:
     return record_incident(
         control,
         "rewind",
         f"{plan.action}: {plan.summary}",
         facts={"tables": list(done)},
         plan={**plan.model_dump(mode="json"), "hash": plan.hash},
-        approved_by=by,
+        asked_by=asked_by,
+        approved_by=approved_by,
         outcome=outcome,
     )
