@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
+from lakebound_airflow.access import access_of
 from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
 from lakebound_airflow.operators.control import ACTIONS, ControlOperator
 from lakebound_airflow.pipelines import valid_specs
@@ -32,6 +33,7 @@ for spec in valid_specs():
         is_paused_upon_creation=False,
         default_args=TASK_DEFAULTS,
         tags=tags("control", spec),
+        access_control=access_of(spec),
         params={
             "action": Param(
                 "restart",

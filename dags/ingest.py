@@ -16,6 +16,7 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from lakebound.control.crash_loop import failed_runs_limit
+from lakebound_airflow.access import access_of
 from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
 from lakebound_airflow.operators.guard import CrashLoopGuard
 from lakebound_airflow.operators.stream import StreamOperator
@@ -33,6 +34,7 @@ for spec in valid_specs():
         max_consecutive_failed_dag_runs=failed_runs_limit(spec.limits.max_failed_starts),
         default_args=TASK_DEFAULTS,
         tags=tags("ingest", spec),
+        access_control=access_of(spec),
     ):
         stream = StreamOperator(task_id="stream", pipeline=spec.pipeline)
         guard = CrashLoopGuard(

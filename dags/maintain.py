@@ -14,6 +14,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, AssetOrTimeSchedule, DeltaTriggerTimetable
 
 from lakebound.spec.maintenance import MAINTENANCE_POOL
+from lakebound_airflow.access import access_of
 from lakebound_airflow.assets import maintained_asset, maintenance_asset
 from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
 from lakebound_airflow.operators.maintain import MaintainOperator, PlanMaintenanceOperator
@@ -35,6 +36,7 @@ for spec in valid_specs():
         is_paused_upon_creation=False,
         default_args=TASK_DEFAULTS,
         tags=tags("maintain", spec),
+        access_control=access_of(spec),
     ):
         plan = PlanMaintenanceOperator(task_id="plan", pipeline=spec.pipeline, pool=MAINTENANCE_POOL)
         run = MaintainOperator(

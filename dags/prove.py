@@ -11,6 +11,7 @@ from zlib import crc32
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param
 
+from lakebound_airflow.access import access_of
 from lakebound_airflow.defaults import TASK_DEFAULTS, describe, tags
 from lakebound_airflow.operators.prove import ProveOperator
 from lakebound_airflow.pipelines import valid_specs
@@ -29,6 +30,7 @@ for spec in valid_specs():
         is_paused_upon_creation=False,
         default_args=TASK_DEFAULTS,
         tags=tags("prove", spec),
+        access_control=access_of(spec),
         params={"deep": Param(False, type="boolean", title="Deep", description_md="Check the rows, not only the ledgers.")},
     ):
         ProveOperator(task_id="prove", pipeline=spec.pipeline)

@@ -15,6 +15,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
+from lakebound_airflow.access import access_of
 from lakebound_airflow.assets import validated_asset, validation_asset
 from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
 from lakebound_airflow.operators.validate import ValidateOperator
@@ -38,6 +39,7 @@ for spec in valid_specs():
         is_paused_upon_creation=False,
         default_args=TASK_DEFAULTS,
         tags=tags("validate", spec),
+        access_control=access_of(spec),
         params={
             "table": Param(
                 None, type=["null", "string"], enum=[None, *tables], title="Table", section="Validate a range again"

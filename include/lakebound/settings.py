@@ -17,6 +17,7 @@
 | LAKEBOUND_STATE_ACCESS | who may enter the state: owner, or also the group | owner |
 | LAKEBOUND_AIRFLOW_URL | address of your own Airflow's API server | of the embedded Airflow |
 | LAKEBOUND_AIRFLOW_LOGIN_FILE | file with USER:PASSWORD, or with a token, for that Airflow | |
+| LAKEBOUND_AIRFLOW_ROLES | roles of Airflow that owners of pipelines may name, with commas between them | |
 | LAKEBOUND_SELF_APPROVAL | allow or refuse: whether who asked for a repair may approve it in Airflow | refuse |
 """
 
@@ -195,6 +196,12 @@ def self_approval_is_allowed(environ: Mapping[str, str] | None = None) -> bool:
     if chosen not in ("allow", "refuse"):
         raise SettingError("LAKEBOUND_SELF_APPROVAL", f"{chosen!r} is neither 'allow' nor 'refuse' (the default)")
     return chosen == "allow"
+
+
+def airflow_roles(environ: Mapping[str, str] | None = None) -> frozenset[str]:
+    """Return the roles of Airflow's FAB auth manager that ``owners`` in YAML may name. Their names may have blanks in them."""
+    env = os.environ if environ is None else environ
+    return frozenset(filter(None, (name.strip() for name in env.get("LAKEBOUND_AIRFLOW_ROLES", "").split(","))))
 
 
 def _path(env: Mapping[str, str], name: str, default: Path) -> Path:

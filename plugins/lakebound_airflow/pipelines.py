@@ -8,6 +8,7 @@ from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.declared import owned_pipeline, owned_pipelines
+from lakebound_airflow.access import access_problems
 
 
 def valid_specs(settings: Settings | None = None) -> list[PipelineSpec]:
@@ -25,6 +26,7 @@ def problems(settings: Settings | None = None) -> list[str]:
             load_expectations(spec, chosen)
         except InvalidExpectationsError as exc:
             found += exc.problems
+        found += access_problems(spec)
     return found
 
 

@@ -40,6 +40,7 @@ def summary(dag):
         "tasks": sorted(again.task_ids),
         "doc": dag.doc_md,
         "params": list(dag.params),
+        "access": again.access_control and sorted(again.access_control),
     }
 
 bag = DagBag(sys.argv[1], bundle_name="dags")
@@ -60,6 +61,8 @@ def parse(tmp_path: Path, files: dict[str, str]) -> dict[str, Any]:
     environment = {
         **os.environ,
         "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "AIRFLOW__CORE__AUTH_MANAGER": "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager",
+        "LAKEBOUND_AIRFLOW_ROLES": "Sales Team",
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{tmp_path}/airflow.db",
@@ -79,8 +82,13 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     cron["tables"] = [{"format": "iceberg", "name": "lake.nightly"}]
     (tmp_path / "expectations").mkdir()
     (tmp_path / "expectations" / "nightly.yaml").write_text(yaml.safe_dump(EXPECTED))
-    found = parse(tmp_path, {"orders.yaml": yaml.safe_dump(ORDERS), "nightly.yaml": yaml.safe_dump(cron)})
-    assert found["errors"] == {}
+    orders = {**ORDERS, "owners": ["Sales Team", "misspelt"]}
+    found = parse(tmp_path, {"orders.yaml": yaml.safe_dump(orders), "nightly.yaml": yaml.safe_dump(cron)})
+    ((file, error),) = found["errors"].items()
+    assert file.endswith("broken_pipelines.py"), "a wrong role reaches no DAG, so it keeps none from loading"
+    assert "the role 'misspelt' is not in LAKEBOUND_AIRFLOW_ROLES" in error
+    access = {dag_id: dag["access"] for dag_id, dag in found["dags"].items() if dag["access"] is not None}
+    assert access == {f"{kind}__orders": ["Sales Team"] for kind in ("ingest", "control", "prove", "maintain")}
     assert found["asked"] == []
     assert found["heavy"] == []
     kinds = ("ingest", "control", "prove", "maintain")

@@ -233,6 +233,11 @@ class PipelineSpec(Frozen):
         description="Names of the Airflow users who may approve a repair by the DAG recover. Default: every user whom Airflow "
         "lets answer.",
     )
+    owners: tuple[str, ...] | None = Field(
+        default=None,
+        description="Roles of Airflow's FAB auth manager that may see, edit and trigger the pipeline's DAGs. The variable "
+        "LAKEBOUND_AIRFLOW_ROLES must name them, too. Other auth managers do not read this.",
+    )
 
     @field_validator("topics")
     @classmethod
@@ -244,13 +249,13 @@ class PipelineSpec(Frozen):
             raise ValueError("a topic is named twice")
         return topics
 
-    @field_validator("approvers")
+    @field_validator("approvers", "owners")
     @classmethod
-    def _approvers(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if any(name != name.strip() or not name for name in names):
-            raise ValueError("a user's name is empty, or has blanks around it")
-        if len(set(names)) != len(names):
-            raise ValueError("a user is named twice")
+    def _people(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if any(name != name.strip() or not name for name in names or ()):
+            raise ValueError("a name is empty, or has blanks around it")
+        if names and len(set(names)) != len(names):
+            raise ValueError("a name is given twice")
         return names
 
     @field_validator("freshness")

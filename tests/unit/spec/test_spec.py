@@ -99,6 +99,14 @@ def test_a_secret_says_where_it_is() -> None:
     assert str(SecretRef(file="/run/secrets/kafka")) == "file /run/secrets/kafka"
 
 
+@pytest.mark.parametrize("names", [["ada", ""], [" ada"], ["ada", "ada"]])
+@pytest.mark.parametrize("key", ["approvers", "owners"])
+def test_names_of_people_are_plain_and_given_once(key: str, names: list[str]) -> None:
+    assert getattr(PipelineSpec.model_validate({**BODY, key: ["ada", "Sales Team"]}), key) == ("ada", "Sales Team")
+    with pytest.raises(ValidationError, match="a name is"):
+        PipelineSpec.model_validate({**BODY, key: names})
+
+
 def test_the_schema_in_the_repository_is_current() -> None:
     """Write it anew with ``lakebound schema --write include/pipeline.schema.json``."""
     assert (REPOSITORY / "include" / "pipeline.schema.json").read_text() == pipeline_schema()
