@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from lakebound.alerts.channel_check import channels_that_need_airflow
@@ -34,13 +37,20 @@ def test_a_dag_that_is_paused_and_should_run_is_found_and_taken_back(stack: Stac
     assert found(stack, "survives") == ()
 
 
-def test_a_connection_that_only_the_database_has_is_named(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_only_the_database_has_is_named(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("AIRFLOW_HOME", "AIRFLOW_CONFIG"):
         monkeypatch.delenv(name, raising=False)
-    connection = {"connection_id": "in_database", "conn_type": "http", "host": "http://127.0.0.1:1"}
-    stack.client._send("POST", "/api/v2/connections", json=connection)
+    for name in ("in_database", "in_backend"):
+        connection = {"connection_id": name, "conn_type": "http", "host": "http://127.0.0.1:1"}
+        stack.client._send("POST", "/api/v2/connections", json=connection)
+    file = tmp_path / "connections.json"
+    file.write_text(json.dumps({"in_backend": "http://127.0.0.1:1"}))
+    monkeypatch.setenv("AIRFLOW__SECRETS__BACKEND", "airflow.secrets.local_filesystem.LocalFilesystemBackend")
+    monkeypatch.setenv("AIRFLOW__SECRETS__BACKEND_KWARGS", json.dumps({"connections_file_path": str(file)}))
     monkeypatch.setenv("AIRFLOW_CONN_AT_HAND", "http://127.0.0.1:1")
-    hooks = {name: {"webhook": {"connection": name}} for name in ("in_database", "at_hand", "nowhere")}
+    hooks = {name: {"webhook": {"connection": name}} for name in ("in_database", "in_backend", "at_hand", "nowhere")}
     body = {"channels": hooks, "routes": [{"to": list(hooks)}], "heartbeat": {"connection": "in_database"}}
     channel, heartbeat = channels_that_need_airflow(AlertsSpec.model_validate(body), stack.settings)
     assert channel.startswith("alerts.yaml: channel in_database: the connection in_database is in Airflow's database only")

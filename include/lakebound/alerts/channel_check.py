@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Collection
 
-from lakebound.alerts.airflow_process import SEES_DATABASE, airflow_environment
+from lakebound.alerts.airflow_process import airflow_environment
 from lakebound.alerts.connection_places import is_at_hand, variable_of
 from lakebound.alerts.routes import AlertsSpec
 from lakebound.settings import Settings, load_yaml_access
@@ -43,7 +43,7 @@ def _in_database(connections: Collection[str], settings: Settings) -> set[str]:
     """Return those that only Airflow's database has; none where no Airflow is set up, or it does not answer."""
     if not connections or not _is_set_up(settings):
         return set()
-    environment = {**airflow_environment(settings), **SEES_DATABASE}
+    environment = airflow_environment(settings)
     command = [sys.executable, "-m", _MODULE, *sorted(connections)]
     with contextlib.suppress(subprocess.SubprocessError, ValueError):
         answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=True)

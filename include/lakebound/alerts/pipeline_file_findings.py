@@ -21,5 +21,6 @@ def pipeline_file_findings(loaded: LoadedPipelines, now: float) -> tuple[Finding
             runbook="refused",
         )
         for path, lines in loaded.mistakes.items()
-        if path.stem not in loaded.specs
+        # A folder that is not there is no pipeline's mistake.
+        if path.suffix and path.stem not in loaded.specs
     )

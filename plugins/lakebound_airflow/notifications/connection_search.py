@@ -1,4 +1,4 @@
-"""Prints, as JSON, which connections are found in Airflow's database, and in no secrets backend or variable before it.
+"""Prints, as JSON, which connections are in Airflow's database, and nowhere where ``lakebound watch`` looks.
 
 ``python -m lakebound_airflow.notifications.connection_search CONNECTION...`` is a process of its own for ``lakebound check``,
 as the core does not import Airflow.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from typing import Any
 
 from airflow.sdk.execution_time.supervisor import ensure_secrets_backend_loaded
 from airflow.secrets.metastore import MetastoreBackend
@@ -21,11 +22,16 @@ def main(connections: list[str]) -> int:
 
 
 def _is_in_database_only(connection: str) -> bool:
-    for backend in ensure_secrets_backend_loaded():
-        # A backend that does not answer has it as little as one that does not know it: a hook goes on to the next one, too.
-        with contextlib.suppress(Exception):
-            if backend.get_connection(conn_id=connection):
-                return isinstance(backend, MetastoreBackend)
+    # These are the places where a process looks that has no part in a running Airflow.
+    return not any(_has(backend, connection) for backend in ensure_secrets_backend_loaded()) and _has(
+        MetastoreBackend(), connection
+    )
+
+
+def _has(backend: Any, connection: str) -> bool:
+    """Return whether a place has it; one that does not answer has it as little as one that does not know it."""
+    with contextlib.suppress(Exception):
+        return backend.get_connection(conn_id=connection) is not None
     return False
 
 

@@ -14,13 +14,17 @@ from pathlib import Path
 from lakebound.alerts.store import AlertStore
 from lakebound.control.folder import locked_if_free
 from lakebound.control.lock_holder import holder_of
+from lakebound.errors import LakeboundError
 from lakebound.settings import load_settings
 
 EXIT_PROBLEM = 1
 
 
-class _AlreadyWatched(Exception):
+class AlreadyWatchedError(LakeboundError):
     """Another process watches with the same state folder."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"{holder} watches already; end it first, or leave the watch to it")
 
 
 def main(arguments: list[str]) -> int:
@@ -44,7 +48,7 @@ def main(arguments: list[str]) -> int:
             print(f"watch: a round every {options.interval:g} s; state: {settings.home}", file=sys.stderr, flush=True)
             watch.run(options.interval)
             return 0
-    except _AlreadyWatched as exc:
+    except AlreadyWatchedError as exc:
         print(f"lakebound: {exc}", file=sys.stderr)
         return EXIT_PROBLEM
 
@@ -59,7 +63,7 @@ def alone(lock: Path) -> Iterator[None]:
             print(f"watch: no lock can be taken ({exc}), so a second watch would not be noticed", file=sys.stderr)
             is_mine = True
         if not is_mine:
-            raise _AlreadyWatched(f"{_holder(lock)} watches already; end it first, or leave the watch to it")
+            raise AlreadyWatchedError(_holder(lock))
         yield
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+
 from lakebound.alerts.connection_places import file_of, variable_of
 from lakebound.alerts.model import Message
 from lakebound.alerts.outbox import NoConnectionError, NotFromHereError, Send
@@ -39,6 +42,21 @@ class ConnectionFiles:
                 # The class alone: the text of a decoding error holds the secret.
                 problems.append(f"{file} cannot be read: {type(exc).__name__}")
         return problems
+
+
+def missing_connections(connections: Iterable[str]) -> list[str]:
+    """Return those that this process does not see.
+
+    Args:
+        connections: Ids.
+    """
+    missing: list[str] = []
+    for connection in connections:
+        try:
+            Connection.get(connection)
+        except AirflowNotFoundException:
+            missing.append(connection)
+    return missing
 
 
 def sending_from_here(send: Send, is_stopping: Callable[[], bool]) -> Send:

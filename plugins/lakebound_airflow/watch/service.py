@@ -22,7 +22,7 @@ from lakebound.tables.declared import owned_pipelines
 from lakebound_airflow.notifications.alerts import tell
 from lakebound_airflow.notifications.channels import ping, sender
 from lakebound_airflow.watch.looks import look_at_airflow, look_at_files, write_late
-from lakebound_airflow.watch.sending import ConnectionFiles, sending_from_here
+from lakebound_airflow.watch.sending import ConnectionFiles, missing_connections, sending_from_here
 
 _POLL_SECONDS = 0.2
 
@@ -49,6 +49,7 @@ class Watch:
 
     def once(self) -> bool:
         """Have the doctor look where that is due, wait for it, run a round, and return whether all went well."""
+        self._warn()
         try:
             problems = self._begin_looks()
             while not self._doctor.is_idle and not self._stopping.is_set():
@@ -64,6 +65,7 @@ class Watch:
         Args:
             interval_seconds: From the beginning of a round to that of the next.
         """
+        self._warn()
         next_round, problems = time.monotonic(), list[str]()
         try:
             while not self._stopping.is_set():
@@ -76,12 +78,23 @@ class Watch:
         finally:
             self._doctor.end()
 
+    def _warn(self) -> None:
+        """Say which connections are missing before they are needed: one that may be missing makes no round bad."""
+        try:
+            connections = connections_of(_alerts(self._settings))
+            self._files.read(connections)
+            for connection in missing_connections(connections):
+                log.warning("connection not found; alerts that need it are kept, and not sent from here", connection=connection)
+        except Exception as exc:
+            log.error("the connections cannot be looked up", problem=redacted(exc))
+
     def _round(self, problems: list[str]) -> bool:
         """Look, tell, and give a sign of life if all of it went well; return whether it did."""
         try:
             alerts = _alerts(self._settings)
             problems += self._files.read(connections_of(alerts))
             loaded = owned_pipelines(self._settings)
+            problems += loaded.mistakes.get(self._settings.pipelines, [])  # the folder is not there
             problems += look_at_files(self._settings, loaded)
             problems += look_at_airflow(self._settings, loaded.specs.values())
             send = sending_from_here(sender(alerts.runbooks), self._stopping.is_set)
