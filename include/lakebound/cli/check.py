@@ -62,10 +62,14 @@ def check(
         _print_problems(report.problems)
     if report.specs and not static:
         _plan(report, settings, quiet=json)
+    elif not json:
+        for spec in report.specs.values():
+            _print_pipeline(report, spec.pipeline)
     if json:
         _print_json(report)
     else:
-        _print_right(report)
+        for line in report.of_the_machine:
+            typer.echo(f"warning: {line}")
     if file is not None and file.name == ALERTS_FILE and not report.problems and not json:
         typer.echo(f"{file}: valid")
     raise typer.Exit(1 if report.problems else 0)
@@ -182,7 +186,7 @@ def _planned_problems(spec: PipelineSpec, plan: SparkPlan, settings: Settings) -
 
 
 def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
-    """Let Spark plan the pipelines, and say of each what it says."""
+    """Let Spark plan the pipelines, and say of each what it says, as soon as it says it."""
     from concurrent.futures import ThreadPoolExecutor
 
     from lakebound.cli.plan_check import check_plans
@@ -206,6 +210,7 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
             report.changes[spec.pipeline] = plan.changes
             if not quiet:
                 _print_problems(new)
+                _print_pipeline(report, spec.pipeline)
 
 
 def _counted(pipelines: int) -> str:
@@ -223,17 +228,14 @@ def _print_json(report: _Report) -> None:
     print_json({"ok": not report.problems, **found})
 
 
-def _print_right(report: _Report) -> None:
-    for spec in report.specs.values():
-        name = spec.pipeline
-        if name not in report.wrong:
-            typer.echo(f"{name}: valid")
-        for line in report.warnings[name]:
-            typer.echo(f"  warning: {line}")
-        for table, columns in report.tables.get(name, {}).items() if name not in report.wrong else ():
-            # Arrow indents what is nested, and repeats it.
-            typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")
-            for change in report.changes.get(name, {}).get(table, ()):
-                typer.echo(f"    {change}")
-    for line in report.of_the_machine:
-        typer.echo(f"warning: {line}")
+def _print_pipeline(report: _Report, name: str) -> None:
+    """Print what is known of a pipeline besides its problems."""
+    if name not in report.wrong:
+        typer.echo(f"{name}: valid")
+    for line in report.warnings[name]:
+        typer.echo(f"  warning: {line}")
+    for table, columns in report.tables.get(name, {}).items() if name not in report.wrong else ():
+        # Arrow indents what is nested, and repeats it.
+        typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")
+        for change in report.changes.get(name, {}).get(table, ()):
+            typer.echo(f"    {change}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,25 @@ for line in sys.stdin:
     bad = [{"what": "bad", "keys": ["tables", 0], "column": ["id"]}] * (name == "returns")
     print(json.dumps({"pipeline": name, "problems": bad, "conditions": []}), flush=True)
 """
+
+
+def test_each_pipeline_is_told_before_the_next_one_is_planned(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("second", "third"):
+        tables = [{"format": "delta", "name": f"lake.{name}"}]
+        (settings.pipelines / f"{name}.yaml").write_text(yaml.safe_dump({**ORDERS, "pipeline": name, "tables": tables}))
+    shown: list[str] = []
+
+    def plan_one_by_one(specs: list[PipelineSpec], _: Settings) -> Iterator[SparkPlan]:
+        for spec in specs:
+            sys.stdout.flush()
+            shown.append(sys.stdout.buffer.getvalue().decode())  # type: ignore[attr-defined]
+            yield SparkPlan(spec.pipeline)
+
+    monkeypatch.setattr(plan_check, "check_plans", plan_one_by_one)
+    monkeypatch.setattr(topic_check, "LOOK_SECONDS", 0.1)
+    lakebound("check")
+    assert ["valid" in text for text in shown] == [False, True, True]
+    assert "orders: valid" in shown[1] and "second: valid" in shown[2]
 
 
 def test_each_pipeline_has_an_answer_of_its_own(settings: Settings) -> None:
