@@ -278,6 +278,19 @@ class CommitUnknownError(LakeboundError):
         )
 
 
+class DiskFullError(CommitUnknownError):
+    """A disk has no room for what was to be written. An application waits until it has."""
+
+    runbook = "disk-full"
+
+    def __init__(self, what: str, disk: str) -> None:
+        LakeboundError.__init__(
+            self,
+            f"{what}: no space is left on the disk {disk}; nothing is lost: what was not committed is read again when there "
+            f"is room. Follow the runbook disk-full",
+        )
+
+
 class CommitFailedError(LakeboundError):
     """A commit did not take place, for a reason that would come again."""
 

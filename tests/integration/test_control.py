@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.conftest import topic_maker
+from tests.support.full_disk import NotMountedError, SmallDisk
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
 from tests.support.runbook_pages import PAGES, REPOSITORY, commands
@@ -22,6 +24,7 @@ from typer.testing import CliRunner
 from lakebound.alerts.look import look_at
 from lakebound.cli import app
 from lakebound.control.applications import living_submission, stop_streams
+from lakebound.control.crash_loop import read_crash_loop
 from lakebound.control.desired import read_desired
 from lakebound.control.findings import read_source
 from lakebound.control.folder import ControlFolder
@@ -29,11 +32,13 @@ from lakebound.control.lease import read_lease
 from lakebound.control.person import operating_system_user
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import Outcome, read_outcome, readable_progress
+from lakebound.ledger.entry import high_water_marks
 from lakebound.local.broker import Broker
 from lakebound.settings import load_settings
 from lakebound.spec.load import load_pipelines
 from lakebound.tables.iceberg import catalog
 from lakebound.tables.places import places_of
+from lakebound.tables.table import open_table
 
 pytestmark = pytest.mark.integration
 
@@ -53,11 +58,12 @@ PLANNED_BY_SPARK = ("check", "try")
 
 @dataclass(frozen=True)
 class Controlled:
-    """A pipeline that has landed, the application that did it, and the records."""
+    """A pipeline that has landed, the application that did it, the records, and the disks of its state and tables."""
 
     pipeline: Pipeline
     first: str
     journal: Journal
+    disks: tuple[SmallDisk, SmallDisk] | None
 
     @property
     def control(self) -> ControlFolder:
@@ -75,16 +81,26 @@ def controlled(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> Iter
     body = made.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     (folder / "pipelines" / "events.yaml").write_text(yaml.safe_dump(body))
     send_events(JournalingProducer(broker.bootstrap_servers, journal), topic, range(300))
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, small_disks(made.settings.home, made.settings.warehouse) as disks:
         for name, value in {**made.settings.environment(), "LAKEBOUND_PIPELINES": str(folder / "pipelines")}.items():
             patch.setenv(name, value)
         patch.chdir(REPOSITORY)
         try:
             first = running(made)
             wait_until(lambda: landed(made, journal), 150, "the records")
-            yield Controlled(made, first, journal)
+            yield Controlled(made, first, journal, disks)
         finally:
             stop_streams(made.settings, deadline_seconds=20)
+
+
+@contextmanager
+def small_disks(home: Path, warehouse: Path) -> Iterator[tuple[SmallDisk, SmallDisk] | None]:
+    """Have a small disk for the state and one for the tables; None where nothing can be mounted."""
+    with ExitStack() as stack:
+        try:
+            yield stack.enter_context(SmallDisk(home, 64)), stack.enter_context(SmallDisk(warehouse, 64))
+        except NotMountedError:
+            yield None
 
 
 def running(pipeline: Pipeline) -> str:
@@ -158,6 +174,34 @@ def test_a_flood_of_bad_records_is_told_by_status_doctor_and_alerts(controlled: 
     state = "".join(path.read_text() for path in controlled.control.folder.rglob("*.json"))
     assert FLOOD in state and SECRET not in state, "no record leaves its table"
     assert living_submission(controlled.control) is not None
+
+
+def test_full_disks_of_state_and_tables_are_waited_out_by_the_running_application_and_named(controlled: Controlled) -> None:
+    if controlled.disks is None:
+        pytest.skip("no small file system can be mounted here")
+    (state, tables), pipeline, control = controlled.disks, controlled.pipeline, controlled.control
+    state.fill()
+    send_good(controlled, 100)
+    wait_until(lambda: in_tables(pipeline, controlled.journal), 60, "the records, while the state is full")
+    state.make_room()
+    wait_until(lambda: landed(pipeline, controlled.journal), 30, "progress, when the state has room again")
+
+    tables.fill()
+    began = time.monotonic()
+    send_good(controlled, 100)
+    wait_until(lambda: failing(pipeline) == "DiskFullError", 90, "the application naming the disk")
+    print(f"tables on a full disk: named by the application after {time.monotonic() - began:.1f} s")
+    assert look_at(pipeline.spec, pipeline.settings) == []
+    (found,) = (read_source(control, "application") or pytest.fail("nobody looked")).findings
+    assert found.runbook == "disk-full" and f"no space is left on the disk {tables.folder}" in found.what
+    said = lakebound("status", "events").stdout
+    assert f"no space is left on the disk {tables.folder}" in said and f"critical: the disk {tables.folder} (tables)" in said
+    assert f"critical: the disk {tables.folder}" in CliRunner().invoke(app, ["doctor", "events"]).output
+    tables.make_room()
+    wait_until(lambda: landed(pipeline, controlled.journal), 60, "the records, when there is room again")
+    wait_until(lambda: failing(pipeline) is None, 10, "the end of the trouble")
+    living = living_submission(control)
+    assert living is not None and living.app_id == controlled.first and read_crash_loop(control).ends == ()
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +287,26 @@ def test_an_application_that_may_not_go_on_in_a_flood_holds_its_pipeline_and_los
         running(pipeline)
         wait_until(lambda: landed(pipeline, controlled.journal), 90, "the rest")
     assert_exactly_once(pipeline, controlled.journal)
+
+
+def send_good(controlled: Controlled, count: int) -> None:
+    """Send records that land."""
+    bootstrap_servers, topic = controlled.pipeline.spec.connection.bootstrap_servers, controlled.pipeline.spec.topics[0]
+    send_events(JournalingProducer(bootstrap_servers, controlled.journal), topic, range(count))
+
+
+def in_tables(pipeline: Pipeline, journal: Journal) -> bool:
+    """Whether the tables have every record, by their own ledgers."""
+    tables = [open_table(table, places_of(pipeline.settings)).read_ledger() for table in pipeline.spec.tables]
+    marks = [high_water_marks(view.coverage) for view in tables]
+    return all(
+        one.get(t, {}).get(p, 0) >= end for one in marks for t, ends in journal.ends().items() for p, end in ends.items()
+    )
+
+
+def failing(pipeline: Pipeline) -> str | None:
+    progress = readable_progress(pipeline.control)
+    return progress.failing_error if progress is not None else None
 
 
 def send_bad(controlled: Controlled, count: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from lakebound.settings import Settings
 
@@ -19,6 +20,9 @@ def airflow_environment(settings: Settings) -> dict[str, str]:
     found = {**os.environ, **settings.environment()}
     # Without a home, Airflow makes one in the user's.
     found.setdefault("AIRFLOW_HOME", str(settings.home / "airflow"))
+    if not Path(found["AIRFLOW_HOME"], "airflow.cfg").exists():
+        # Airflow would write one while it is imported, and fail at that on a full disk.
+        found.setdefault("AIRFLOW_CONFIG", os.devnull)
     for name in SEES_DATABASE:
         found.pop(name, None)
     return found

@@ -11,6 +11,7 @@ from lakebound.control.airflow_health import COMPONENTS
 from lakebound.control.findings import Finding, Severity
 from lakebound.control.runbooks import REFUSAL_RUNBOOKS
 
+DISK_FULL = "disk-full"
 OUTAGE, CRASH_LOOP, DEAD, STALL, LAG = "broker-unavailable", "crash-loop", "application-dead", "stall", "lag"
 FLOOD, FRESHNESS = "quarantine-flood", "objectives:freshness"
 PAUSED, AIRFLOW_AWAY = "airflow:dag-paused", "airflow:unreachable"
@@ -23,15 +24,17 @@ IMMEDIATE = frozenset({"stream", "watch", INCIDENTS})
 _LOOKERS = frozenset({"doctor", "stream", "application", INCIDENTS, "objectives"})
 """Sources that look at the same pipeline from different sides. What two of them name with one runbook is one concern."""
 
-_KEEP_FROM_RUNNING = frozenset({OUTAGE, *REFUSAL_RUNBOOKS, "refused", "table-dropped", "table-unreadable", "tables-disagree"})
+_KEEP_FROM_RUNNING = frozenset(
+    {OUTAGE, DISK_FULL, *REFUSAL_RUNBOOKS, "refused", "table-dropped", "table-unreadable", "tables-disagree"}
+)
 _SHARED = _KEEP_FROM_RUNNING | {CRASH_LOOP, DEAD, STALL, LAG, FLOOD}
 
 _NOTHING_RUNS = _KEEP_FROM_RUNNING | {CRASH_LOOP}
 _FOLLOWS = {
-    CRASH_LOOP: frozenset({OUTAGE}),
+    CRASH_LOOP: frozenset({OUTAGE, DISK_FULL}),
     DEAD: _NOTHING_RUNS,
     # An application that is silent lives: only what it waits for can be behind it.
-    STALL: frozenset({OUTAGE}),
+    STALL: frozenset({OUTAGE, DISK_FULL}),
     LAG: _NOTHING_RUNS | {DEAD, STALL},
     FRESHNESS: _NOTHING_RUNS | {DEAD, STALL, LAG},
     # The guard of a crash loop pauses the DAG.

@@ -47,7 +47,7 @@ def load_alerts(path: Path) -> AlertsSpec:
         raise InvalidAlertsError([problem_line(path, exc.mistake)]) from None
     if not isinstance(source.root, dict):
         raise InvalidAlertsError(
-            [problem_line(path, Mistake(1, "must be keys and values: channels, routes, policy, runbooks, heartbeat"))]
+            [problem_line(path, Mistake(1, "must be keys and values: channels, routes, policy, disks, runbooks, heartbeat"))]
         )
     mistakes = [*source.mistakes]
     found: AlertsSpec | None = None
@@ -58,3 +58,11 @@ def load_alerts(path: Path) -> AlertsSpec:
     if found is None or mistakes:
         raise InvalidAlertsError([problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda one: one.line)])
     return found
+
+
+def load_alerts_or_default(settings: Settings) -> tuple[AlertsSpec, list[str]]:
+    """Return what the file says, and no mistakes; where it is wrong the default, by which its mistakes are told."""
+    try:
+        return load_alerts(alerts_file(settings)), []
+    except InvalidAlertsError as exc:
+        return DEFAULT_ALERTS, exc.problems

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
+from lakebound.alerts.disk_findings import disk_findings
+from lakebound.alerts.load import load_alerts_or_default
 from lakebound.alerts.model import EVERYTHING, Memory, Message, MessageKind, ToldAlert
 from lakebound.alerts.outbox import Delivered, Send, deliver
 from lakebound.alerts.reconcile import reconcile
-from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec, by_channel
+from lakebound.alerts.routes import AlertsSpec, by_channel
 from lakebound.alerts.store import AlertState, AlertStore
+from lakebound.alerts.unwritable import is_turn_without_memory, look_at_state, told_at_once
 from lakebound.control.applications import pipelines_with_state
-from lakebound.control.findings import Finding, Findings, Severity, read_source, write_findings
-from lakebound.control.folder import ControlFolder, read_json
+from lakebound.control.findings import Finding, Findings, Severity, read_source, read_sources, write_findings
+from lakebound.control.folder import ControlFolder
+from lakebound.inspection.disk_look import look_at_disks
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines, load_pipelines
 
@@ -23,7 +26,13 @@ ALERTS, WATCH = "alerts", "watch"
 
 @dataclass(frozen=True)
 class RoundReport:
-    """What a round said and sent; ``problems`` is what is wrong with ``alerts.yaml`` or with files of findings."""
+    """What a round did.
+
+    Attributes:
+        said: What is new.
+        delivered: What was sent.
+        problems: What is wrong with ``alerts.yaml`` or with files of findings, and which disks do not answer.
+    """
 
     said: tuple[Message, ...] = ()
     delivered: Delivered = field(default_factory=Delivered)
@@ -33,26 +42,56 @@ class RoundReport:
 def run_round(settings: Settings, send: Send, clock: Callable[[], float] = time.time) -> RoundReport:
     """Reconcile what was found with what was said, write down what is to be said, and send it.
 
+    A disk that takes no file keeps nobody from being told: that is an alert itself (``lakebound.alerts.unwritable``).
+
     Args:
         settings: Of this machine.
         send: Delivers one message by one channel.
         clock: Epoch seconds.
     """
-    alerts, problems = _routes(settings)
+    alerts, mistakes = load_alerts_or_default(settings)
     store = AlertStore(settings.home)
     with store.changing():
         state, now = store.read(), clock()
         loaded = load_pipelines(settings)
-        found, unreadable = read_everything(settings, loaded)
-        found.append(_of_this_file(problems, state.memory, now))
-        retired = _retired(state, loaded, settings)
-        memory, said = reconcile(state.memory, found, alerts.policy, now, retired=retired)
-        state = state.model_copy(update={"memory": memory, "round_at": now})
-        for message in said:
-            for channel, own in by_channel(message, alerts).items():
-                state = state.queued(channel, own)
-        store.write(state)
-    return RoundReport(said, deliver(store, alerts, send, clock), (*problems, *unreadable))
+        found, problems = read_everything(settings, loaded)
+        disks, silent = look_at_disks(settings, alerts.disks, now, remember=True)
+        found += [_of_this_file(mistakes, state.memory, now), disk_findings(disks, state.memory, now)]
+        said = _write_down(store, state, found, alerts, now, _retired(state, loaded, settings))
+    problems = [*mistakes, *problems, *silent]
+    if said is None:
+        return RoundReport(problems=tuple(problems))
+    delivered = deliver(store, alerts, send, clock)
+    return RoundReport(said, delivered, tuple(problems))
+
+
+def _write_down(
+    store: AlertStore, state: AlertState, found: Sequence[Findings], alerts: AlertsSpec, now: float, retired: Collection[str]
+) -> tuple[Message, ...] | None:
+    """Queue what is to be said, and return it; None where nobody would know later that it was said, and it is not the time."""
+    home, memory = store.home, state.memory
+    after, said = _next_state(state, [*found, look_at_state(home, None, memory, now)], alerts, now, retired)
+    kept = store.write(after)
+    if kept.problem is None:
+        return said
+    policy = alerts.policy if kept.is_known_later else told_at_once(alerts.policy)
+    alerts = alerts.model_copy(update={"policy": policy})
+    after, said = _next_state(state, [*found, look_at_state(home, kept.problem, memory, now)], alerts, now, retired)
+    is_told = kept.is_known_later or is_turn_without_memory(now)
+    store.write(after if is_told else state)
+    return said if is_told else None
+
+
+def _next_state(
+    state: AlertState, found: Iterable[Findings], alerts: AlertsSpec, now: float, retired: Collection[str]
+) -> tuple[AlertState, tuple[Message, ...]]:
+    """Return the state in which everything that is to be said is queued, and what that is."""
+    memory, said = reconcile(state.memory, found, alerts.policy, now, retired=retired)
+    after = state.model_copy(update={"memory": memory, "round_at": now})
+    for message in said:
+        for channel, own in by_channel(message, alerts).items():
+            after = after.queued(channel, own)
+    return after, said
 
 
 def read_everything(settings: Settings, loaded: LoadedPipelines) -> tuple[list[Findings], list[str]]:
@@ -62,11 +101,9 @@ def read_everything(settings: Settings, loaded: LoadedPipelines) -> tuple[list[F
     found: list[Findings] = []
     problems: list[str] = []
     for control in (*controls, watch_folder(settings)):
-        for file in sorted(control.findings.glob("*.json")):
-            try:
-                found.append(Findings.model_validate(read_json(file)))
-            except (OSError, ValueError) as exc:
-                problems.append(f"{file} cannot be read: {type(exc).__name__}; what it named before stands")
+        own, unreadable = read_sources(control)
+        found += own
+        problems += unreadable
     return found, problems
 
 
@@ -121,14 +158,6 @@ def message_of_test(pipeline: str, now: float) -> Message:
         done="nothing had to be done",
     )
     return Message(id=f"{pipeline}-test-{round(now * 1000)}", kind=MessageKind.TEST, pipeline=pipeline, at=now, alerts=(told,))
-
-
-def _routes(settings: Settings) -> tuple[AlertsSpec, list[str]]:
-    """Return the routes; where the file is wrong the default, by which its mistakes are told."""
-    try:
-        return load_alerts(alerts_file(settings)), []
-    except InvalidAlertsError as exc:
-        return DEFAULT_ALERTS, exc.problems
 
 
 def _of_this_file(problems: Iterable[str], memory: Memory, now: float) -> Findings:

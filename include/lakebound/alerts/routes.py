@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from lakebound.alerts.model import Message, MessageKind, Policy, ToldAlert, rank
 from lakebound.control.findings import Severity
 from lakebound.frozen import Frozen
+from lakebound.spec.disks import DisksSpec
 
 DEFAULT_CONNECTION = "lakebound_webhook"
 DEFAULT_CHANNEL = DEFAULT_CONNECTION
@@ -108,6 +109,7 @@ class AlertsSpec(Frozen):
     channels: dict[str, ChannelSpec] = Field(min_length=1)
     routes: tuple[RouteSpec, ...] = Field(min_length=1)
     policy: Policy = Policy()
+    disks: DisksSpec | None = Field(default=DisksSpec(), description="When a disk is too full; null: nobody looks at disks.")
     heartbeat: HeartbeatSpec | None = Field(default=None, description="`lakebound watch` gets it after each good round.")
     runbooks: str | None = Field(default=None, description="Address of the runbooks; {runbook} stands for the page's name.")
 

@@ -2,22 +2,36 @@
 
 A message is written down together with the memory that says that it was said, and taken out when it was delivered. So none
 is lost; one may be delivered twice if the sender dies between sending and writing, and then it has the same id.
+
+While the disk of the state takes no file, the file is kept on a RAM disk of this machine, and without one in this process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from lakebound.alerts.model import Memory, Message
-from lakebound.control.folder import locked, locked_if_free, read_json, write_json
+from lakebound.control.fallback_files import (
+    cannot_write,
+    locked_anyway,
+    locked_anyway_if_free,
+    newest_copy,
+    read_newest_json,
+    write_json_anyway,
+)
 from lakebound.frozen import FrozenRecord
 
 MAX_OUTBOX = 1000
 """Of one channel: what is older is dropped when a channel takes nothing for so long."""
+
+_in_this_process: dict[Path, AlertState] = {}
+"""By file: what neither the disk of the state nor a RAM disk took."""
 
 
 class Delivery(FrozenRecord):
@@ -83,35 +97,66 @@ class AlertState(FrozenRecord):
         return self.model_copy(update={"outbox": outbox})
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Where a state is kept.
+
+    Attributes:
+        problem: Why the disk of the state did not take it; None where it did.
+        is_known_later: Whether the next round knows it. A process that ends after its round, where there is no RAM disk, takes
+            it along; one that lives on for another round does not.
+    """
+
+    problem: OSError | None = None
+    is_known_later: bool = True
+
+
 class AlertStore:
     """The file ``<home>/alerts/state.json``."""
 
     def __init__(self, home: Path) -> None:
+        self.home = home
         self.folder = home / "alerts"
         self.file = self.folder / "state.json"
 
     def read(self) -> AlertState:
         """Return the state; an unreadable file is moved aside, never deleted, and what is still wrong is reported again."""
+        if self.file in _in_this_process:
+            return _in_this_process[self.file]
         try:
-            body = read_json(self.file)
+            body = read_newest_json(self.file)
             return AlertState() if body is None else AlertState.model_validate(body)
         except (ValueError, ValidationError):
-            with contextlib.suppress(FileNotFoundError):
-                self.file.replace(self.file.with_suffix(".unreadable"))
+            unreadable = newest_copy(self.file)
+            with contextlib.suppress(OSError):
+                unreadable.replace(unreadable.with_suffix(".unreadable"))
+            return AlertState()
+        except PermissionError:
+            if os.access(self.folder, os.W_OK):
+                raise  # what is there would be replaced
             return AlertState()
 
-    def write(self, state: AlertState) -> None:
-        """Replace the file; survives a power cut."""
-        write_json(self.file, state.model_dump(mode="json"), durable=True)
+    def write(self, state: AlertState) -> Kept:
+        """Replace the file; survives a power cut where the disk of the state takes it."""
+        try:
+            problem = write_json_anyway(self.file, state.model_dump(mode="json"), durable=True)
+        except OSError as exc:
+            if not cannot_write(exc):
+                raise
+            lives_on = self.file in _in_this_process
+            _in_this_process[self.file] = state
+            return Kept(exc, is_known_later=lives_on)
+        _in_this_process.pop(self.file, None)
+        return Kept(problem)
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
         """Hold the file against everybody else who changes it. Nothing is sent meanwhile."""
-        with locked(self.file):
+        with locked_anyway(self.file):
             yield
 
     @contextlib.contextmanager
     def sending(self) -> Iterator[bool]:
         """Yield whether this process may send now; another may be at it, and then takes what is queued along."""
-        with locked_if_free(self.folder / "sending") as is_mine:
+        with locked_anyway_if_free(self.folder / "sending") as is_mine:
             yield is_mine

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from lakebound.alerts.concerns import DEAD
 from lakebound.control import situations
 from lakebound.control.desired import Desired
+from lakebound.control.fallback_files import locked_anyway
 from lakebound.control.findings import Fact, Finding, Findings, Severity, read_source, write_findings
-from lakebound.control.folder import ControlFolder, locked
+from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.submission import Submission
 from lakebound.control.supervision import START_SECONDS, End, decide_end, is_incident
@@ -154,7 +155,7 @@ def _of_situation(cause: str, found: situations.Situation, progress: Progress, n
 
 def add_event(control: ControlFolder, found: Finding) -> Findings:
     """Write the event down beside those that are not over."""
-    with locked(control.findings / f"{SOURCE}.json"):
+    with locked_anyway(control.findings / f"{SOURCE}.json"):
         before = read_source(control, SOURCE)
         return write_findings(control, SOURCE, with_event(before.findings if before else (), found))
 
@@ -167,7 +168,7 @@ def look_again(control: ControlFolder, facts: StreamFacts, now: float) -> Findin
         facts: Wish, progress and outcome of the pipeline as they are now.
         now: Epoch seconds of this look.
     """
-    with locked(control.findings / f"{SOURCE}.json"):
+    with locked_anyway(control.findings / f"{SOURCE}.json"):
         before = read_source(control, SOURCE)
         standing = still_wrong(before.findings if before else (), facts, now)
         ended = ended_event(control.pipeline, standing, facts, now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,6 +54,8 @@ def doctor(
         print_json(diagnosis.model_dump(mode="json") | ({} if mending is None else {"mending": _body(mending)}))
     else:
         _print(diagnosis)
+        if checkpoint is None:
+            _print_disks()
         if mending is not None:
             _print_mending(mending)
     raise typer.Exit(1 if diagnosis.verdict in ("needs_approval", "needs_person") else 0)
@@ -84,6 +87,18 @@ def _print(diagnosis: Diagnosis) -> None:
             typer.echo(
                 f"  {name.replace('_', ' ')}: {value:,g}" if value % 1 else f"  {name.replace('_', ' ')}: {int(value):,}"
             )
+
+
+def _print_disks() -> None:
+    """Print which disks are too full: that is about no single pipeline, so it is no finding of this one."""
+    from lakebound.alerts.load import load_alerts_or_default
+    from lakebound.inspection.disk_look import look_at_disks
+    from lakebound.settings import load_settings
+
+    settings = load_settings()
+    for state in look_at_disks(settings, load_alerts_or_default(settings)[0].disks, time.time(), remember=False)[0]:
+        if state.level is not None:
+            typer.echo(f"\n  {state.level}: the disk {state}\n    runbook: disk-full")
 
 
 def _print_finding(finding: RuleFinding) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakebound.cli.output import Json, duration, number, print_json, print_rows
+from lakebound.control.disks import in_words
 
 if TYPE_CHECKING:
     from lakebound.control.airflow_health import AirflowHealth
     from lakebound.control.status import PipelineStatus
+    from lakebound.inspection.disk_space import DiskState
     from lakebound.landing.brokers import BrokerView
     from lakebound.ledger.marks import NextOffsets
     from lakebound.local.stack import ServiceStatus
@@ -23,13 +26,15 @@ MAX_PARTITIONS_SHOWN = 8
 def status(
     pipeline: Annotated[str | None, typer.Argument(help="Pipeline name. Default: all pipelines.")] = None, json: Json = False
 ) -> None:
-    """Show services and pipelines: desired state, application, lag, freshness, last commit and next offsets.
+    """Show services, disks and pipelines: desired state, application, lag, freshness, last commit and next offsets.
 
     The brokers that the pipelines' YAML names are asked whether they answer, and so is Airflow: the one at
     LAKEBOUND_AIRFLOW_URL, else the one of `lakebound up`.
     """
+    from lakebound.alerts.load import load_alerts_or_default
     from lakebound.control.status import pipeline_statuses
     from lakebound.errors import UnknownPipelineError
+    from lakebound.inspection.disk_look import look_at_disks
     from lakebound.landing.brokers import ASK_SECONDS, look_at_brokers
     from lakebound.local.airflow_view import airflow_health
     from lakebound.local.stack import status as services_status
@@ -46,20 +51,25 @@ def status(
         raise UnknownPipelineError(pipeline, list(loaded.specs), settings.pipelines)
     chosen = [spec for name, spec in loaded.specs.items() if pipeline in (None, name)]
     brokers = look_at_brokers(chosen, ASK_SECONDS)
+    disks, silent = look_at_disks(settings, load_alerts_or_default(settings)[0].disks, time.time(), remember=False)
     if json:
         asked = {"brokers": [asdict(found) for found in brokers], "airflow": None if airflow is None else asdict(airflow)}
-        print_json({"home": str(settings.home), **_body(services, pipelines, loaded.problems), **asked})
+        print_json({"home": str(settings.home), **_body(services, disks, pipelines, [*loaded.problems, *silent]), **asked})
         return
     typer.echo(f"LAKEBOUND_HOME: {settings.home}")
     _print_services(services, brokers, airflow)
+    _print_disks(disks)
     _print_pipelines(pipelines)
-    for problem in loaded.problems:
+    for problem in (*loaded.problems, *silent):
         typer.echo(problem)
 
 
-def _body(services: Sequence[ServiceStatus], pipelines: Sequence[PipelineStatus], problems: list[str]) -> dict[str, Any]:
+def _body(
+    services: Sequence[ServiceStatus], disks: Sequence[DiskState], pipelines: Sequence[PipelineStatus], problems: list[str]
+) -> dict[str, Any]:
     return {
         "services": [asdict(service) for service in services],
+        "disks": [asdict(disk) for disk in disks],
         "pipelines": [found.model_dump(mode="json") for found in pipelines],
         "problems": problems,
     }
@@ -104,6 +114,17 @@ def _airflow_lines(airflow: AirflowHealth | None) -> list[str]:
         return []
     dead = f"gives no sign of life: {told_components(airflow.components, airflow.dead)}" if airflow.dead else None
     return [f"airflow: {text}" for text in (airflow.problem, dead, airflow.paused_problem) if text]
+
+
+def _print_disks(disks: Sequence[DiskState]) -> None:
+    rows = [
+        (str(state.disk.mount), in_words(state.disk.free_bytes), in_words(state.disk.size_bytes), ", ".join(state.disk.uses))
+        for state in disks
+    ]
+    print_rows(("DISK", "FREE", "SIZE", "USED FOR"), rows, right=("FREE", "SIZE"))
+    for state in disks:
+        if state.level is not None:
+            typer.echo(f"{state.level}: the disk {state} (runbook disk-full)")
 
 
 def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:

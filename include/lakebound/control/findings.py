@@ -12,7 +12,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.control.fallback_files import names_of_copies, read_newest_json, write_json_anyway
+from lakebound.control.folder import ControlFolder
 from lakebound.frozen import Frozen, FrozenRecord
 
 Fact = str | int | float | bool | None
@@ -59,23 +60,38 @@ class Findings(FrozenRecord):
 def write_findings(control: ControlFolder, source: str, findings: Iterable[Finding]) -> Findings:
     """Replace what the source said of this pipeline before, and return it.
 
+    While the disk of the state takes no file, it is kept on a RAM disk: people must be told even then.
+
     Args:
         control: State folder of the pipeline, or of the watch itself.
         source: Which part has looked, such as ``doctor``; the file is named after it.
         findings: All that is wrong now; none means that everything found before is over.
     """
     found = Findings(source=source, pipeline=control.pipeline, at=time.time(), findings=tuple(findings))
-    write_json(control.findings / f"{source}.json", found.model_dump(mode="json"))
+    write_json_anyway(control.findings / f"{source}.json", found.model_dump(mode="json"))
     return found
 
 
 def read_source(control: ControlFolder, source: str) -> Findings | None:
     """Return what a source last said of this pipeline; None when it never looked, or when the file cannot be read."""
     try:
-        body = read_json(control.findings / f"{source}.json")
+        body = read_newest_json(control.findings / f"{source}.json")
         return None if body is None else Findings.model_validate(body)
     except (OSError, ValueError):
         return None
+
+
+def read_sources(control: ControlFolder) -> tuple[list[Findings], list[str]]:
+    """Return what every source last said of this pipeline, and a line for each file that cannot be read."""
+    names = {file.name for file in control.findings.glob("*.json")} | names_of_copies(control.findings)
+    found, problems = [], []
+    for name in sorted(names):
+        file = control.findings / name
+        try:
+            found.append(Findings.model_validate(read_newest_json(file)))
+        except (OSError, ValueError) as exc:
+            problems.append(f"{file} cannot be read: {type(exc).__name__}; what it named before stands")
+    return found, problems
 
 
 def found_before(before: Findings | None, findings: Iterable[Finding]) -> tuple[Finding, ...]:

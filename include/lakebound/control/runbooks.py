@@ -14,6 +14,7 @@ RUNBOOKS = (
     "control-files",
     "crash-loop",
     "data-loss-near",
+    "disk-full",
     "foreign-table",
     "interior-gap",
     "lag",
@@ -47,6 +48,7 @@ REFUSAL_RUNBOOKS = frozenset(
     errors.BrokerUnavailableError.runbook,
     errors.ControlFileError.runbook,
     errors.CrashLoopError.runbook,
+    errors.DiskFullError.runbook,
     errors.QuarantineFloodError.runbook,
 }
 """The pages of what keeps an application from starting until a person has decided.

@@ -18,6 +18,7 @@ from lakebound.errors import LakeboundError, SubmitFailedError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import app_name, has_ui, spark_environment, spark_submit_command
 from lakebound.settings import Settings
+from lakebound.tables.full_disk import full_disk_error
 
 Handle = subprocess.Popen[bytes]
 
@@ -38,6 +39,7 @@ def launch_stream(orders: RunSpec, settings: Settings, owner: Owner | None = Non
 
     Raises:
         SubmitFailedError: It cannot be started.
+        DiskFullError: Neither, because the disk of the state is full.
     """
     control = orders.control
     with locked(control.submission):
@@ -50,12 +52,15 @@ def launch_stream(orders: RunSpec, settings: Settings, owner: Owner | None = Non
         try:
             return _start_stream(orders, settings, owner)
         except (LakeboundError, OSError) as exc:
-            # Nothing was started: how the application before it ended is still what a person has to know.
-            if before is None:
-                control.submission.unlink(missing_ok=True)
-            else:
-                write_submission(control, before)
-            raise SubmitFailedError(control.pipeline, str(exc)) from exc
+            # Nothing was started: how the application before it ended is still what a person has to know. On a full disk the
+            # record of that was not replaced.
+            with suppress(OSError):
+                if before is None:
+                    control.submission.unlink(missing_ok=True)
+                else:
+                    write_submission(control, before)
+            full = full_disk_error(exc, f"pipeline {control.pipeline!r} could not be submitted", control.folder)
+            raise full or SubmitFailedError(control.pipeline, str(exc)) from exc
 
 
 def launch_beside(command: Sequence[str], orders: RunSpec, settings: Settings) -> tuple[Submission, Handle]:

@@ -1,5 +1,6 @@
 """What people write: a pipeline's YAML, read into frozen values, with every mistake named by its field and line.
 
-Other rooms import ``connection``, ``ddl``, ``load``, ``maintenance``, ``mistakes``, ``objectives``, ``partition_warnings``,
-``pipeline``, ``placed``, ``schema``, ``secrets``, ``source``, ``times``, ``value`` and ``yaml_source``.
+Other rooms import ``connection``, ``ddl``, ``disks``, ``load``, ``maintenance``, ``mistakes``, ``objectives``,
+``partition_warnings``, ``pipeline``, ``placed``, ``schema``, ``secrets``, ``source``, ``times``, ``value`` and
+``yaml_source``.
 """

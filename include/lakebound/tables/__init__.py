@@ -1,6 +1,6 @@
 """Tables, one Protocol for both formats: read the ledger, commit files with an entry exactly once.
 
-Other rooms import ``access``, ``column_facts``, ``commit``, ``datafiles``, ``declared``, ``entries``, ``guest``, ``health``,
-``landed``, ``layout``, ``outages``, ``partition_values``, ``places``, ``plan``, ``reconstruction``, ``schema_change``,
-``schemas``, ``size``, ``stale_ledger`` and ``table``.
+Other rooms import ``access``, ``column_facts``, ``commit``, ``datafiles``, ``declared``, ``entries``, ``full_disk``,
+``guest``, ``health``, ``landed``, ``layout``, ``outages``, ``partition_values``, ``places``, ``plan``, ``reconstruction``,
+``schema_change``, ``schemas``, ``size``, ``stale_ledger`` and ``table``.
 """

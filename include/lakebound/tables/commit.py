@@ -15,6 +15,7 @@ from lakebound.errors import (
     BadEntryError,
     CommitFailedError,
     CommitUnknownError,
+    DiskFullError,
     LakeboundError,
     LeaseLostError,
     TableMismatchError,
@@ -22,7 +23,8 @@ from lakebound.errors import (
 from lakebound.ledger import entry as ledger
 from lakebound.ledger.entry import Entry
 from lakebound.redaction import redacted
-from lakebound.tables.outages import passes
+from lakebound.tables.full_disk import full_disk_error
+from lakebound.tables.outages import is_full_disk, passes
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView, Table
 
 _FIRST_WAIT_SECONDS = 0.05
@@ -113,11 +115,12 @@ def commit_entry(
             the rows again.
         LeaseLostError: A later application writes for this pipeline.
         CommitUnknownError: All attempts failed for reasons that pass by themselves, or the ledger could not be read.
+        DiskFullError: All attempts failed, and the last one because a disk is full.
         CommitFailedError: All attempts failed, and the last one for a reason that would come again; the ledger says that the
             commit is not there.
         TableMismatchError: The files do not fit the table.
     """
-    reason, is_passing = "", True
+    reason, is_passing, full = "", True, None
     for attempt in range(1, attempts + 1):
         entry = _next_entry(table, view, draft, own_epoch)
         try:
@@ -129,6 +132,7 @@ def commit_entry(
             raise  # the files do not fit the table: nothing was committed, and never will be
         except Exception as exc:
             reason, is_passing = redacted(exc), passes(exc)
+            full = _full_disk(table, exc)
             whole = f"{type(exc).__name__}: {exc}"
             _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=whole)
         if attempt < attempts:
@@ -142,7 +146,7 @@ def commit_entry(
             return Committed(found.version, found.entry, attempt)
         check_lease()
         _check_goes_on(table, before, view, draft)
-    raise (
+    raise full or (
         CommitUnknownError(table.spec.id, attempts, reason)
         if is_passing
         else CommitFailedError(table.spec.id, attempts, reason)
@@ -218,6 +222,12 @@ def _own_commit(table: Table, before: LedgerView, draft: Entry) -> CommittedEntr
     except BadEntryError:
         return None  # only a reset is committed on top of one, and would have been found before it
     return None
+
+
+def _full_disk(table: Table, error: Exception) -> DiskFullError | None:
+    if not is_full_disk(error):
+        return None
+    return full_disk_error(error, f"table {table.spec.id}", table.layout().folder)
 
 
 def _fault_detail(table: Table, draft: Entry) -> str:

@@ -9,7 +9,7 @@ import errno
 import re
 from collections.abc import Iterator
 
-from lakebound.errors import LakeboundError
+from lakebound.errors import DiskFullError, LakeboundError
 
 _PASSING = frozenset(
     {
@@ -39,6 +39,10 @@ _NUMBERED = re.compile(r"(?:os error|errno) (\d+)", re.IGNORECASE)
 """How Rust's libraries and Arrow write the number of a system's error."""
 _CATALOG = ("database is locked", "database table is locked", "database or disk is full", "disk i/o error", "database is busy")
 """What SQLite says of errors that pass (https://www.sqlite.org/rescode.html: BUSY, LOCKED, FULL, IOERR)."""
+_JAVA_FULL = "java.io.ioexception: no space left on device"
+"""What Spark's error quotes of a disk that is full: of its own scratch, or where an executor writes."""
+_FULL_DISK = ("database or disk is full", _JAVA_FULL)
+_FULL_DISK_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT})
 _KAFKA = (
     "org.apache.kafka.common.errors.timeoutexception",
     "disconnectexception",
@@ -52,7 +56,7 @@ _ABOUT_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeE
 
 def passes(error: BaseException | None) -> bool:
     """Return whether an error, or one that caused it, is known to pass by itself: a full disk, a locked catalog, an outage."""
-    return any(_passes(one) for one in _causes(error))
+    return any(_passes(one) for one in causes(error))
 
 
 def is_outage(error: BaseException | None) -> bool:
@@ -63,6 +67,26 @@ def is_outage(error: BaseException | None) -> bool:
     if isinstance(error, LakeboundError) and error.is_refusal:
         return passes(error.__cause__)
     return passes(error)
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Return whether an error, or one that caused it, says that a disk or a quota is full.
+
+    Of Lakebound's own errors only what they were made of counts, not what they were met beside, and not their words.
+    """
+    if isinstance(error, LakeboundError):
+        return isinstance(error, DiskFullError) or is_full_disk(error.__cause__)
+    return any(_is_full_disk(one) for one in causes(error) if not isinstance(one, LakeboundError))
+
+
+def _is_full_disk(error: BaseException) -> bool:
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in _FULL_DISK_NUMBERS
+    if isinstance(error, _ABOUT_VALUES):
+        return False
+    text = str(error).lower()
+    numbers = {int(number) for number in _NUMBERED.findall(text)}
+    return bool(numbers & _FULL_DISK_NUMBERS) or any(said in text for said in _FULL_DISK)
 
 
 def _passes(error: BaseException) -> bool:
@@ -76,11 +100,12 @@ def _passes(error: BaseException) -> bool:
         return False
     text = str(error).lower()
     return any(int(number) in _PASSING for number in _NUMBERED.findall(text)) or any(
-        said in text for said in (*_CATALOG, *_KAFKA)
+        said in text for said in (*_CATALOG, _JAVA_FULL, *_KAFKA)
     )
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, what caused it, and so on."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

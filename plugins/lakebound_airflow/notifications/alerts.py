@@ -13,6 +13,7 @@ incident, refused, crash_loop, unwell, health_late, or the source that found it;
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Mapping
@@ -66,7 +67,8 @@ def alert(
     page, now = runbook or RUNBOOKS[verdict], time.time()
     record = {"pipeline": control.pipeline, "verdict": verdict, "reason": reason, "runbook": page, **facts, "at": now}
     try:
-        record_incident(control, record)
+        with contextlib.suppress(OSError):  # a disk that is full keeps nobody from being told
+            record_incident(control, record)
         add_event(control, event(control.pipeline, verdict, reason, runbook=page, now=now, facts=facts))
         tell(load_settings())
     except Exception as exc:

@@ -10,6 +10,7 @@ from functools import partial
 
 from lakebound.control.crash_loop import count_last_end, read_crash_loop, write_crash_loop
 from lakebound.control.desired import keep_desired, read_desired
+from lakebound.control.disks import scratch_folder
 from lakebound.control.incidents import record_incident, record_refusal
 from lakebound.control.last_end import LastEnd, read_last_end
 from lakebound.control.lease import Lease, release
@@ -34,6 +35,7 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.release.reading import read_places
 from lakebound.redaction import redacted
 from lakebound.tables.commit import BatchOverlapError
+from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.landed import landed_topics, newest_landed_epoch
 from lakebound.tables.outages import is_outage
 from lakebound.tables.table import open_table
@@ -103,18 +105,29 @@ class Application:
         except Exception as exc:
             log.exception("pipeline %s %s", self._run.spec.pipeline, "is refused" if is_refusal(exc) else "ended")
             died = not isinstance(exc, LakeboundError) and self._jvm.has_caused(exc)
-            error = SparkDiedError(self._run.spec.pipeline) if died else exc
+            error = SparkDiedError(self._run.spec.pipeline) if died else self._with_disk(exc)
         outcome = self._outcome(error)
         self._board.change(state="ended")
         if signs is not None:
             signs.end()
             self._board.write()
+        try:
+            self._record_end(outcome, error, lease)
+        except OSError as exc:
+            log.error("the end of the application could not be written down: %s", exc)
+        return outcome
+
+    def _record_end(self, outcome: Outcome, error: BaseException | None, lease: Lease | None) -> None:
         write_outcome(self._run.control, outcome)
         if outcome.verdict == "refused" and not isinstance(error, LeaseHeldError):
             record_refusal(self._run.control, outcome)
         if lease is not None:
             release(self._run.control, lease)
-        return outcome
+
+    def _with_disk(self, error: Exception) -> Exception:
+        """Return the error; where a disk is full, one that names it."""
+        spec, places = self._run.spec, self._run.places
+        return full_disk_error(error, f"pipeline {spec.pipeline!r}", places.warehouse, places.home, scratch_folder()) or error
 
     def _bound_starts(self, last: LastEnd | None) -> None:
         """Count how the application before ended.
@@ -219,7 +232,8 @@ class Application:
                 if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _comes_right(exc)):
                     raise
                 log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, redacted(exc))
-                self._board.fail(exc, redacted(exc))
+                told = self._with_disk(exc)
+                self._board.fail(told, redacted(told))
             finally:
                 shutil.rmtree(checkpoint, ignore_errors=True)
             query += 1

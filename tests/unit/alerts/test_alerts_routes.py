@@ -85,7 +85,7 @@ def test_without_a_file_one_webhook_is_told_what_is_worth_it(tmp_path: Path) -> 
     ("text", "problem"),
     [
         ("channels: [a", "alerts.yaml:1: YAML cannot be read here"),
-        ("- a", "alerts.yaml:1: must be keys and values: channels, routes, policy, runbooks, heartbeat"),
+        ("- a", "alerts.yaml:1: must be keys and values: channels, routes, policy, disks, runbooks, heartbeat"),
         (RIGHT.replace("routes:", "rotues:"), "alerts.yaml:5: rotues: unknown key; did you mean 'routes'?"),
         (
             RIGHT.replace("connection: ops_hook", "conection: ops_hook"),

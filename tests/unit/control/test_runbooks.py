@@ -228,3 +228,13 @@ def test_files_are_moved_aside_as_printed(tmp_path: Path, home: str | None) -> N
         for block in blocks(FOLDER / f"{page}.md"):
             subprocess.run(["bash", "-euc", block], cwd=tmp_path, env=environment, check=True)
     assert sorted(file.name for file in folder.iterdir()) == ["progress.json.aside", "submission.json.aside"]
+
+
+def test_what_takes_the_room_on_a_disk_is_listed_as_printed(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "LAKEBOUND_HOME"}
+    logs = tmp_path / ".lakebound" / "pipelines" / "P" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "a.log").write_text("x")
+    (block,) = blocks(FOLDER / "disk-full.md")
+    done = subprocess.run(["bash", "-euc", block], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
+    assert "IUse%" in done.stdout and ".lakebound/pipelines/P" in done.stdout and done.stderr == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,11 +14,13 @@ from lakebound.errors import (
     BrokerUnavailableError,
     CommitFailedError,
     CommitUnknownError,
+    DiskFullError,
     RetentionPassedError,
     TableMismatchError,
     TableUnreadableError,
 )
-from lakebound.tables.outages import is_outage, passes
+from lakebound.tables.full_disk import full_disk_error
+from lakebound.tables.outages import is_full_disk, is_outage, passes
 
 
 def caused(error: Exception, cause: Exception) -> Exception:
@@ -72,6 +75,38 @@ def test_a_refusal_is_an_outage_only_if_it_was_made_of_one() -> None:
     refusal.__context__ = full
     assert not is_outage(refusal), "it was met while something else was away"
     assert is_outage(BrokerUnavailableError("b", "away")) and not is_outage(None)
+
+
+FULL = {name: PASSING[name] for name in ("full disk", "Rust's number", "Arrow's number", "cause")} | {
+    "quota": OSError(errno.EDQUOT, "Disk quota exceeded"),
+    "catalog": sqlite3.OperationalError("database or disk is full"),
+    "Spark's scratch": RuntimeError("Job aborted.\nCaused by: java.io.IOException: No space left on device\n\tat java"),
+    "made of one": caused(CommitUnknownError("delta:a.b", 3, "its ledger"), OSError(errno.ENOSPC, "No space left on device")),
+    "by its class": DiskFullError("table delta:a.b", "/data"),
+}
+
+
+@pytest.mark.parametrize("case", FULL)
+def test_a_full_disk_is_known_and_passes(case: str) -> None:
+    assert is_full_disk(FULL[case]) and passes(FULL[case])
+
+
+@pytest.mark.parametrize("case", [*LASTING, "disk that does not answer", "locked catalog", "Kafka away"])
+def test_other_errors_are_no_full_disk(case: str) -> None:
+    assert not is_full_disk({**PASSING, **LASTING}[case])
+
+
+def test_an_error_of_our_own_that_was_met_beside_a_full_disk_is_about_something_else() -> None:
+    refusal = RetentionPassedError("t", 0, 1, 2)
+    refusal.__context__ = OSError(errno.ENOSPC, "No space left on device")
+    assert not is_full_disk(refusal) and not is_full_disk(None)
+    assert full_disk_error(refusal, "pipeline 'orders'", Path("/")) is None
+
+
+def test_of_several_disks_the_one_that_the_error_names_is_told() -> None:
+    error = OSError(errno.ENOSPC, "No space left on device", "/proc/self/somewhere")
+    found = full_disk_error(error, "pipeline 'orders'", Path("/"))
+    assert found is not None and "on the disk /proc: " in str(found)
 
 
 def test_no_error_is_none_that_passes() -> None:
