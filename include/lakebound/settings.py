@@ -14,6 +14,7 @@
 | LAKEBOUND_VARIABLES | names of further variables that YAML may name and that reach the applications | |
 | LAKEBOUND_SECRETS | names of the variables that hold secrets | |
 | LAKEBOUND_SECRETS_FOLDER | folder of the files that hold secrets | /run/secrets |
+| LAKEBOUND_KEEP_DAYS | for how many days logs and outcomes are kept | 30 |
 | LAKEBOUND_STATE_ACCESS | who may enter the state: owner, or also the group | owner |
 | LAKEBOUND_AIRFLOW_URL | address of your own Airflow's API server | of the embedded Airflow |
 | LAKEBOUND_AIRFLOW_LOGIN_FILE | file with USER:PASSWORD, or with a token, for that Airflow | |
@@ -51,6 +52,7 @@ class Settings:
     spark_master: str
     jvm_options: str = ""
     spark_ui: str = ""
+    keep_days: float = 30.0
 
     @property
     def services_file(self) -> Path:
@@ -74,6 +76,7 @@ class Settings:
             "LAKEBOUND_SPARK_MASTER": self.spark_master,
             "LAKEBOUND_JVM_OPTIONS": self.jvm_options,
             "LAKEBOUND_SPARK_UI": self.spark_ui,
+            "LAKEBOUND_KEEP_DAYS": f"{self.keep_days:g}",
         }
 
 
@@ -95,6 +98,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         spark_master=env.get("LAKEBOUND_SPARK_MASTER") or "local[2]",
         jvm_options=env.get("LAKEBOUND_JVM_OPTIONS") or "",
         spark_ui=_spark_ui(env),
+        keep_days=_keep_days(env),
     )
 
 
@@ -213,6 +217,17 @@ def _spark_ui(env: Mapping[str, str]) -> str:
     if chosen not in ("", "on", "off"):
         raise SettingError("LAKEBOUND_SPARK_UI", f"{chosen!r} is neither 'on' nor 'off'")
     return chosen
+
+
+def _keep_days(env: Mapping[str, str]) -> float:
+    chosen = env.get("LAKEBOUND_KEEP_DAYS") or "30"
+    try:
+        days = float(chosen)
+    except ValueError:
+        days = 0.0
+    if not 1 <= days < 100_000:
+        raise SettingError("LAKEBOUND_KEEP_DAYS", f"{chosen!r} is not a number of days, 1 or more")
+    return days
 
 
 def _names(env: Mapping[str, str], name: str) -> frozenset[str]:

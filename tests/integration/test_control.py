@@ -42,7 +42,7 @@ from lakebound.tables.table import open_table
 
 pytestmark = pytest.mark.integration
 
-CHANGES = ("start", "stop", "control", "run", "create-topic", "replay", "validate", "up", "down", "watch", "backup")
+CHANGES = ("start", "stop", "control", "run", "create-topic", "replay", "validate", "up", "down", "tidy", "watch", "backup")
 CHANGING_OPTIONS = {
     "alerts": "--test",
     "maintain": "--run",

@@ -17,11 +17,13 @@ from lakebound.alerts.unwritable import is_turn_without_memory, look_at_state, t
 from lakebound.control.applications import pipelines_with_state
 from lakebound.control.findings import Finding, Findings, Severity, read_source, read_sources, write_findings
 from lakebound.control.folder import ControlFolder
+from lakebound.control.old_files import Removed, remove_old_files
 from lakebound.inspection.disk_look import look_at_disks
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines, load_pipelines
 
 ALERTS, WATCH = "alerts", "watch"
+_TIDY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,13 @@ class RoundReport:
         said: What is new.
         delivered: What was sent.
         problems: What is wrong with ``alerts.yaml`` or with files of findings, and which disks do not answer.
+        removed: Which old files of the state were removed, once an hour.
     """
 
     said: tuple[Message, ...] = ()
     delivered: Delivered = field(default_factory=Delivered)
     problems: tuple[str, ...] = ()
+    removed: Removed = field(default_factory=Removed)
 
 
 def run_round(settings: Settings, send: Send, clock: Callable[[], float] = time.time) -> RoundReport:
@@ -62,7 +66,7 @@ def run_round(settings: Settings, send: Send, clock: Callable[[], float] = time.
     if said is None:
         return RoundReport(problems=tuple(problems))
     delivered = deliver(store, alerts, send, clock)
-    return RoundReport(said, delivered, tuple(problems))
+    return RoundReport(said, delivered, tuple(problems), _tidy_up(settings, store, now))
 
 
 def _write_down(
@@ -158,6 +162,16 @@ def message_of_test(pipeline: str, now: float) -> Message:
         done="nothing had to be done",
     )
     return Message(id=f"{pipeline}-test-{round(now * 1000)}", kind=MessageKind.TEST, pipeline=pipeline, at=now, alerts=(told,))
+
+
+def _tidy_up(settings: Settings, store: AlertStore, now: float) -> Removed:
+    """Remove old files of the state where nobody has done so for an hour."""
+    with store.changing():
+        state = store.read()
+        if 0 <= now - state.tidied_at < _TIDY_SECONDS:
+            return Removed()
+        store.write(state.model_copy(update={"tidied_at": now}))
+    return remove_old_files(settings, now)
 
 
 def _of_this_file(problems: Iterable[str], memory: Memory, now: float) -> Findings:

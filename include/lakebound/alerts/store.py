@@ -60,6 +60,7 @@ class AlertState(FrozenRecord):
 
     Attributes:
         dropped: Messages that were given up because their channel did not take them for too long.
+        tidied_at: When old files of the state were last removed, in epoch seconds.
     """
 
     memory: Memory = Memory()
@@ -67,6 +68,7 @@ class AlertState(FrozenRecord):
     last_number: int = 0
     round_at: float = 0.0
     dropped: int = 0
+    tidied_at: float = 0.0
 
     def queued(self, channel: str, message: Message) -> AlertState:
         """Return the state with one more delivery."""

@@ -31,6 +31,7 @@ from lakebound.cli.start import start
 from lakebound.cli.status import status
 from lakebound.cli.stop import stop
 from lakebound.cli.tables import ledger, tables
+from lakebound.cli.tidy import tidy
 from lakebound.cli.try_pipeline import try_records
 from lakebound.cli.validate import validate
 from lakebound.cli.watch import watch
@@ -69,6 +70,7 @@ app.command(rich_help_panel=PIPELINES)(backup)
 app.command(rich_help_panel=PIPELINES)(restore)
 app.command(rich_help_panel=PIPELINES)(alerts)
 app.command(rich_help_panel=PIPELINES)(watch)
+app.command(rich_help_panel=PIPELINES)(tidy)
 app.command(rich_help_panel=LANDED)(prove)
 app.command(rich_help_panel=LANDED)(quarantine)
 app.command(rich_help_panel=LANDED)(ledger)

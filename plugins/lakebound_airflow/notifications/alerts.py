@@ -97,6 +97,8 @@ def tell(settings: Settings, send: Send | None = None) -> RoundReport:
         log.warning("alert not delivered; it is sent again later", channel=channel, problem=problem)
     for channel, message_id, problem in report.delivered.given_up:
         log.error("alert dropped", channel=channel, id=message_id, problem=problem)
+    if report.removed.files:
+        log.info("old files removed", files=report.removed.files, bytes=report.removed.bytes)
     for line in report.problems:
         log.error(line)
     return report
