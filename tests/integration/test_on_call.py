@@ -1,0 +1,185 @@
+"""On call without Airflow: trouble, the message of `lakebound watch`, the page that it names, its commands, and the end.
+
+One broker, one pipeline and one watch; the tests run in this order, because what happens soon after an outage counts as its
+consequence. ``LAKEBOUND_ON_CALL=defaults`` holds messages back as the
+default policy does, to measure how long a person really waits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.conftest import topic_maker
+from tests.support.airflow.receivers import WebhookEndpoint
+from tests.support.airflow.watching import RunningWatch
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
+from tests.support.runbook_pages import FOLDER, REPOSITORY, commands
+from tests.support.streams.command_line import lakebound
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+
+from lakebound.control.applications import living_submission, stop_streams
+from lakebound.control.processes import wait_until
+from lakebound.control.progress import readable_progress
+from lakebound.errors import DeadlineExceededError
+from lakebound.local.broker import Broker
+
+pytestmark = pytest.mark.integration
+
+AT_ONCE = {"open_after_seconds": 0, "resolve_after_seconds": 0}
+POLICY: dict[str, Any] = {} if os.environ.get("LAKEBOUND_ON_CALL") == "defaults" else AT_ONCE
+HELD_BACK_SECONDS = 0 if POLICY else 60
+GONE_SECONDS = 0 if POLICY else 120
+SECRET = "DE02-1203"
+FLOOD = {"quarantine_rate": {"over_seconds": 10}}
+Measure = Callable[[str, object], None]
+
+
+@dataclass(frozen=True)
+class OnCall:
+    """What a person on call has, and the trouble that a test makes."""
+
+    pipeline: Pipeline
+    broker: Broker
+    hook: WebhookEndpoint
+    watching: RunningWatch
+    journal: Journal
+
+    def told(self, kind: str, runbook: str, since: float, deadline_seconds: float) -> float:
+        """Return how many seconds after a moment the first message of a kind came that names a page."""
+
+        def message() -> float | None:
+            said = [(at, body["kind"], body["runbook"]) for at, body in self.hook.of("events") if at >= since]
+            return next((at for at, *words in said if words == [kind, runbook]), None)
+
+        try:
+            at = wait_until(message, deadline_seconds, f"the message {kind} {runbook}")
+        except DeadlineExceededError as exc:
+            exc.add_note(f"messages: {self.hook.bodies}\nthe watch: {self.watching.said}")
+            raise
+        assert at is not None
+        return at - since
+
+    def do(self, page: str, *words: str) -> str:
+        """Run a command that a page prints, for this pipeline, and return what it says."""
+        assert list(words) in list(commands(FOLDER / f"{page}.md")), f"{page} does not say {words}"
+        return lakebound(*("events" if word == "P" else word for word in words[1:])).stdout
+
+    def send(self, numbers: range) -> None:
+        """Send good records."""
+        send_events(JournalingProducer(self.broker.bootstrap_servers, self.journal), self.pipeline.spec.topics[0], numbers)
+
+    def send_bad(self, count: int) -> None:
+        """Send records whose amount is a text."""
+        producer = JournalingProducer(self.broker.bootstrap_servers, self.journal)
+        for number in range(count):
+            producer.send(self.pipeline.spec.topics[0], as_json({**event(number), "amount": SECRET}), fate="quarantine")
+        producer.flush()
+
+    def has_landed(self) -> bool:
+        """Whether the application says that it has read all that was sent."""
+        progress = readable_progress(self.pipeline.control)
+        marks = progress.high_water_marks if progress is not None else {}
+        ends = self.journal.ends()
+        return all(marks.get(t, {}).get(p, 0) >= end for t, own in ends.items() for p, end in own.items())
+
+
+@pytest.fixture(scope="module")
+def on_call(tmp_path_factory: pytest.TempPathFactory, jars: Path) -> Iterator[OnCall]:
+    """A pipeline that lands, and a watch that tells an endpoint; no Airflow is set up."""
+    folder, journal, hook = tmp_path_factory.mktemp("on_call"), Journal(), WebhookEndpoint()
+    broker = Broker(folder / "broker", jars)
+    broker.start()
+    made = make_pipeline(folder, broker.bootstrap_servers, topic_maker(broker.bootstrap_servers)("on_call"), objectives=FLOOD)
+    (folder / "pipelines").mkdir()
+    body = made.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    (folder / "pipelines" / "events.yaml").write_text(yaml.safe_dump(body))
+    routes = {"channels": {"hook": {"webhook": {"connection": "ops_hook"}}}, "routes": [{"to": ["hook"]}], "policy": POLICY}
+    (folder / "alerts.yaml").write_text(yaml.safe_dump(routes))
+    send_events(JournalingProducer(broker.bootstrap_servers, journal), made.spec.topics[0], range(300))
+    address = {"conn_type": "http", "host": f"http://127.0.0.1:{hook.port}/hook"}
+    with pytest.MonkeyPatch.context() as patch:
+        environment = {
+            **made.settings.environment(),
+            "LAKEBOUND_PIPELINES": str(folder / "pipelines"),
+            "AIRFLOW_HOME": str(folder / "airflow"),
+            "AIRFLOW_CONN_OPS_HOOK": json.dumps(address),
+        }
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.chdir(REPOSITORY)
+        watching = RunningWatch(folder / "watch.log", "--interval", "1")
+        try:
+            lakebound("run", "events", "--detach")
+            found = OnCall(made, broker, hook, watching, journal)
+            wait_until(found.has_landed, 150, "the first records")
+            assert hook.bodies == []
+            yield found
+        finally:
+            watching.process.kill()
+            watching.process.wait()
+            stop_streams(made.settings, deadline_seconds=20)
+            broker.stop()
+            hook.close()
+
+
+def test_an_application_that_dies_is_told_and_the_pages_command_starts_another(
+    on_call: OnCall, record_property: Measure
+) -> None:
+    found = living_submission(on_call.pipeline.control)
+    assert found is not None and found.pid is not None
+    died_at = time.time()
+    os.killpg(found.pid, signal.SIGKILL)
+    seconds = on_call.told("opened", "application-dead", died_at, HELD_BACK_SECONDS + 60)
+    assert all(one["runbook"] != "refused" for one in on_call.hook.bodies)
+    on_call.do("application-dead", "lakebound", "run", "P", "--detach")
+    on_call.send(range(300, 400))
+    started_at = time.time()
+    measure(record_property, "dead", seconds, on_call.told("resolved", "application-dead", started_at, GONE_SECONDS + 240))
+    wait_until(on_call.has_landed, 60, "the records that were sent after its death")
+
+
+def test_a_flood_of_bad_records_is_told_and_so_is_its_end(on_call: OnCall, record_property: Measure) -> None:
+    flooded_at = time.time()
+    on_call.send_bad(60)
+    seconds = on_call.told("opened", "quarantine-flood", flooded_at, HELD_BACK_SECONDS + 60)
+    assert "does_not_fit: amount" in on_call.do("quarantine-flood", "lakebound", "status", "P")
+    assert "does_not_fit" in on_call.do("quarantine-flood", "lakebound", "quarantine", "P")
+    assert not any(SECRET in json.dumps(body) for body in on_call.hook.bodies), "no record leaves its table"
+    ended_at = time.time()
+    measure(record_property, "flood", seconds, on_call.told("resolved", "quarantine-flood", ended_at, GONE_SECONDS + 60))
+
+
+def test_a_broker_that_goes_away_is_told_and_so_is_its_return(on_call: OnCall, record_property: Measure) -> None:
+    away_at = time.time()
+    on_call.broker.kill()
+    seconds = on_call.told("opened", "broker-unavailable", away_at, HELD_BACK_SECONDS + 60)
+    assert "waiting" in on_call.do("broker-unavailable", "lakebound", "status", "P")
+    on_call.broker.start()
+    on_call.send(range(400, 500))
+    back_at = time.time()
+    measure(record_property, "broker away", seconds, on_call.told("resolved", "broker-unavailable", back_at, GONE_SECONDS + 90))
+    wait_until(on_call.has_landed, 60, "the records that were sent when it was back")
+
+
+def test_nothing_was_lost_or_doubled_and_nothing_was_told_twice(on_call: OnCall) -> None:
+    wait_until(on_call.has_landed, 60, "all records")
+    said = [(body["kind"], body["runbook"]) for body in on_call.hook.bodies if body["kind"] == "opened"]
+    assert len(said) == len(set(said)), said
+    assert on_call.watching.stop() == 0
+    lakebound("stop", "events")
+    assert_exactly_once(on_call.pipeline, on_call.journal)
+
+
+def measure(record_property: Measure, what: str, opened: float, resolved: float) -> None:
+    record_property(what, {"seconds to the message": round(opened, 1), "seconds to its end": round(resolved, 1)})
+    print(f"{what}: message after {opened:.1f} s; its end {resolved:.1f} s after the trouble's")
