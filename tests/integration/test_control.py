@@ -233,6 +233,7 @@ def restored(controlled: Controlled, file: Path) -> None:
 def test_nothing_is_restored_while_the_application_runs(controlled: Controlled, backup: Path) -> None:
     said = lakebound("restore", str(backup), code=1).stderr
     assert f"the application {controlled.first} runs; stop it: lakebound stop events" in said
+    assert controlled.control.desired_sign.exists() and controlled.control.desired.exists(), "the first start wrote both"
 
 
 def test_a_real_application_is_restarted_held_restored_started_and_stopped_without_airflow(
