@@ -73,7 +73,7 @@ class ApprovalRule:
             raise NotApprovedError(
                 self.pipeline,
                 f"{approver} asked for the repair and may not approve it. Trigger the DAG again and have a colleague approve. "
-                f"Where one person runs everything, set LAKEBOUND_SELF_APPROVAL=allowed",
+                f"Where one person runs everything, set LAKEBOUND_SELF_APPROVAL=allow",
             )
         if self.approvers and approver not in self.approvers:
             raise NotApprovedError(
