@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.support.streams.command_line import answer, lakebound
 
@@ -17,7 +18,7 @@ from lakebound.control.folder import ControlFolder, write_json
 from lakebound.control.incidents import record_incident
 from lakebound.control.lease import acquire
 from lakebound.control.old_files import remove_old_files
-from lakebound.control.process_identity import identity_of
+from lakebound.control.processes import wait_until
 from lakebound.control.progress import Outcome, write_outcome
 from lakebound.control.retention import Retention
 from lakebound.control.submission import Submission, write_submission
@@ -75,7 +76,8 @@ def test_a_running_application_is_known_by_its_lease_and_a_guest_by_its_process(
     command = [sys.executable, "-c", "import time; time.sleep(60)", "orders-replay-1"]
     with subprocess.Popen(command) as process:
         try:
-            assert identity_of(process.pid).pid == process.pid
+            # For a moment after its start a process has no command line.
+            wait_until(lambda: "orders-replay-1" in psutil.Process(process.pid).cmdline(), 10, "the guest's command line")
             remove_old_files(settings, NOW)
         finally:
             process.kill()
