@@ -20,6 +20,9 @@ from tests.support.kafka.producing import BAD_EVERY, JournalingProducer, Load, a
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
+from lakebound.control.folder import ControlFolder
+from lakebound.control.incidents import read_incidents
+from lakebound.control.person import operating_system_user
 from lakebound.inspection.proof.collect import prove
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.local.broker import Broker
@@ -115,11 +118,14 @@ def test_rows_that_somebody_deleted_land_again(backfill: Backfill) -> None:
     places = places_of(pipeline.settings)
     DeltaTable(str(places.delta_path(pipeline.spec.tables[0]))).delete("_kafka.partition = 1 and _kafka.offset < 200")
     DeltaTable(str(places.delta_path(pipeline.spec.quarantine_table))).delete("_kafka.partition = 0")
+    control = ControlFolder(pipeline.settings.home, pipeline.spec.pipeline)
     deleted = backfill.missing()
     assert deleted > 150
 
     done = backfill.answer("--missing")
     taken = {share["table"]: share["takes_back"] for share in done["plan"]["tables"]}
     assert taken["delta:events"] and taken["iceberg:events"], "the bad records are missing from both"
+    took_back = next(one for one in read_incidents(control) if "taken back" in one.what)
+    assert (took_back.asked_by, took_back.approved_by) == (operating_system_user(),) * 2
     assert done["result"]["state"] == "completed" and done["result"]["quarantined"] > 0
     assert_exactly_once(pipeline, journal)
