@@ -123,7 +123,7 @@ def test_what_was_there_is_kept_and_the_pipeline_is_held(case: Case, tmp_path: P
     lease = read_lease(case.control)
     assert lease is not None and (lease.epoch, lease.released) == (41, True), "no epoch goes back"
     (incident,) = read_incidents(case.control)
-    assert (incident.approved_by, incident.outcome) == ("ada", "held until a person starts it")
+    assert (incident.asked_by, incident.approved_by, incident.outcome) == ("ada", "ada", "held until a person starts it")
     for name in ("submission.json", "desired.json", "lease.json", f"incidents/{incident.id}.json"):
         assert (case.control.folder / name).stat().st_mode & 0o077 == 0
 

@@ -98,6 +98,7 @@ def _restore(settings: Settings, plan: RestorePlan, staged: Path, aside: Path, b
             f"restored from the backup of {plan.made_at}",
             facts={"backup": str(plan.source), "aside": str(aside), "catalog_aside": str(catalog_aside or "")},
             plan={"hash": plan.hash, "files": len(plan.manifest.files)},
+            asked_by=by,
             approved_by=by,
             outcome="held until a person starts it",
         )
