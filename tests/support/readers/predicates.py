@@ -39,7 +39,9 @@ class Predicate:
 
     def __str__(self) -> str:
         told = ", ".join(ascii(one) if len(str(one)) < 60 else f"{ascii(one)[:40]}... ({len(one)})" for one in self.literals)
-        return f"{'.'.join(self.leaf.path)} {self.op} {told}".rstrip()
+        # A column with a dot in its name is another one than a field of a struct.
+        path = ".".join(f"`{part}`" if "." in part else part for part in self.leaf.path)
+        return f"{path} {self.op} {told}".rstrip()
 
     @property
     def has_nan(self) -> bool:
