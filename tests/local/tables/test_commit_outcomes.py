@@ -120,7 +120,7 @@ def test_attempts_are_bounded_and_waited_for_longer_each_time(app: Lander, monke
         raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(app.table, "commit", fail)
-    with pytest.raises(CommitUnknownError, match="disk full"):
+    with pytest.raises(CommitUnknownError, match="no space is left on the disk"):
         commit_entry(
             app.table,
             app.view,
