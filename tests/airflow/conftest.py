@@ -16,7 +16,7 @@ import httpx
 import psutil
 import pytest
 import yaml
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
 
 from lakebound.control import processes
 from lakebound.control.applications import living_submission, stop_streams
@@ -95,19 +95,6 @@ class Stack:
             token = requests.post("/auth/token", json=login).raise_for_status().json()["access_token"]
             requests.headers["Authorization"] = f"Bearer {token}"
             yield requests
-
-    def wait_quiet(self) -> None:
-        """Wait until no task runs or is about to.
-
-        A request that writes while a task starts may be answered with an error of the database: ``AirflowClient`` then asks
-        again, plain requests do not.
-        """
-        busy = {"running", "queued", "scheduled"}
-
-        def is_quiet() -> bool:
-            return not any(task["state"] in busy for task in self.client.task_instances("~", "~"))
-
-        wait_until(is_quiet, START_SECONDS, "no running task", poll_seconds=0.5)
 
     def control(self, pipeline: str) -> ControlFolder:
         """The pipeline's folder of state."""
@@ -229,6 +216,16 @@ def stack_environment(sink: WebhookEndpoint) -> Mapping[str, str]:
     if "PYTHONPATH" in os.environ:
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
     return environment
+
+
+def request_until_taken(requests: httpx.Client, method: str, path: str, body: object) -> httpx.Response:
+    """Make a request until Airflow's database takes it, as ``AirflowClient`` does; return the answer."""
+    again = Retrying(
+        retry=retry_if_result(lambda answer: answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR),
+        stop=stop_after_delay(60),
+        wait=wait_fixed(0.5),
+    )
+    return again(requests.request, method, path, json=body)
 
 
 def insist(ask: Callable[[], None]) -> None:

@@ -22,7 +22,7 @@ from lakebound.control.processes import wait_until
 from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
-from tests.airflow.conftest import HASTY, USERS, Stack
+from tests.airflow.conftest import HASTY, USERS, Stack, request_until_taken
 from tests.conftest import topic_maker
 from tests.support.tables.landed import GOOD, Landed, send
 
@@ -97,10 +97,9 @@ class Damaged:
             "responded_by_user": {"id": "admin", "name": "admin"},
         }
         path = f"/api/v2/dags/recover/dagRuns/{quote(run_id)}/taskInstances/repair/xcomEntries"
-        self.stack.wait_quiet()
         with self.stack.requests_of("ada") as requests:
             for key, value in {**forged, "return_value": forged}.items():
-                requests.post(path, json={"key": key, "value": value}).raise_for_status()
+                request_until_taken(requests, "POST", path, {"key": key, "value": value}).raise_for_status()
 
     def story(self, run_id: str, dag_id: str = "recover") -> str:
         """Return the state of each task, and the log of what ran."""

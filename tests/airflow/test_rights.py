@@ -8,7 +8,7 @@ import pytest
 
 from lakebound.local.airflow_client import AirflowAnswerError
 from lakebound_airflow.plugin import LakeboundPlugin
-from tests.airflow.conftest import Stack
+from tests.airflow.conftest import Stack, request_until_taken
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(240)]
 
@@ -52,9 +52,8 @@ def test_every_route_that_changes_something_is_refused_to_a_viewer(stack: Stack)
             if method in ("post", "put", "patch", "delete") and path.startswith("/api/v2/") and path not in READS | OWN
         ]
         assert len(routes) > 30
-        stack.wait_quiet()
         given = {
-            (method, path): requests.request(method.upper(), _filled(path), json=BODIES.get(path, {})).status_code
+            (method, path): request_until_taken(requests, method.upper(), _filled(path), BODIES.get(path, {})).status_code
             for method, path in routes
         }
     passed = {
