@@ -256,6 +256,21 @@ class CatalogBehindError(LakeboundError):
         )
 
 
+class ForgottenTableError(LakeboundError):
+    """The Iceberg catalog does not know a table whose folder has its history: the catalog is an older copy, or was lost."""
+
+    runbook = "catalog-behind"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
+    def __init__(self, table: str, newest: Path) -> None:
+        super().__init__(
+            f"table {table}: the catalog does not know this table, but its folder has its history ({newest}). To create it "
+            f"again would hide its rows; nothing was written. Register that file in the catalog, or move the folder aside. "
+            f"Follow the runbook catalog-behind"
+        )
+
+
 class CommitRefusedError(LakeboundError):
     """A commit did not take place because the table moved on under the handle (a fence, or a conflict)."""
 

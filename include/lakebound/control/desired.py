@@ -61,6 +61,10 @@ def read_desired(control: ControlFolder) -> Desired:
     if found is None and control.desired_sign.exists():
         # Read again: the first wish may have been written meanwhile.
         return _read(control) or _lost(control)
+    if found is not None and not control.desired_sign.exists():
+        # Written by a version that left no sign.
+        with suppress(OSError):
+            write_json(control.desired_sign, {}, durable=True)
     return found or Desired()
 
 

@@ -85,6 +85,7 @@ def apply_recovery(
     Raises:
         PlanChangedError: The facts have changed since; nothing was applied.
         PlanRefusedError: There is no such plan any more, for example because it was applied before; nothing was applied.
+        WishChangedError: Somebody has changed the desired state since; nothing was applied.
         LakeboundError: What taking the pipeline over, or a commit, raises.
     """
     places, facts = places_of(settings), collect(spec, settings)
@@ -92,7 +93,8 @@ def apply_recovery(
     check_hash(plan, approved)
     applied: Applied | None = None
     reason = f"repair {approved}: {action}"
-    with taken_over(spec, places, by=by, reason=reason, by_force=action == "drop_zombie") as lease:
+    wish = facts.control.desired
+    with taken_over(spec, places, by=by, reason=reason, by_force=action == "drop_zombie", seen=wish) as lease:
         # An application may have committed until now. From here on nothing can.
         objection = _objection(spec, places, facts, plan)
         if objection is None:

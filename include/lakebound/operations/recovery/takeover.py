@@ -13,7 +13,7 @@ from lakebound.control.applications import end_application
 from lakebound.control.desired import Desired, change_desired, read_desired
 from lakebound.control.folder import ControlFolder, locked
 from lakebound.control.lease import Lease, acquire, release, renew
-from lakebound.errors import CatalogBehindError, DeadlineExceededError, LeaseLostError, LockHeldError
+from lakebound.errors import CatalogBehindError, DeadlineExceededError, LakeboundError, LeaseLostError, LockHeldError
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
@@ -25,8 +25,21 @@ _ANOTHER_REPAIR_SECONDS = 3600.0
 _log = structlog.get_logger(__name__)
 
 
+class WishChangedError(LakeboundError):
+    """Somebody has said what they want of the pipeline after the plan was made: that stands."""
+
+    def __init__(self, pipeline: str, found: Desired) -> None:
+        who = f" by {found.by}" if found.by else ""
+        super().__init__(
+            f"pipeline {pipeline!r}: since the plan was made, the desired state was changed{who} to {found.state} "
+            f"({found.reason or 'no reason given'}); nothing was applied. Ask why, and plan again"
+        )
+
+
 @contextmanager
-def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_force: bool = False) -> Iterator[Lease]:
+def taken_over(
+    spec: PipelineSpec, places: Places, *, by: str, reason: str, by_force: bool = False, seen: Desired | None = None
+) -> Iterator[Lease]:
     """Hold the pipeline, end its application, take the lease; afterwards release the lease and restore the desired state.
 
     One repair at a time: a second one waits for the first. The desired state is written first, so that no continuous DAG starts
@@ -39,6 +52,7 @@ def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_f
         by: Who repairs, for the desired state.
         reason: Why, for the desired state.
         by_force: Continue when the application cannot be ended from here; the tables then refuse its commits.
+        seen: The desired state on which the plan is based; None where the plan does not change it.
 
     Yields:
         The lease, with an epoch above every epoch in the tables.
@@ -46,11 +60,14 @@ def taken_over(spec: PipelineSpec, places: Places, *, by: str, reason: str, by_f
     Raises:
         LeaseHeldError: A live application holds the lease and does not end.
         LockHeldError: Another repair does not come to its end.
+        WishChangedError: Somebody has changed the desired state since the plan was made; nothing was done.
         DeadlineExceededError: The application runs where this machine cannot end it.
     """
     control = ControlFolder(places.home, spec.pipeline)
     with locked(control.repair, _ANOTHER_REPAIR_SECONDS):
         before = read_desired(control)
+        if seen is not None and before != seen:
+            raise WishChangedError(spec.pipeline, before)
         change_desired(control, "held", freshness=before.freshness, until=before.until, reason=reason, by=by)
         try:
             _end(spec, control, reason=reason, by=by, by_force=by_force)

@@ -94,7 +94,12 @@ class LedgerCatalog(SqlCatalog):
         )
         snapshots, log = as_json(added), as_json(appended.snapshot_log)
         location = self._write(known, metadata, snapshots, log, current.io)
-        self._swap(current, location)
+        try:
+            self._swap(current, location)
+        except CommitFailedException:
+            # Nobody's, for certain; and its manifests are deleted, so nobody may take it for a part of the history.
+            current.io.delete(location)
+            raise
         known.snapshots.add(snapshots)
         known.log.add(log)
         self._known[current.name()] = KnownMetadata(location, metadata, known.snapshots, known.log)

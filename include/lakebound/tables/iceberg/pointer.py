@@ -8,15 +8,20 @@ committed. A file that nobody names may be what a killed writer left, so one suc
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakebound.errors import CatalogBehindError, CommitRefusedError, TableUnreadableError
+from lakebound.errors import CatalogBehindError, CommitRefusedError, ForgottenTableError, TableUnreadableError
+from lakebound.ledger.entry import ENTRY_KEY
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.metadata import metadata_location, read_body, swap
+
+_DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error)
+"""What reading a file that is no metadata may raise."""
 
 _LOOKS = 5
 """A commit that takes place during a look makes another one necessary."""
@@ -42,9 +47,14 @@ class MetadataFile:
     snapshots: frozenset[int] = frozenset()
     current: int | None = None
 
-    def follows(self, earlier: MetadataFile) -> bool:
-        """Whether another file is of this one's history."""
-        if earlier.name in self.log:
+    def follows(self, earlier: MetadataFile, history: frozenset[str]) -> bool:
+        """Whether another file is of this one's history.
+
+        Args:
+            earlier: The other file.
+            history: Names of the files from which this one is known to come (``_history``).
+        """
+        if earlier.name in history:
             return True
         reaches = min((number_of(name) for name in self.log), default=self.number)
         return earlier.number < reaches and (earlier.current is None or earlier.current in self.snapshots)
@@ -80,9 +90,26 @@ def judge(pointer: str, files: Sequence[MetadataFile]) -> Behind | None:
     known = {pointer, *(file.name for file in files)}
     ends = _ends([file for file in others if file.name in committed or not file.log or file.log[-1] in known], committed)
     earlier = [*ahead, *([own] if own is not None else [])]
-    if len(ends) == 1 and all(ends[0].follows(file) for file in earlier if file != ends[0]):
-        return Behind(ends[0].name, (ends[0].name,))
-    return Behind(None, tuple(sorted(file.name for file in ends or others)))
+    if len(ends) == 1:
+        history = _history(ends[0], files)
+        if all(ends[0].follows(file, history) for file in earlier if file != ends[0]):
+            return Behind(ends[0].name, (ends[0].name,))
+    apart = {file.name for file in ends or others}
+    if own is not None and own.name not in committed:
+        apart.add(own.name)
+    return Behind(None, tuple(sorted(apart)))
+
+
+def _history(end: MetadataFile, files: Sequence[MetadataFile]) -> frozenset[str]:
+    """Return the names of the files from which one comes, from log to log."""
+    known, found = {file.name: file for file in files}, {end.name, *end.log}
+    waiting = list(end.log)
+    while waiting:
+        file = known.get(waiting.pop())
+        further = set(file.log) - found if file is not None else set()
+        found |= further
+        waiting += further
+    return frozenset(found)
 
 
 def _ends(files: Sequence[MetadataFile], committed: set[str]) -> list[MetadataFile]:
@@ -129,6 +156,30 @@ def check_pointer(catalog: LedgerCatalog, table: TableSpec) -> None:
         raise CatalogBehindError(table.id, location, newest, behind.names)
 
 
+def check_forgotten(folder: Path, table: TableSpec) -> None:
+    """Check that a folder in which a new table is to be made has no table that only the catalog has forgotten.
+
+    A file that names another before it proves a commit. One that names none may be what a killed writer left.
+
+    Args:
+        folder: Of the metadata files.
+        table: The table that is to be made.
+
+    Raises:
+        ForgottenTableError: It has one.
+    """
+    files = sorted(folder.glob("*.metadata.json"), key=lambda file: number_of(file.name), reverse=True)
+    for file in files:
+        try:
+            body = read_body(str(file))
+            carries = any(ENTRY_KEY in snapshot.get("summary", {}) for snapshot in body.get("snapshots", []))
+            committed = bool(body.get("metadata-log"))
+        except _DAMAGED:
+            continue
+        if carries and committed:
+            raise ForgottenTableError(table.id, file)
+
+
 def move_pointer(catalog: LedgerCatalog, table: TableSpec, named: str, newest: str) -> None:
     """Have the catalog name the newest metadata file in place of an older one, by compare-and-swap.
 
@@ -162,6 +213,7 @@ def _read_from(pointer: Path) -> Iterator[MetadataFile]:
     if names == [pointer.name]:
         return
     for name in sorted(names):
+        damaged = (FileNotFoundError,) if name == pointer.name else _DAMAGED
         try:
             body = read_body(str(pointer.with_name(name)))
             yield MetadataFile(
@@ -172,8 +224,8 @@ def _read_from(pointer: Path) -> Iterator[MetadataFile]:
                 snapshots=frozenset(snapshot["snapshot-id"] for snapshot in body.get("snapshots", [])),
                 current=body.get("current-snapshot-id"),
             )
-        except (FileNotFoundError, ValueError, KeyError, EOFError):
-            continue  # a commit deleted it, or a killed writer left it unfinished: it was never committed
+        except damaged:
+            continue  # a commit deleted it; or a killed writer left it unfinished, so it was never committed
 
 
 def _beside(location: str, name: str) -> str:

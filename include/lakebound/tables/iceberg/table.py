@@ -29,7 +29,7 @@ from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.merging import EncodedEntries
 from lakebound.tables.iceberg.metadata import metadata_location
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
-from lakebound.tables.iceberg.pointer import check_pointer
+from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
 from lakebound.tables.iceberg.schema import change
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places
@@ -90,6 +90,7 @@ class IcebergTable:
             properties=self._new_properties(columns),
         )
         written = local_path(transaction.table_metadata.location) / "metadata"
+        check_forgotten(written, self._spec)
         make_folder(written)
         with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(genesis)}).fast_append():
             pass
@@ -134,7 +135,7 @@ class IcebergTable:
         """Set properties. It makes no snapshot, so the entry that counts stays where it is."""
         self._is_seen = False
         try:
-            with self._current().transaction() as transaction:
+            with self._newest().transaction() as transaction:
                 transaction.set_properties(dict(properties))
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
@@ -150,6 +151,7 @@ class IcebergTable:
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
         handle = self._table()
+        check_pointer(self._catalog, self._spec)
         handle.refresh()
         self._history, handle.metadata = handle.metadata, slim(handle.metadata)
         try:
@@ -208,7 +210,7 @@ class IcebergTable:
         A rollback alone would leave the old snapshot's entry, and so its epoch, on top: it would let a zombie commit.
         """
         self._is_seen = False
-        handle = self._current()
+        handle = self._newest()
         found = counting(self._entries_from(handle.metadata, handle.metadata.current_snapshot_id))
         if found is not None and found.entry.epoch > entry.epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {found.entry.epoch}")
@@ -233,7 +235,7 @@ class IcebergTable:
         """Add columns and widen types. It makes no snapshot, so the entry that counts stays where it is."""
         self._is_seen = False
         try:
-            change(self._current(), plan, self._spec.id)
+            change(self._newest(), plan, self._spec.id)
         finally:
             self._handle = None
 
@@ -284,6 +286,11 @@ class IcebergTable:
             entry = _entry(snapshot, self._spec)
             if entry is not None:
                 yield CommittedEntry(str(snapshot.snapshot_id), snapshot.timestamp_ms, entry)
+
+    def _newest(self) -> PyIcebergTable:
+        """Return a handle of its own to commit by; refuse it where the catalog is an older copy."""
+        check_pointer(self._catalog, self._spec)
+        return self._current()
 
     def _current(self) -> PyIcebergTable:
         """Return a handle of its own, so that reading never moves the one that commits."""
