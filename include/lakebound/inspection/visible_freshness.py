@@ -24,6 +24,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.delta.log import commit_file
+from lakebound.tables.iceberg.catalog_file import open_existing, sqlite_file
 from lakebound.tables.places import Places
 
 POLL_SECONDS = 0.005
@@ -122,9 +123,10 @@ class FreshnessObserver:
             yield time.time() * 1000, location
 
     def _metadata_location(self, spec: TableSpec) -> str | None:
-        path = self._places.iceberg_catalog_uri.removeprefix("sqlite:///")
+        path = sqlite_file(self._places.iceberg_catalog_uri)
+        assert path is not None, "only a SQLite catalog is watched"
         try:
-            connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)
+            connection = open_existing(path, "ro", timeout=5)
         except sqlite3.OperationalError:
             return None
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 from lakebound.frozen import Frozen
 from lakebound.settings import Settings
@@ -29,7 +30,7 @@ class Places(Frozen):
         if not self.iceberg_catalog_uri.startswith(prefix) or READ_ONLY in self.iceberg_catalog_uri:
             return self
         path = self.iceberg_catalog_uri.removeprefix(prefix)
-        return self.model_copy(update={"iceberg_catalog_uri": f"{prefix}file:{path}{READ_ONLY}"})
+        return self.model_copy(update={"iceberg_catalog_uri": f"{prefix}file:{quote(path)}{READ_ONLY}"})
 
     @property
     def iceberg_warehouse(self) -> Path:

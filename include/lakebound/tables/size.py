@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.places import READ_ONLY, Places
+from lakebound.tables.places import Places
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,12 @@ def table_size(spec: TableSpec, places: Places) -> TableSize:
 
 def may_exist(spec: TableSpec, places: Places) -> bool:
     """Whether it is worth asking for the table: asking for an Iceberg table would make a catalog that is not there."""
-    catalog = places.iceberg_catalog_uri.removeprefix("sqlite:///")
-    if spec.format == "iceberg" and catalog != places.iceberg_catalog_uri:
-        return Path(catalog.removeprefix("file:").removesuffix(READ_ONLY)).is_file()
-    return True
+    if spec.format != "iceberg":
+        return True
+    from lakebound.tables.iceberg.catalog_file import sqlite_file
+
+    catalog = sqlite_file(places.iceberg_catalog_uri)
+    return catalog is None or catalog.is_file()
 
 
 def _delta_size(spec: TableSpec, places: Places) -> TableSize:

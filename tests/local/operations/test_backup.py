@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -30,7 +31,10 @@ from lakebound.operations.backup.archive import pointers_of, read_manifest, writ
 from lakebound.operations.backup.manifest import MANIFEST, BackupError, is_safe
 from lakebound.operations.backup.plan import RestoreRefusedError, plan_restore
 from lakebound.operations.backup.restore import apply_restore
+from lakebound.settings import load_settings
 from lakebound.tables.iceberg import catalog as catalogs
+from lakebound.tables.places import places_of
+from lakebound.tables.size import may_exist
 from lakebound.tables.table import open_table
 from lakebound_spark.stream.opening import take_lease
 
@@ -290,3 +294,26 @@ def test_the_commands_say_what_they_do(case: Case, tmp_path: Path) -> None:
     applied = lakebound("restore", str(source), "--apply", planned.split()[-1]).stdout
     assert "orders: restored and held; look at it (lakebound doctor orders), then: lakebound start orders" in applied
     assert (read_desired(case.control).state, read_desired(other).state) == ("held", "held")
+
+
+def test_a_catalog_is_found_whatever_characters_its_path_has(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close_catalog(case)
+    odd = tmp_path / "a#b%20c"
+    shutil.copytree(case.settings.warehouse, odd)
+    monkeypatch.setenv("LAKEBOUND_WAREHOUSE", str(odd))
+    settings = load_settings()
+    path, manifest = write_backup(settings, tmp_path / "backup.tar.gz")
+    assert manifest.iceberg_tables.keys() >= {"shop.orders"}
+    looking = places_of(settings).read_only()
+    assert may_exist(ICEBERG, looking) and open_table(ICEBERG, looking).exists()
+    approved = plan_restore(settings, path).hash
+    catalogs.open_catalog(looking.iceberg_catalog_uri, looking.iceberg_warehouse).engine.dispose()
+    catalogs._open_catalog.cache_clear()
+    apply_restore(settings, path, approved, by="ada")
+    assert open_table(ICEBERG, looking).exists()
+    questioned = tmp_path / "a?b#c%d.db"
+    shutil.copy(odd / "iceberg" / "catalog.db", questioned)
+    assert pointers_of(questioned) == manifest.iceberg_tables
+    assert sorted(file.name for file in tmp_path.iterdir() if file.name in ("a", "a#b c")) == []

@@ -37,7 +37,7 @@ from lakebound.operations.backup.manifest import (
     is_state,
 )
 from lakebound.settings import Settings
-from lakebound.tables.iceberg.catalog_file import explained, sqlite_file
+from lakebound.tables.iceberg.catalog_file import explained, open_existing, sqlite_file
 
 _BUSY_SECONDS = 60.0
 _CHUNK_BYTES = 1 << 20
@@ -132,7 +132,7 @@ def pointers_of(catalog: Path) -> dict[str, str]:
     Raises:
         sqlite3.DatabaseError: The file is no catalog.
     """
-    with closing(sqlite3.connect(f"file:{catalog}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as connection:
+    with closing(open_existing(catalog, "ro", _BUSY_SECONDS)) as connection:
         try:
             rows = connection.execute("SELECT table_namespace, table_name, metadata_location FROM iceberg_tables").fetchall()
         except sqlite3.OperationalError as exc:
@@ -196,7 +196,7 @@ def _state(settings: Settings) -> Iterator[tuple[str, bytes]]:
 def _copy_catalog(source: Path, copy: Path) -> None:
     with (
         explained(source),
-        closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as old,
+        closing(open_existing(source, "ro", _BUSY_SECONDS)) as old,
         closing(sqlite3.connect(copy)) as new,
     ):
         old.backup(new)

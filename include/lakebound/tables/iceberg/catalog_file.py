@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import ExceptionContext
@@ -20,7 +21,19 @@ def sqlite_file(uri: str) -> Path | None:
     """Return the file of a SQLite catalog, from its SQLAlchemy address; None of another database."""
     if not uri.startswith(_SQLITE):
         return None
-    return Path(uri.removeprefix(_SQLITE).partition("?")[0].removeprefix("file:"))
+    path = uri.removeprefix(_SQLITE).partition("?")[0]
+    return Path(unquote(path.removeprefix("file:")) if path.startswith("file:") else path)
+
+
+def open_existing(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
+    """Open a SQLite file that is there, whatever characters its path has.
+
+    Args:
+        path: The file.
+        mode: ``ro`` to look at it, ``rw`` to write to it.
+        timeout: Seconds to wait for a lock.
+    """
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=timeout)
 
 
 def files_of(path: Path) -> list[Path]:
