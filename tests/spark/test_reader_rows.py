@@ -9,8 +9,10 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -74,6 +76,27 @@ def _ids(text: str) -> list[int]:
     spark = SparkSession.getActiveSession()
     assert spark is not None
     return sorted(row["id"] for row in spark.sql(text).collect())
+
+
+def test_dot_beside_struct(tmp_path: Path, pool: ProcessPoolExecutor) -> None:
+    """A plain file, which nothing of Lakebound wrote: Spark mistakes the statistics of one column for the other's."""
+    largest = 2**63 - 1
+    struct = pa.array([{"b": 0}, {"b": 1}], pa.struct([("b", pa.int64())]))
+    pq.write_table(pa.table({"id": [0, 1], "a.b": pa.array([largest, 1]), "a": struct}), tmp_path / "plain.parquet")
+    question = f"SELECT id FROM parquet.`{tmp_path}` WHERE `a.b` = {largest}"
+    assert pool.submit(_ids, question).result(timeout=300) == []
+    pushdown = "spark.sql.parquet.filterPushdown"
+    pool.submit(_set, pushdown, "false").result(timeout=300)
+    try:
+        assert pool.submit(_ids, question).result(timeout=300) == [0]
+    finally:
+        pool.submit(_set, pushdown, "true").result(timeout=300)
+
+
+def _set(name: str, value: str) -> None:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    spark.conf.set(name, value)
 
 
 def test_nan_beside_numbers(at: Places, pool: ProcessPoolExecutor) -> None:

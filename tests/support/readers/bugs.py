@@ -135,6 +135,11 @@ BUGS = (
             asked.is_float and asked.has_nan and asked.table.is_by_spark and asked.stage.name in ("compacted", "evolved")
         ),
     ),
+    Bug(
+        "dot-beside-struct",
+        ("spark",),
+        lambda asked: asked.table.spec.format == "delta" and ".".join(asked.predicate.leaf.path) in _ambiguous(asked),
+    ),
     Bug("dot-in-name", (_PYICEBERG,), lambda asked: "." in asked.predicate.leaf.path[0]),
     Bug(
         "end-of-time",
@@ -144,7 +149,13 @@ BUGS = (
     Bug("null-of-list", (_PYICEBERG,), lambda asked: asked.predicate.leaf.kind is None),
     Bug("literal-beyond-older-files", (_PYICEBERG,), lambda asked: asked.exceeds_older_files),
 )
-"""Seen in deltalake 1.6.6 (its dataset is PyArrow's, 26.0.1), PyIceberg 0.12.0 and Iceberg 1.12.0 in Spark."""
+"""Seen in deltalake 1.6.6 (its dataset is PyArrow's, 26.0.1), PyIceberg 0.12.0, Spark 4.1.3 and Iceberg 1.12.0 in Spark."""
+
+
+def _ambiguous(asked: Question) -> set[str]:
+    """Return the names that a column with a dot in its name and a field of a struct have in common."""
+    paths = [leaf.path for leaf in asked.stage.leaves]
+    return {".".join(path) for path in paths if "." in path[0]} & {".".join(path) for path in paths if len(path) > 1}
 
 
 def known_bug(reader: str, question: Question) -> Bug | None:
