@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -317,3 +318,86 @@ def test_a_catalog_is_found_whatever_characters_its_path_has(
     shutil.copy(odd / "iceberg" / "catalog.db", questioned)
     assert pointers_of(questioned) == manifest.iceberg_tables
     assert sorted(file.name for file in tmp_path.iterdir() if file.name in ("a", "a#b c")) == []
+
+
+def names_beside(catalog: Path) -> list[str]:
+    return sorted(path.name for path in catalog.parent.iterdir() if path.name.startswith((catalog.name, f".{catalog.name}")))
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_restore_cut_before_the_new_catalog_leaves_the_former_one(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    source, _ = write_backup(case.settings, tmp_path / "backup.tar.gz")
+    case.land(ICEBERG, 30, 40)
+    close_catalog(case)
+    catalog = case.at.iceberg_warehouse / "catalog.db"
+    before, replace = pointers_of(catalog), os.replace
+
+    def cut(old: Any, new: Any) -> None:
+        if Path(new) == catalog:
+            raise KeyboardInterrupt
+        replace(old, new)
+
+    def no_link(*_: Any) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", cut)
+        if not links:
+            patch.setattr(os, "link", no_link)
+        with pytest.raises(KeyboardInterrupt):
+            restore(case, source)
+        assert pointers_of(catalog) == before
+        patch.setattr(os, "replace", replace)
+        done = restore(case, source)
+    assert done.catalog_aside is not None and pointers_of(done.catalog_aside) == before
+    assert landed_offsets(open_table(ICEBERG, case.at)) == list(range(30))
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_what_sqlite_left_beside_the_former_catalog_is_not_applied_to_the_new_one(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled: bool
+) -> None:
+    source, manifest = write_backup(case.settings, tmp_path / "backup.tar.gz")
+    catalog = case.at.iceberg_warehouse / "catalog.db"
+    close_catalog(case)
+    change = "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('delete from iceberg_tables'); c.commit();"
+    subprocess.run([sys.executable, "-c", change + "os._exit(0)", str(catalog)], check=True)
+    left = catalog.with_name("catalog.db-wal").read_bytes()
+    assert left, "a process that died leaves its commits there"
+    if not settled:
+        monkeypatch.setattr(restoring, "_settle", lambda _: None)
+    done = apply_restore(case.settings, source, plan_restore(case.settings, source).hash, by="ada")
+    assert pointers_of(catalog) == manifest.iceberg_tables
+    assert done.catalog_aside is not None
+    aside_wal = done.catalog_aside.with_name(f"{done.catalog_aside.name}-wal")
+    assert (aside_wal.read_bytes() if aside_wal.exists() else b"") == (b"" if settled else left)
+    assert pointers_of(done.catalog_aside) == {}
+
+
+def test_a_damaged_catalog_is_kept_and_replaced(case: Case, tmp_path: Path) -> None:
+    source, manifest = write_backup(case.settings, tmp_path / "backup.tar.gz")
+    close_catalog(case)
+    catalog = case.at.iceberg_warehouse / "catalog.db"
+    catalog.write_bytes(b"no database" * 1000)
+    done = apply_restore(case.settings, source, plan_restore(case.settings, source).hash, by="ada")
+    assert pointers_of(catalog) == manifest.iceberg_tables
+    assert done.catalog_aside is not None and done.catalog_aside.read_bytes() == b"no database" * 1000
+
+
+def test_a_full_disk_at_the_catalog_leaves_nothing_behind(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, _ = write_backup(case.settings, tmp_path / "backup.tar.gz")
+    close_catalog(case)
+    catalog = case.at.iceberg_warehouse / "catalog.db"
+    before = pointers_of(catalog)
+
+    def full(_: Any, target: Path) -> None:
+        target.write_bytes(b"a part")
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(OSError, match="No space left"):
+        restore(case, source)
+    assert [name for name in names_beside(catalog) if "aside" in name] == []
+    assert pointers_of(catalog) == before

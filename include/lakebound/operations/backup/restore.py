@@ -7,12 +7,13 @@ at the next start.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import sqlite3
 import time
 import uuid
-from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -20,16 +21,21 @@ from lakebound.control.desired import Desired, hold_restored, readable_desired
 from lakebound.control.folder import ControlFolder, locked, read_json, write_json
 from lakebound.control.incidents import record_incident
 from lakebound.control.lease import Lease, readable_lease
+from lakebound.control.lock_holder import holders_of_writes
 from lakebound.control.private_files import file_mode, make_private_folder
 from lakebound.durable import make_folder, sync_file, sync_folder, sync_new
+from lakebound.errors import CatalogLockedError
 from lakebound.operations.backup.archive import extract
 from lakebound.operations.backup.manifest import CATALOG, PIPELINES, is_state
 from lakebound.operations.backup.plan import RestorePlan, RestoreRefusedError, plan_restore, running
 from lakebound.settings import Settings
-from lakebound.tables.iceberg.catalog_file import files_of, sqlite_file
+from lakebound.tables.iceberg.catalog_file import explained, files_of, open_existing, sqlite_file
 
 _KEPT = frozenset({"desired.json", "desired.sign", "lease.json"})
 """Never missing while a pipeline's state is exchanged: they keep applications from starting, and epochs from going back."""
+_BUSY_SECONDS = 5.0
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+"""What link(2) answers on a file system without hard links, or for a file that may have no further one."""
 
 
 @dataclass(frozen=True)
@@ -159,22 +165,66 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _exchange_catalog(settings: Settings, staged: Path) -> Path | None:
-    """Rename the catalog's files, which no other process has open, and put the backup's in their place."""
+    """Put the backup's catalog into the place of this one, which no other process has open; one is there at each moment."""
     catalog = sqlite_file(settings.iceberg_catalog_uri)
     assert catalog is not None, "refused before"
     make_folder(catalog.parent)
     stamp = f"aside-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{uuid.uuid4().hex[:6]}"
-    copy = catalog.with_name(f".{catalog.name}.{stamp}")
-    shutil.copyfile(staged / CATALOG, copy)
-    sync_file(copy)
-    aside = catalog.with_name(f"{catalog.name}.{stamp}")
-    there = [path for path in files_of(catalog) if path.exists()]
-    _rename_all(there, catalog, aside)
-    os.replace(copy, catalog)
+    copy, aside = catalog.with_name(f".{catalog.name}.{stamp}"), catalog.with_name(f"{catalog.name}.{stamp}")
+    try:
+        shutil.copyfile(staged / CATALOG, copy)
+        sync_file(copy)
+        kept = _keep_aside(catalog, aside)
+        os.replace(copy, catalog)
+    finally:
+        copy.unlink(missing_ok=True)
     sync_folder(catalog.parent)
-    return aside if there else None
+    return aside if kept else None
 
 
-def _rename_all(paths: Iterable[Path], catalog: Path, aside: Path) -> None:
-    for path in paths:
-        os.replace(path, aside.with_name(f"{aside.name}{path.name.removeprefix(catalog.name)}"))
+def _keep_aside(catalog: Path, aside: Path) -> bool:
+    """Give the present catalog's files a second name; of the first ones only the catalog's own stays, for the next to replace.
+
+    What SQLite keeps beside a database it would apply to the next one of this name.
+    """
+    _settle(catalog)
+    there = [path for path in (*files_of(catalog), catalog.with_name(f"{catalog.name}-journal")) if path.exists()]
+    for path in there:
+        _keep(path, aside.with_name(f"{aside.name}{path.name.removeprefix(catalog.name)}"))
+    sync_folder(catalog.parent)
+    for path in there:
+        if path != catalog:
+            path.unlink()
+    sync_folder(catalog.parent)
+    return bool(there)
+
+
+def _settle(catalog: Path) -> None:
+    """Bring what is committed into the catalog's own file; where SQLite cannot do it, the files beside it are kept, too.
+
+    Raises:
+        CatalogLockedError: A process has opened it meanwhile.
+    """
+    if catalog.exists():
+        with (
+            suppress(sqlite3.DatabaseError),
+            explained(catalog),
+            closing(open_existing(catalog, "rw", _BUSY_SECONDS)) as opened,
+        ):
+            if opened.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                raise CatalogLockedError(catalog, holders_of_writes(files_of(catalog)))
+
+
+def _keep(path: Path, aside: Path) -> None:
+    """Give a file a second name, or copy it where the file system has no such names."""
+    try:
+        os.link(path, aside)
+    except OSError as exc:
+        if exc.errno not in _NO_LINKS:
+            raise
+        try:
+            shutil.copy2(path, aside)
+            sync_file(aside)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
