@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from lakebound.control.lease import acquire, read_lease, release
 from lakebound.control.submission import Submission, write_submission
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
 from lakebound.landing.run_spec import make_run_spec
+from lakebound.operations.backup import archive as archiving
 from lakebound.operations.backup import restore as restoring
-from lakebound.operations.backup.archive import pointers_of, read_manifest, write_backup
+from lakebound.operations.backup.archive import extract, pointers_of, read_manifest, write_backup
 from lakebound.operations.backup.manifest import MANIFEST, BackupError, is_safe
 from lakebound.operations.backup.plan import RestoreRefusedError, plan_restore
 from lakebound.operations.backup.restore import apply_restore
@@ -324,6 +326,10 @@ def names_beside(catalog: Path) -> list[str]:
     return sorted(path.name for path in catalog.parent.iterdir() if path.name.startswith((catalog.name, f".{catalog.name}")))
 
 
+def no_link(*_: Any) -> None:
+    raise OSError(errno.EPERM, "no links here")
+
+
 @pytest.mark.parametrize("links", [True, False])
 def test_a_restore_cut_before_the_new_catalog_leaves_the_former_one(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
@@ -338,9 +344,6 @@ def test_a_restore_cut_before_the_new_catalog_leaves_the_former_one(
         if Path(new) == catalog:
             raise KeyboardInterrupt
         replace(old, new)
-
-    def no_link(*_: Any) -> None:
-        raise OSError(errno.EPERM, "no links here")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", cut)
@@ -401,3 +404,43 @@ def test_a_full_disk_at_the_catalog_leaves_nothing_behind(case: Case, tmp_path: 
         restore(case, source)
     assert [name for name in names_beside(catalog) if "aside" in name] == []
     assert pointers_of(catalog) == before
+
+
+def test_a_link_in_an_archive_is_refused(case: Case, tmp_path: Path) -> None:
+    lived(case)
+    source, _ = write_backup(case.settings, tmp_path / "backup.tar.gz")
+    for linked in ("pipelines/orders/submission.json", MANIFEST):
+        forged = tmp_path / f"{Path(linked).stem}.tar.gz"
+        with tarfile.open(source) as old, tarfile.open(forged, "w:gz") as new:
+            for member in old:
+                if member.name == linked:
+                    member.type, member.linkname, member.size = tarfile.SYMTYPE, Path(linked).name, 0
+                new.addfile(member, old.extractfile(member) if member.isreg() else None)
+        folder = tmp_path / Path(linked).stem
+        folder.mkdir()
+        with pytest.raises(BackupError, match=f"{linked} in it is a link"):
+            extract(forged, read_manifest(forged), folder)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_backup_overwrites_no_other(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    lived(case)
+    monkeypatch.setattr(time, "strftime", lambda *_: "20261124T000000Z")
+    if not links:
+        monkeypatch.setattr(os, "link", no_link)
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    made = [write_backup(case.settings, folder) for _ in range(3)]
+    assert [path.name for path, _ in made] == [f"lakebound-20261124T000000Z{ending}.tar.gz" for ending in ("", "-2", "-3")]
+    assert [read_manifest(path) for path, _ in made] == [manifest for _, manifest in made]
+    write = archiving._write
+
+    def meanwhile(*args: Any) -> Any:
+        (folder / "named").write_text("another's")
+        return write(*args)
+
+    monkeypatch.setattr(archiving, "_write", meanwhile)
+    with pytest.raises(BackupError, match="already"):
+        write_backup(case.settings, folder / "named")
+    assert (folder / "named").read_text() == "another's"
+    assert len(list(folder.iterdir())) == 4

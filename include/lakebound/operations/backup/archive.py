@@ -9,16 +9,19 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import itertools
 import os
 import socket
 import sqlite3
 import tarfile
 import time
+import uuid
 import zlib
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import IO
 
 from pydantic import ValidationError
 
@@ -57,23 +60,26 @@ def write_backup(settings: Settings, target: Path) -> tuple[Path, Manifest]:
         CatalogLockedError: Another process holds the catalog's lock.
     """
     now = time.time()
+    names: Iterator[Path] = iter([target])
     if target.is_dir():
-        target = target / f"lakebound-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}.tar.gz"
-    if target.exists():
+        folder, stem = target, f"lakebound-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}"
+        names = (folder / f"{stem}{'' if number == 1 else f'-{number}'}.tar.gz" for number in itertools.count(1))
+        target = folder / f"{stem}.tar.gz"
+    elif target.exists():
         raise BackupError(target, "this file is there already; name another one")
     if not target.parent.is_dir():
         raise BackupError(target, f"the folder {target.parent} does not exist")
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
     try:
         with open(partial, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             manifest = _write(settings, file, partial, now)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(partial, target)
+        made = _publish(partial, names)
     finally:
         partial.unlink(missing_ok=True)
-    sync_folder(target.parent)
-    return target, manifest
+    sync_folder(made.parent)
+    return made, manifest
 
 
 def read_manifest(source: Path) -> Manifest:
@@ -87,8 +93,7 @@ def read_manifest(source: Path) -> Manifest:
             while whole.read(_CHUNK_BYTES):  # its own sum, at its end, covers the list, too
                 pass
         with tarfile.open(source, "r:gz") as archive:
-            member = archive.extractfile(MANIFEST)
-            manifest = Manifest.model_validate_json(b"" if member is None else member.read())
+            manifest = Manifest.model_validate_json(_member(source, archive, MANIFEST).read())
     except FileNotFoundError:
         raise BackupError(source, "this file does not exist") from None
     except (*_DAMAGE, ValidationError) as exc:
@@ -114,8 +119,7 @@ def extract(source: Path, manifest: Manifest, folder: Path) -> None:
     try:
         with tarfile.open(source, "r:gz") as archive:
             for held in manifest.files:
-                member = archive.extractfile(held.path)
-                content = b"" if member is None else member.read(held.size_bytes + 1)
+                content = _member(source, archive, held.path).read(held.size_bytes + 1)
                 if hashlib.sha256(content).hexdigest() != held.sha256:
                     raise BackupError(source, f"{held.path} is not what was copied: the backup is damaged; nothing was changed")
                 path = folder / held.path
@@ -140,6 +144,36 @@ def pointers_of(catalog: Path) -> dict[str, str]:
                 return {}
             raise
     return {f"{namespace}.{name}": str(location) for namespace, name, location in sorted(rows)}
+
+
+def _member(source: Path, archive: tarfile.TarFile, path: str) -> IO[bytes]:
+    """Open a file of an archive; a link in it would be followed, also to itself."""
+    member = archive.getmember(path)
+    content = archive.extractfile(member) if member.isreg() else None
+    if content is None:
+        raise BackupError(
+            source, f"{path} in it is a link, a folder or a device, which no backup of Lakebound has; nothing was changed"
+        )
+    return content
+
+
+def _publish(partial: Path, names: Iterable[Path]) -> Path:
+    """Give a finished file the first of the names that is free: another backup may have got one meanwhile.
+
+    Raises:
+        BackupError: None is free.
+    """
+    for target in names:
+        with suppress(FileExistsError):
+            try:
+                os.link(partial, target)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links
+                os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                os.replace(partial, target)
+            return target
+    raise BackupError(target, "this file is there already; name another one")
 
 
 def _write(settings: Settings, file: io.BufferedWriter, beside: Path, now: float) -> Manifest:
