@@ -7,12 +7,14 @@ import io
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -444,3 +446,18 @@ def test_a_backup_overwrites_no_other(case: Case, tmp_path: Path, monkeypatch: p
         write_backup(case.settings, folder / "named")
     assert (folder / "named").read_text() == "another's"
     assert len(list(folder.iterdir())) == 4
+
+
+def test_a_plan_says_that_a_table_which_the_backup_does_not_know_must_not_be_started(case: Case, tmp_path: Path) -> None:
+    lived(case)
+    catalog = case.at.iceberg_warehouse / "catalog.db"
+    with closing(sqlite3.connect(catalog)) as opened:
+        rows = opened.execute("select * from iceberg_tables where table_name = 'orders'").fetchall()
+        opened.execute("delete from iceberg_tables where table_name = 'orders'")
+        opened.commit()
+        source, _ = write_backup(case.settings, tmp_path / "backup.tar.gz")
+        opened.executemany(f"insert into iceberg_tables values ({', '.join('?' * len(rows[0]))})", rows)
+        opened.commit()
+    said = "\n".join(plan_restore(case.settings, source).lines())
+    assert "shop.orders: it will not know this table: a start would make it anew and hide what is there; do not start" in said
+    assert "runbook catalog-behind" in said

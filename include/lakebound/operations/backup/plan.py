@@ -87,7 +87,12 @@ class RestorePlan:
             gone = "" if local_path(location).parent.is_dir() else "; its folder is not here: copy it before you start"
             before = f"; now it names {_name(now[table])}" if now.get(table, location) != location else ""
             yield f"{table}: it will name {_name(location)}{before}{gone}"
-        yield from (f"{table}: it will not know this table" for table in now if table not in self.manifest.iceberg_tables)
+        for table in now:
+            if table not in self.manifest.iceberg_tables:
+                yield (
+                    f"{table}: it will not know this table: a start would make it anew and hide what is there; do not start "
+                    f"its pipeline, and follow the runbook catalog-behind"
+                )
 
 
 def plan_restore(settings: Settings, source: Path) -> RestorePlan:
