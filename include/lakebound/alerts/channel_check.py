@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection
 
 from lakebound.alerts.airflow_process import airflow_environment
-from lakebound.alerts.connection_places import is_at_hand, variable_of
+from lakebound.alerts.connection_places import is_at_hand, is_plain_address, variable_of
 from lakebound.alerts.routes import AlertsSpec
 from lakebound.settings import Settings, load_yaml_access
 
@@ -26,10 +26,7 @@ def channels_that_need_airflow(alerts: AlertsSpec, settings: Settings) -> list[s
         settings: This machine's.
     """
     access = load_yaml_access()
-    users = [(f"channel {name}", channel.connection) for name, channel in alerts.channels.items()]
-    if alerts.heartbeat is not None:
-        users.append(("heartbeat", alerts.heartbeat.connection))
-    asked = [(user, one) for user, one in users if one is not None and not is_at_hand(one, os.environ, access)]
+    asked = [(user, one) for user, one in _users(alerts) if not is_at_hand(one, os.environ, access)]
     in_database = _in_database({one for _, one in asked}, settings)
     return [
         f"alerts.yaml: {user}: the connection {one} is in Airflow's database only, so `lakebound watch` cannot send by it; "
@@ -37,6 +34,28 @@ def channels_that_need_airflow(alerts: AlertsSpec, settings: Settings) -> list[s
         for user, one in asked
         if one in in_database
     ]
+
+
+def channels_with_plain_addresses(alerts: AlertsSpec) -> list[str]:
+    """Return a sentence for each channel whose variable holds an address in a form of which Airflow makes another one.
+
+    Args:
+        alerts: Channels and heartbeat.
+    """
+    return [
+        f"alerts.yaml: {user}: Airflow cannot use the address in the variable {variable_of(one)}; "
+        f"write it as JSON (docs/how-to/alerts.md#connections)"
+        for user, one in _users(alerts)
+        if is_plain_address(os.environ.get(variable_of(one), ""))
+    ]
+
+
+def _users(alerts: AlertsSpec) -> list[tuple[str, str]]:
+    """Return what has a connection, and which one."""
+    users = [(f"channel {name}", channel.connection) for name, channel in alerts.channels.items()]
+    if alerts.heartbeat is not None:
+        users.append(("heartbeat", alerts.heartbeat.connection))
+    return [(user, one) for user, one in users if one is not None]
 
 
 def _in_database(connections: Collection[str], settings: Settings) -> set[str]:

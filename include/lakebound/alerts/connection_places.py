@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from lakebound.settings import YamlAccess
 
@@ -17,6 +19,26 @@ def file_of(connection: str, access: YamlAccess) -> Path | None:
     """Return the file of secrets that holds a connection, as an address or as JSON; None where there is none."""
     file = access.secret_file(variable_of(connection))
     return file if file is not None and file.is_file() else None
+
+
+def is_plain_address(text: str) -> bool:
+    """Return whether a connection is the address of a web service, which Airflow would take apart in another way.
+
+    To Airflow the path is the protocol, as in ``https://example.org/https``: of any other address it asks for another one.
+    """
+    protocol, mark, rest = text.strip().partition("://")
+    if not mark or protocol.lower() not in ("http", "https") or rest.lower().startswith(("http://", "https://")):
+        return False
+    try:
+        path = urlsplit(text.strip()).path.removeprefix("/")
+    except ValueError:
+        return True
+    return path not in (("http", "https") if protocol.lower() == "https" else ("", "http", "https"))
+
+
+def as_airflow_reads_it(text: str) -> str:
+    """Return a connection so that Airflow asks for its address as it stands; what is no plain address stays as it is."""
+    return json.dumps({"conn_type": "http", "host": text.strip()}) if is_plain_address(text) else text
 
 
 def is_at_hand(connection: str, environ: Mapping[str, str], access: YamlAccess) -> bool:

@@ -130,13 +130,14 @@ def _alerts_problems(file: Path | None, settings: Settings) -> list[str]:
 
 def _channels(file: Path | None, settings: Settings) -> list[str]:
     """Return which channels need a running Airflow, where all files are asked for or that of the channels."""
-    from lakebound.alerts.channel_check import channels_that_need_airflow
+    from lakebound.alerts.channel_check import channels_that_need_airflow, channels_with_plain_addresses
     from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
 
     if file is not None and file.name != ALERTS_FILE:
         return []
     try:
-        return channels_that_need_airflow(load_alerts(file or alerts_file(settings)), settings)
+        alerts = load_alerts(file or alerts_file(settings))
+        return [*channels_with_plain_addresses(alerts), *channels_that_need_airflow(alerts, settings)]
     except InvalidAlertsError:
         return []
 

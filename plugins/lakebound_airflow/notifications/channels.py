@@ -29,6 +29,7 @@ PING_SECONDS = 10.0
 _STATUS = re.compile(r"^(\d{3}):")
 # What the hook for SMTP makes of a connection that is not there.
 _NOT_FOUND = "SMTP connection is not found"
+_DOCS = "docs/how-to/alerts.md#connections"
 _TALKATIVE = ("urllib3", "requests", "apprise")
 
 
@@ -56,7 +57,7 @@ def send(channel: ChannelSpec, message: Message, links: Links) -> None:
         from lakebound_airflow.notifications.webhook_notifier import webhook_notifier
 
         where = f"connection {channel.webhook.connection}"
-        _notify(webhook_notifier(channel.webhook, message, links), where)
+        _notify(webhook_notifier(channel.webhook, message, links), where, has_address=True)
     elif channel.email is not None:
         from lakebound_airflow.notifications.email_notifier import email_notifier
 
@@ -80,14 +81,16 @@ def ping(heartbeat: HeartbeatSpec) -> None:
     from airflow.providers.http.notifications.http import HttpNotifier
 
     notifier = HttpNotifier(http_conn_id=heartbeat.connection, method="GET", extra_options={"timeout": PING_SECONDS})
-    _notify(notifier, f"connection {heartbeat.connection}")
+    _notify(notifier, f"connection {heartbeat.connection}", has_address=True)
 
 
-def _notify(notifier: BaseNotifier, where: str) -> None:
+def _notify(notifier: BaseNotifier, where: str, *, has_address: bool = False) -> None:
     """Send, without writing to any log, and without the address in what is raised."""
     problem: NotDeliveredError
     try:
         with _silenced(notifier):
+            if has_address:
+                _refuse_misread_address(notifier)
             # notify() and not the notifier itself, which would take a text with braces for a template.
             notifier.notify({})
         return
@@ -98,6 +101,18 @@ def _notify(notifier: BaseNotifier, where: str) -> None:
     except Exception as exc:
         problem = _problem(where, exc)
     raise problem
+
+
+def _refuse_misread_address(notifier: Any) -> None:
+    """Refuse an address that Airflow would take apart: it would ask for another one, or without encryption.
+
+    Raises:
+        NotDeliveredError: It is one.
+    """
+    found = notifier.hook.get_connection(notifier.http_conn_id)
+    is_whole = "://" in (found.host or "")
+    if (found.schema or "") not in ("", "http", "https") or (found.conn_type == "https" and not found.schema and not is_whole):
+        raise NotDeliveredError(f"its address cannot be used; write it as JSON ({_DOCS})")
 
 
 def _problem(where: str, exc: Exception) -> NotDeliveredError:

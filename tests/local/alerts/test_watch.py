@@ -21,8 +21,11 @@ from tests.support.airflow.watching import RunningWatch, watch_fixture  # noqa: 
 from tests.support.streams.command_line import answer, lakebound
 from tests.support.streams.stand_ins import ORDERS, settings_fixture  # noqa: F401
 
+from lakebound.alerts.channel_check import channels_with_plain_addresses
 from lakebound.alerts.doctor_processes import DoctorProcesses, LookReport, due_looks
-from lakebound.alerts.round import run_round
+from lakebound.alerts.outbox import NotDeliveredError
+from lakebound.alerts.round import message_of_test, run_round
+from lakebound.alerts.routes import AlertsSpec, HeartbeatSpec
 from lakebound.control.applications import living_submission
 from lakebound.control.findings import Finding, Severity, read_source, write_findings
 from lakebound.control.folder import ControlFolder
@@ -32,7 +35,7 @@ from lakebound.settings import Settings
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.declared import owned_pipelines
 from lakebound.tables.places import places_of
-from lakebound_airflow.notifications.channels import sender
+from lakebound_airflow.notifications.channels import ping, sender
 from lakebound_airflow.watch.__main__ import alone
 from lakebound_airflow.watch.looks import LATE, look_at_files, write_late
 from lakebound_airflow.watch.sending import sending_from_here
@@ -199,6 +202,51 @@ def test_a_connection_may_be_in_a_file_and_what_only_airflow_can_send_is_left_to
     monkeypatch.setenv("AIRFLOW_CONN_IN_AIRFLOW_ONLY", in_airflow)
     assert run(settings).delivered.left == 0
     assert len(hook.bodies) == 2
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_a_connection_may_be_an_address(
+    in_file: bool, hook: WebhookEndpoint, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"http://127.0.0.1:{hook.port}/{PULSE}/now?a=b"
+    if in_file:
+        monkeypatch.delenv("AIRFLOW_CONN_PULSE")
+        monkeypatch.setenv("LAKEBOUND_SECRETS_FOLDER", str(tmp_path))
+        (tmp_path / "AIRFLOW_CONN_PULSE").write_text(address + "\n")
+    else:
+        monkeypatch.setenv("AIRFLOW_CONN_PULSE", address)
+    assert Watch(settings, threading.Event()).once()
+    assert [path for _, path in hook.heartbeats] == [f"/{PULSE}/now?a=b"]
+
+
+@pytest.mark.parametrize(
+    "text", ["https://127.0.0.1:{port}", "http://127.0.0.1:{port}/" + SECRET, "http://https://127.0.0.1/x"]
+)
+def test_an_address_of_which_airflow_makes_another_one_is_refused(
+    text: str, hook: WebhookEndpoint, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alerts = AlertsSpec.model_validate(WATCHED)
+    message = message_of_test("orders", time.time())
+    for variable in ("AIRFLOW_CONN_OPS_HOOK", "AIRFLOW_CONN_PULSE"):
+        monkeypatch.setenv(variable, text.format(port=hook.port))
+    refused = (
+        r"connection (ops_hook|pulse): its address cannot be used; write it as JSON \(docs/how-to/alerts.md#connections\)$"
+    )
+    with pytest.raises(NotDeliveredError, match=refused):
+        sender(None)(alerts.channels["hook"], message)
+    with pytest.raises(NotDeliveredError, match=refused):
+        ping(HeartbeatSpec(connection="pulse"))
+    assert hook.bodies == [] and hook.heartbeats == []
+    monkeypatch.setenv("AIRFLOW_CONN_OPS_HOOK", json.dumps({"conn_type": "https", "host": f"http://127.0.0.1:{hook.port}/x"}))
+    sender(None)(alerts.channels["hook"], message)
+
+
+def test_check_names_an_address_that_airflow_cannot_use(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PULSE", f"https://h.example/{PULSE}")
+    (named,) = channels_with_plain_addresses(AlertsSpec.model_validate(WATCHED))
+    assert "heartbeat" in named and "AIRFLOW_CONN_PULSE" in named and PULSE not in named
 
 
 def test_a_pipeline_that_hangs_or_is_wrong_keeps_no_other_from_being_looked_at(settings: Settings) -> None:

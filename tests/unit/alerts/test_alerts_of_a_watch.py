@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from lakebound.alerts.airflow_findings import PausedFacts, airflow_findings, paused_findings
 from lakebound.alerts.concerns import DEAD, PAUSED, concern_of, follows, is_symptom
-from lakebound.alerts.connection_places import is_at_hand
+from lakebound.alerts.connection_places import as_airflow_reads_it, is_at_hand
 from lakebound.alerts.model import Memory, Policy
 from lakebound.alerts.pipeline_file_findings import pipeline_file_findings
 from lakebound.alerts.reconcile import reconcile
@@ -159,6 +160,20 @@ def test_a_connection_is_at_hand_in_a_variable_or_a_file_of_its_name(tmp_path: P
     assert is_at_hand("in_file", {}, access)
     assert not is_at_hand("ops_hook", {}, access)
     assert not is_at_hand("../../etc/passwd", {}, access)
+
+
+@pytest.mark.parametrize(
+    "text", ["https://h.example", "https://h.example/", "https://h.example/services/T", "http://h:1/beat?a=b"]
+)
+def test_an_address_is_kept_as_it_stands(text: str) -> None:
+    assert json.loads(as_airflow_reads_it(f" {text}\n")) == {"conn_type": "http", "host": text}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"host": "h"}', "https://h.example/https", "http://h:80", "smtp://h/x", "http://https%3A%2F%2Fh"]
+)
+def test_a_connection_in_a_form_of_airflow_stays_as_it_is(text: str) -> None:
+    assert as_airflow_reads_it(text) == text
 
 
 def test_an_application_that_only_the_lease_names_is_the_last_one(tmp_path: Path) -> None:
