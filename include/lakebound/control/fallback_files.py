@@ -70,7 +70,7 @@ def read_newest_json(path: Path) -> Any | None:
 def newest_copy(path: Path) -> Path:
     """Return the copy of the file that was written last; the file itself where there is no other."""
     copies = [*_copies(path)]
-    return max((path, *copies), key=_written_at) if copies else path
+    return max((path, *copies), key=_written_at_ns) if copies else path
 
 
 def names_of_copies(folder: Path) -> set[str]:
@@ -124,8 +124,12 @@ def _is_written(path: Path, body: Any, disk: Path) -> bool:
     own = _own_folder(disk, path.parent, make=True)
     if own is None:
         return False
+    older = max(_written_at_ns(one) for one in (path, *_copies(path)))
     try:
         write_json(own / path.name, body)
+        # A clock that was set back must not make this one the older copy.
+        if _written_at_ns(own / path.name) <= older:
+            os.utime(own / path.name, ns=(older + 1, older + 1))
     except OSError:
         return False
     return True
@@ -157,8 +161,8 @@ def _is_private(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077
 
 
-def _written_at(path: Path) -> float:
+def _written_at_ns(path: Path) -> int:
     try:
-        return path.stat().st_mtime
+        return path.stat().st_mtime_ns
     except OSError:
-        return 0.0
+        return 0

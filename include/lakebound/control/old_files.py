@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -106,6 +107,8 @@ def _is_kept_incident(path: Path) -> bool:
 
 def _airflow_logs(settings: Settings) -> Iterator[OldFile]:
     logs = settings.home / "airflow" / "logs"
+    if logs.is_symlink():
+        return  # whoever linked it elsewhere looks after it
     yield from _files(Path(folder, name) for folder, _, names in os.walk(logs) for name in names if Path(folder) != logs)
 
 
@@ -147,12 +150,15 @@ def _shorten_logs(settings: Settings) -> int:
 def _shortened(path: Path, max_bytes: int) -> int:
     """Cut off the start of a log. Who has it open for appending continues; lines of this very moment may be lost."""
     try:
-        size = path.stat().st_size
-        if size <= max_bytes:
+        found = path.lstat()
+        size = found.st_size
+        if size <= max_bytes or not stat.S_ISREG(found.st_mode):
             return 0
         with open_private(path, "r+b") as file:
             file.seek(size - _END_BYTES)
-            end = file.read().partition(b"\n")[2]
+            kept = file.read()
+            # One line may be longer than what is kept.
+            end = kept.partition(b"\n")[2] or kept
             file.truncate(0)
         with open_private(path, "ab") as file:
             file.write(end)

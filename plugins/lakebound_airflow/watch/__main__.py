@@ -14,8 +14,9 @@ from pathlib import Path
 from lakebound.alerts.store import AlertStore
 from lakebound.control.folder import locked_if_free
 from lakebound.control.lock_holder import holder_of
+from lakebound.control.private_files import owner_of
 from lakebound.errors import LakeboundError
-from lakebound.settings import load_settings
+from lakebound.settings import load_settings, state_is_shared
 
 EXIT_PROBLEM = 1
 
@@ -25,6 +26,16 @@ class AlreadyWatchedError(LakeboundError):
 
     def __init__(self, holder: str) -> None:
         super().__init__(f"{holder} watches already; end it first, or leave the watch to it")
+
+
+class NotOwnerError(LakeboundError):
+    """The state folder is another user's."""
+
+    def __init__(self, home: Path, owner: str, user: str) -> None:
+        super().__init__(
+            f"{home} is state of user {owner}, and this is user {user}; user {owner} could not read what a round of this user "
+            f"writes. Run it as {owner}: sudo -u {owner} lakebound watch"
+        )
 
 
 def main(arguments: list[str]) -> int:
@@ -38,6 +49,7 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, lambda *_: stopping.set())
     settings = load_settings()
     try:
+        check_owner(settings.home)
         with alone(AlertStore(settings.home).folder / "watch"):
             # Airflow's packages take seconds to import.
             from lakebound_airflow.watch.service import Watch
@@ -48,9 +60,22 @@ def main(arguments: list[str]) -> int:
             print(f"watch: a round every {options.interval:g} s; state: {settings.home}", file=sys.stderr, flush=True)
             watch.run(options.interval)
             return 0
-    except AlreadyWatchedError as exc:
+    except LakeboundError as exc:
         print(f"lakebound: {exc}", file=sys.stderr)
         return EXIT_PROBLEM
+
+
+def check_owner(home: Path) -> None:
+    """Check that the state is this user's, or shared: what another user writes, root included, stops the owner's rounds.
+
+    Args:
+        home: LAKEBOUND_HOME.
+
+    Raises:
+        NotOwnerError: It is another user's.
+    """
+    if home.exists() and not state_is_shared() and (owner := home.stat().st_uid) != os.geteuid():
+        raise NotOwnerError(home, owner_of(owner), owner_of(os.geteuid()))
 
 
 @contextlib.contextmanager

@@ -48,14 +48,20 @@ class Watch:
         self._files = ConnectionFiles()
 
     def once(self) -> bool:
-        """Have the doctor look where that is due, wait for it, run a round, and return whether all went well."""
+        """Run a round, and another when the doctor has looked where that was due; return whether all went well.
+
+        The first one keeps messages from waiting for a look that hangs.
+        """
         self._warn()
         try:
-            problems = self._begin_looks()
+            is_good = self._round(self._begin_looks())
+            if self._doctor.is_idle:
+                return is_good
+            problems: list[str] = []
             while not self._doctor.is_idle and not self._stopping.is_set():
                 problems += self._reap()
                 self._stopping.wait(_POLL_SECONDS)
-            return not self._stopping.is_set() and self._round([*problems, *self._reap()])
+            return not self._stopping.is_set() and self._round([*problems, *self._reap()]) and is_good
         finally:
             self._doctor.end()
 

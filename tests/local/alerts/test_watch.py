@@ -136,6 +136,27 @@ def test_a_watch_without_its_pipelines_is_not_good(settings: Settings, hook: Web
     assert hook.heartbeats == []
 
 
+def test_one_round_tells_before_a_look_that_hangs(
+    control: ControlFolder, hook: WebhookEndpoint, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell_at_once(settings)
+    write_findings(control, "validation", [GONE])
+    stopping = threading.Event()
+    monkeypatch.setattr(DoctorProcesses, "begin", lambda *_: None)
+    monkeypatch.setattr(DoctorProcesses, "is_idle", property(lambda _: False))
+    monkeypatch.setattr(DoctorProcesses, "reap", lambda _: (stopping.set(), [])[1])
+    assert not Watch(settings, stopping).once(), "it was ended while the look hung"
+    assert [body["runbook"] for body in hook.bodies] == ["table-dropped"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's folder")
+def test_a_round_of_another_user_is_refused(watch: StartWatch, settings: Settings) -> None:
+    os.chown(settings.home, 60011, 60011)
+    refused = watch("--once")
+    assert refused.ended() == 1
+    assert "is state of user 60011" in refused.said and "sudo -u 60011 lakebound watch" in refused.said
+
+
 def test_a_watch_that_is_asked_to_end_sends_nothing_more(
     control: ControlFolder, hook: WebhookEndpoint, settings: Settings
 ) -> None:

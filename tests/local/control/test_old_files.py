@@ -135,6 +135,36 @@ def test_a_log_that_is_written_on_and_on_keeps_its_end(
     assert lines == [f"line {number}" for number in range(2001 - len(lines), 2001)] and log.stat().st_size < 1_100
 
 
+def test_a_log_of_one_long_line_keeps_its_end(
+    settings: Settings, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(old_files, "LARGE_LOG_BYTES", 10_000)
+    monkeypatch.setattr(old_files, "_END_BYTES", 1_000)
+    write_submission(control, Submission(app_id="orders-g0-1"))
+    log = control.log("orders-g0-1")
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"x" * 20_000 + b"\n")
+    remove_old_files(settings, NOW)
+    assert log.read_bytes() == b"x" * 999 + b"\n"
+
+
+def test_what_a_link_in_the_state_names_is_not_touched(
+    settings: Settings, control: ControlFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(old_files, "LARGE_LOG_BYTES", 10_000)
+    foreign, folder = tmp_path / "foreign.log", tmp_path / "elsewhere"
+    foreign.write_bytes(b"line\n" * 10_000)
+    old = aged(folder / "dag_id=x" / "attempt=1.log", 300)
+    write_submission(control, Submission(app_id="orders-g0-1"))
+    log = control.log("orders-g0-1")
+    log.parent.mkdir(parents=True)
+    log.symlink_to(foreign)
+    (settings.home / "airflow").mkdir(parents=True, exist_ok=True)
+    (settings.home / "airflow" / "logs").symlink_to(folder)
+    remove_old_files(settings, NOW)
+    assert foreign.stat().st_size == 50_000 and old.exists()
+
+
 def test_airflows_own_logs_go_by_age_with_their_folders(settings: Settings) -> None:
     logs = settings.home / "airflow" / "logs"
     old = aged(logs / "dag_id=alerts" / "run_id=1" / "task_id=round" / "attempt=1.log", 11)

@@ -86,6 +86,18 @@ def test_a_copy_that_was_left_behind_hides_no_newer_file(ram: Path, full: Path) 
     assert read_newest_json(file) == {"n": 2}
 
 
+def test_a_clock_that_was_set_back_makes_no_newer_copy_the_older_one(ram: Path, full: Path) -> None:
+    file = full / "state.json"
+    (full / "full").unlink()
+    write_json_anyway(file, {"n": 1})
+    ahead = file.stat().st_mtime + 3600
+    os.utime(file, (ahead, ahead))
+    (full / "full").touch()
+    for number in (2, 3):
+        write_json_anyway(file, {"n": number})
+        assert read_newest_json(file) == {"n": number}
+
+
 def test_without_a_ram_disk_the_error_of_the_disk_is_raised(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fallback_files, "ram_disks", list)
     with pytest.raises(OSError, match="No space left"):
