@@ -39,7 +39,7 @@ def load_alerts(path: Path) -> AlertsSpec:
     Raises:
         InvalidAlertsError: It is wrong.
     """
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         return DEFAULT_ALERTS
     try:
         source = read_yaml(path)

@@ -167,8 +167,13 @@ def test_a_test_goes_the_real_way_and_says_how_it_went(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    # The connection is in a file, as an address with a path.
+    monkeypatch.delenv("AIRFLOW_CONN_OPS_HOOK")
+    monkeypatch.setenv("LAKEBOUND_SECRETS_FOLDER", str(tmp_path))
+    (tmp_path / "AIRFLOW_CONN_OPS_HOOK").write_text(f"http://127.0.0.1:{hook.port}/{SECRET}/T\n")
     assert lakebound("alerts", "--test").stdout.splitlines()[:2] == ["hook: delivered", "mail: delivered"]
     assert (hook.bodies[0]["kind"], hook.bodies[0]["pipeline"]) == ("test", "orders")
+    assert hook.paths == [f"/{SECRET}/T"]
     assert "test" in str(mailbox.mails[0]["Subject"])
     monkeypatch.delenv("AIRFLOW_CONN_OPS_MAIL")
     # What Airflow logs around the answer is not taken for it.
