@@ -43,9 +43,7 @@ def main() -> None:
     delta_spec = next(spec for spec in run.spec.tables if spec.format == "delta")
     iceberg_spec = next(spec for spec in run.spec.tables if spec.format == "iceberg")
     delta = DeltaTable(str(run.places.delta_path(delta_spec)))
-    iceberg = open_catalog(run.places.iceberg_catalog_uri, run.places.iceberg_warehouse).load_table(
-        (iceberg_spec.namespace, iceberg_spec.short_name)
-    )
+    iceberg = open_catalog(run.places).load_table((iceberg_spec.namespace, iceberg_spec.short_name))
     arrow_schema = table_schema(output.schema, delta_spec)
     decoder = make_decoder(run.spec, {topic: known.topic_id for topic, known in facts.items()})
     pool = ThreadPoolExecutor(max_workers=2)

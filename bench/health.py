@@ -29,7 +29,7 @@ import pyarrow as pa
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.places import Places
+from lakebound.tables.places import Places, local_places
 from lakebound.tables.table import KAFKA_TYPE, DataFile, Table, open_table
 
 DAYS = 10
@@ -77,7 +77,7 @@ class Reading:
 
 def places(folder: Path) -> Places:
     """Return places in a folder."""
-    return Places(home=folder, warehouse=folder / "lake", iceberg_catalog_uri=f"sqlite:///{folder}/lake/iceberg/catalog.db")
+    return local_places(folder, folder / "lake")
 
 
 # --- making the tables -------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def spread(spec: TableSpec, at: Places) -> None:
 
     from lakebound.tables.iceberg.catalog import open_catalog
 
-    table = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table((spec.namespace, spec.short_name))
+    table = open_catalog(at).load_table((spec.namespace, spec.short_name))
     current = table.current_snapshot()
     assert current is not None
     folder = Path(urlparse(table.location()).path) / "metadata"

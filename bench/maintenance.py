@@ -112,7 +112,7 @@ def main() -> None:
         base = replace(load_settings(), home=Path(folder))
         maintained, _, _ = run_arm("maintained", base, arguments)
         bare, settings, spec = run_arm("bare", base, arguments)
-        places = places_of(settings)
+        places = places_of(settings, "default")
         reads = {"before": {table.id: read_seconds(table, places) for table in spec.tables}}
         rss = list[int]()
         bare.runs.append(maintain(spec, settings, "afterwards", rss))

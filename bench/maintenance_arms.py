@@ -133,7 +133,7 @@ def run_arm(name: str, base: Settings, arguments: argparse.Namespace) -> tuple[A
     """Commit at a steady pace, with or without maintenance."""
     home = base.home / name
     settings = replace(base, home=home, warehouse=home / "warehouse")
-    spec, places = pipeline(arguments.keep_all_seconds), places_of(settings)
+    spec, places = pipeline(arguments.keep_all_seconds), places_of(settings, "default")
     streams, runs = open_streams(spec, places), list[dict[str, object]]()
     with _maintained(name == "maintained", spec, settings, runs) as rss:
         began = time.monotonic()
@@ -220,7 +220,7 @@ def read(spec: TableSpec, places: Places, columns: list[str], device: str | None
     if spec.format == "delta":
         filters = [("device", "=", device)] if device else None
         return DeltaTable(str(places.delta_path(spec))).to_pyarrow_table(columns=columns, filters=filters)
-    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    catalog = open_catalog(places)
     table = catalog.load_table((spec.namespace, spec.short_name))
     row_filter = f"device = '{device}'" if device else AlwaysTrue()
     return table.scan(row_filter=row_filter, selected_fields=tuple(columns)).to_arrow()

@@ -46,6 +46,29 @@ class InvalidSpecError(LakeboundError):
         super().__init__("\n".join(problems))
 
 
+class InvalidWarehousesError(LakeboundError):
+    """``warehouses.yaml`` is wrong.
+
+    Attributes:
+        problems: One line per mistake, each ``FILE:LINE: FIELD: what is wrong``.
+    """
+
+    is_refusal = True
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+class UnknownWarehouseError(LakeboundError):
+    """A pipeline names a warehouse that ``warehouses.yaml`` does not have."""
+
+    is_refusal = True
+
+    def __init__(self, warehouse: str, known: list[str], file: Path) -> None:
+        super().__init__(f"there is no warehouse {warehouse!r} in {file}; the warehouses there are: {', '.join(known)}")
+
+
 class UnknownPipelineError(LakeboundError):
     """No YAML file declares the pipeline that was asked for."""
 
@@ -55,14 +78,14 @@ class UnknownPipelineError(LakeboundError):
 
 
 class MissingSecretError(LakeboundError):
-    """A secret is named in the connection, but is not where the name points."""
+    """A secret is named in YAML, but is not where the name points."""
 
     runbook = "missing-secret"
     is_refusal = True
     is_seen_by_a_start_alone = True
 
     def __init__(self, field: str, where: str) -> None:
-        super().__init__(f"connection.{field}: {where} is empty or missing; set it where the Spark application runs")
+        super().__init__(f"{field}: {where} is empty or missing; set it where the Spark application runs")
 
 
 class ForbiddenSecretError(LakeboundError):
@@ -73,7 +96,7 @@ class ForbiddenSecretError(LakeboundError):
     is_seen_by_a_start_alone = True
 
     def __init__(self, field: str, what: str) -> None:
-        super().__init__(f"connection.{field}: {what}")
+        super().__init__(f"{field}: {what}")
 
 
 class MissingTopicError(LakeboundError):

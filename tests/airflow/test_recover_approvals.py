@@ -126,7 +126,7 @@ def damaged(stack: Stack, broker: Broker) -> Iterator[Damaged]:
     """The pipeline ``records``."""
     topic = topic_maker(broker.bootstrap_servers)("records", partitions=1)
     send(broker, topic, [GOOD] * PRODUCED)
-    landed = Landed(broker, places_of(stack.settings), [topic])
+    landed = Landed(broker, places_of(stack.settings, "default"), [topic])
     landed.land(topic, 0, 0, LANDED)
     body = landed.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     with ExitStack() as opened:

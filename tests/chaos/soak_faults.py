@@ -177,7 +177,7 @@ def compacted_and_expired(world: World) -> None:
     """Kill -9; before the restart Delta is compacted, and the history of both tables is gone up to the last commit."""
     world.app.kill()
     for spec in world.pipeline.spec.tables:
-        (compact_delta if spec.format == "delta" else expire_iceberg)(spec, places_of(world.pipeline.settings))
+        (compact_delta if spec.format == "delta" else expire_iceberg)(spec, places_of(world.pipeline.settings, "default"))
     world.restart()
 
 

@@ -80,7 +80,7 @@ def test_maintenance_that_is_killed_anywhere_loses_nothing(tmp_path: Path) -> No
     print(f"LAKEBOUND_CHAOS_SEED={seed}", flush=True)
     dice = random.Random(seed)
     settings = maintained_settings(tmp_path)
-    spec, at = maintained_pipeline(ALWAYS_DUE), places_of(settings)
+    spec, at = maintained_pipeline(ALWAYS_DUE), places_of(settings, "default")
     for table in spec.tables:
         make_table(table, at)
     with Writer(spec.tables, at) as writer:

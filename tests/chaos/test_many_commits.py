@@ -50,7 +50,7 @@ class Past:
 def test_one_run_after_many_small_commits(tmp_path: Path) -> None:
     settings = maintained_settings(tmp_path)
     spec = maintained_pipeline({"compaction": {"hot_seconds": 0}}, delta_partition_by=["city"])
-    at = places_of(settings)
+    at = places_of(settings, "default")
     with ThreadPoolExecutor(2) as pool:
         pasts = dict(zip(IDEAL_FILES, pool.map(lambda table: commit_many(table, at), spec.tables), strict=True))
     before = {table.id: content(table, at) for table in spec.tables}

@@ -218,8 +218,8 @@ def backup(controlled: Controlled, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def restored(controlled: Controlled, file: Path) -> None:
     """Restore the backup, and have the catalog name what the table went on to."""
-    places = places_of(controlled.pipeline.settings)
-    catalog.open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse).engine.dispose()
+    places = places_of(controlled.pipeline.settings, "default")
+    catalog.open_catalog(places).engine.dispose()
     planned = lakebound("restore", str(file)).stdout
     lakebound("restore", str(file), "--apply", planned.split()[-1])
     catalog._open_catalog.cache_clear()
@@ -298,7 +298,7 @@ def send_good(controlled: Controlled, count: int) -> None:
 
 def in_tables(pipeline: Pipeline, journal: Journal) -> bool:
     """Whether the tables have every record, by their own ledgers."""
-    tables = [open_table(table, places_of(pipeline.settings)).read_ledger() for table in pipeline.spec.tables]
+    tables = [open_table(table, places_of(pipeline.settings, "default")).read_ledger() for table in pipeline.spec.tables]
     marks = [high_water_marks(view.coverage) for view in tables]
     return all(
         one.get(t, {}).get(p, 0) >= end for one in marks for t, ends in journal.ends().items() for p, end in ends.items()

@@ -28,7 +28,7 @@ def test_compacted_and_expired_between_crash_and_restart(tmp_path: Path, broker:
     journal, name = Journal(), topic("maintained")
     producer = JournalingProducer(broker.bootstrap_servers, journal)
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
-    at = places_of(pipeline.settings)
+    at = places_of(pipeline.settings, "default")
     delta, iceberg = sorted(pipeline.spec.tables, key=lambda table: table.format)
     with applications() as starter:
         crashing = starter.start(pipeline, faults="kill@batch_ends#3")

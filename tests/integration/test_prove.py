@@ -198,7 +198,7 @@ def test_the_command_names_the_fault_and_ends_with_a_sentence(
 ) -> None:
     landed = lands(plain)
     landed.land(plain, 0, 0, 40)
-    settings = {"HOME": landed.places.home, "WAREHOUSE": landed.places.warehouse, "PIPELINES": tmp_path / "pipelines"}
+    settings = {"HOME": landed.places.home, "WAREHOUSE": landed.places.root.path, "PIPELINES": tmp_path / "pipelines"}
     for name, path in settings.items():
         monkeypatch.setenv(f"LAKEBOUND_{name}", str(path))
     file = tmp_path / "pipelines" / "records.yaml"

@@ -154,5 +154,5 @@ def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
 
 def prove_all(scene: Scene) -> list[str]:
     """Return the problems of both proofs."""
-    proofs = [prove(scene.pipeline.spec, places_of(scene.pipeline.settings), deep=deep) for deep in (False, True)]
+    proofs = [prove(scene.pipeline.spec, places_of(scene.pipeline.settings, "default"), deep=deep) for deep in (False, True)]
     return [f"{table.table}: {problem}" for proof in proofs for table in proof.tables for problem in table.problems]

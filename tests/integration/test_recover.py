@@ -103,7 +103,7 @@ class Story:
                 wanted = _without(journal, self.lost.get(topic_id, {}))
                 judgement = judge_table(wanted, f"{table.id} {topic_id}", table_rows(_of_incarnation(rows, topic_id)))
                 wrong += [] if judgement.is_clean else [str(judgement)]
-        proof = prove(self.pipeline.spec, places_of(self.pipeline.settings), deep=True)
+        proof = prove(self.pipeline.spec, places_of(self.pipeline.settings, "default"), deep=True)
         problems = [f"{table.table}: {problem}" for table in proof.tables for problem in table.problems]
         assert not wrong, f"{wrong}; the proof says: {problems or proof.sentence}"
         assert proof.ok, f"the oracle finds nothing wrong, the proof cries wolf: {problems}"
@@ -135,7 +135,7 @@ def story(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_tables_that_were_put_back_by_hand_are_rebased_and_land_the_rest_again(story: Story) -> None:
-    at = places_of(story.pipeline.settings)
+    at = places_of(story.pipeline.settings, "default")
     for table in story.pipeline.spec.tables:
         entries = [found for found in open_table(table, at).entries() if found.entry.kind == "land"]
         take_back(table, at, entries[-1].version if table.format == "delta" else entries[-2].version)

@@ -61,7 +61,7 @@ class Backfill:
 
     def missing(self) -> int:
         """Return what the deep proof misses."""
-        return prove(self.pipeline.spec, places_of(self.pipeline.settings), deep=True).missing
+        return prove(self.pipeline.spec, places_of(self.pipeline.settings, "default"), deep=True).missing
 
     def _log(self, said: str) -> str:
         found = [Path(word.rstrip(";")) for word in said.split() if word.endswith(".log;")]
@@ -115,7 +115,7 @@ def test_a_backfill_beside_the_stream_killed_and_repeated_lands_everything_once(
 
 def test_rows_that_somebody_deleted_land_again(backfill: Backfill) -> None:
     pipeline, journal = backfill.pipeline, backfill.journal
-    places = places_of(pipeline.settings)
+    places = places_of(pipeline.settings, "default")
     DeltaTable(str(places.delta_path(pipeline.spec.tables[0]))).delete("_kafka.partition = 1 and _kafka.offset < 200")
     DeltaTable(str(places.delta_path(pipeline.spec.quarantine_table))).delete("_kafka.partition = 0")
     control = ControlFolder(pipeline.settings.home, pipeline.spec.pipeline)

@@ -143,10 +143,10 @@ def seen(one: TableSpec, at: Places, pool: ProcessPoolExecutor) -> dict[str, lis
     """Return the offsets of all rows by reader."""
     namespace, name = one.name.split(".")
     if one.format == "delta":
-        folder = at.warehouse / "delta" / namespace / name
+        folder = at.root.path / "delta" / namespace / name
         rows, polars = read_delta(folder), pl.read_delta(str(folder))
     else:
-        rows = read_iceberg(at.warehouse / "iceberg" / "catalog.db", namespace, name)
+        rows = read_iceberg(at.root.path / "iceberg" / "catalog.db", namespace, name)
         polars = pl.from_arrow(rows)  # type: ignore[assignment]
     return {
         "library": sorted(place["offset"] for place in rows["_kafka"].to_pylist()),
@@ -176,9 +176,9 @@ def test_an_edit_is_applied_or_refused_before_anything_is_touched(
     except ValidationError as exc:
         assert fate == "wrong", exc
         return
-    stood = tree(at.warehouse)
+    stood = tree(at.root.path)
     problems = said_by_check(session, new, at)
-    assert tree(at.warehouse) == stood, "check has written something"
+    assert tree(at.root.path) == stood, "check has written something"
     assert bool(problems) is (fate != "applied"), problems
 
     if problems:
@@ -186,7 +186,7 @@ def test_an_edit_is_applied_or_refused_before_anything_is_touched(
             start(session, new, at, f"after-{case.number}", range(10, 15))
         unsaid = [line for line in problems if line.partition(": ")[2] not in str(refused.value)]
         assert not unsaid, f"check says {unsaid}, the start says {refused.value}"
-        assert tree(at.warehouse) == stood, "a start that was refused has written something"
+        assert tree(at.root.path) == stood, "a start that was refused has written something"
         start(session, old, at, f"again-{case.number}", range(10, 15))
         rows = [(one, range(15)) for one in old.tables]
     else:
@@ -202,14 +202,14 @@ def test_two_pipelines_cannot_swap_their_tables(session: SparkSession, at: Place
     specs = [PipelineSpec.model_validate(swapped(name, table)) for name, table in (("left", "left"), ("right", "right"))]
     for spec in specs:
         start(session, spec, at, f"{spec.pipeline}-1", range(5))
-    stood = tree(at.warehouse)
+    stood = tree(at.root.path)
     for name, table in (("left", "right"), ("right", "left")):
         spec = PipelineSpec.model_validate(swapped(name, table))
         (problem,) = said_by_check(session, spec, at)
         assert f"is written by pipeline '{table}'" in problem
         with pytest.raises(LakeboundError, match=f"is written by pipeline '{table}'"):
             start(session, spec, at, f"{name}-2", range(5, 9))
-    assert tree(at.warehouse) == stood
+    assert tree(at.root.path) == stood
     for spec in specs:
         assert set(map(tuple, seen(spec.tables[0], at, pool).values())) == {tuple(range(5))}
 
@@ -222,7 +222,7 @@ def test_a_topic_that_was_recreated_is_refused_before_a_new_table_is_created(ses
     before = body("delta", partitioned=False, name="recreated.orders") | {"pipeline": "recreated"}
     spec = PipelineSpec.model_validate(before)
     start(session, spec, at, "recreated-1", range(5))
-    stood = tree(at.warehouse)
+    stood = tree(at.root.path)
     before["tables"].append({"format": "iceberg", "name": "recreated.second"})
     run = run_of(PipelineSpec.model_validate(before), at, "recreated-2")
     lease = take_lease(run)
@@ -233,4 +233,4 @@ def test_a_topic_that_was_recreated_is_refused_before_a_new_table_is_created(ses
             )
     finally:
         release(run.control, lease)
-    assert tree(at.warehouse) == stood
+    assert tree(at.root.path) == stood

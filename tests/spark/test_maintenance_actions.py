@@ -257,7 +257,7 @@ def test_manifests_are_rewritten_and_the_entry_carried(at: Places, act: Act) -> 
 def test_a_dropped_table_is_said_to_be_gone(at: Places, act: Act) -> None:
     spec = iceberg("dropped.orders")
     small_commits(spec, at, 2)
-    open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).drop_table(("dropped", "orders"))
+    open_catalog(at).drop_table(("dropped", "orders"))
     for kind in ("compact", "rewrite_manifests", "rewrite_position_deletes"):
         name, text = act(kind, spec, compaction(spec))
         assert name == "TableGoneError" and "iceberg:dropped.orders does not exist any more" in text

@@ -52,7 +52,7 @@ def running(
 
 
 def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings) -> None:
-    at, control = places_of(settings), ControlFolder(settings.home, spec.pipeline)
+    at, control = places_of(settings, "default"), ControlFolder(settings.home, spec.pipeline)
     for table in spec.tables:
         small_commits(table, at, 30)
     before = {table.id: content(table, at) for table in spec.tables}
@@ -73,7 +73,7 @@ def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings)
 
 
 def test_a_second_run_ends_at_once_and_a_plan_changes_nothing(spec: PipelineSpec, settings: Settings) -> None:
-    at, control = places_of(settings), ControlFolder(settings.home, spec.pipeline)
+    at, control = places_of(settings, "default"), ControlFolder(settings.home, spec.pipeline)
     small_commits(spec.tables[0], at, 10)
     with only_run(control), running(spec, settings, "run-2") as process:
         code, output = ended(process)
@@ -87,7 +87,7 @@ def test_a_second_run_ends_at_once_and_a_plan_changes_nothing(spec: PipelineSpec
 
 def test_a_run_that_is_killed_costs_nothing_and_the_next_one_completes(spec: PipelineSpec, settings: Settings) -> None:
     """SIGKILL in the middle of the Iceberg table's rewriting, when Delta's is done; then SIGTERM; then to the end."""
-    at, control = places_of(settings), ControlFolder(settings.home, spec.pipeline)
+    at, control = places_of(settings, "default"), ControlFolder(settings.home, spec.pipeline)
     delta, iceberg = spec.tables
     for table in spec.tables:
         small_commits(table, at, 30)

@@ -294,7 +294,7 @@ def test_the_page_on_reading_tables(sql: Sql, pool: ProcessPoolExecutor, at: Pla
     make_page_tables(at)
 
     def here(text: str) -> str:
-        return text.replace(f"{FOLDER}/.lakebound/warehouse", str(at.warehouse))
+        return text.replace(f"{FOLDER}/.lakebound/warehouse", str(at.root.path))
 
     (settings,) = blocks("properties")
     for line in here(settings).splitlines():

@@ -164,7 +164,7 @@ def land_orders(spec: PipelineSpec, at: Places, orders: BadOrders, first: int, c
 
 
 def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec, settings: Settings) -> None:
-    at, control = places_of(settings), ControlFolder(settings.home, spec.pipeline)
+    at, control = places_of(settings, "default"), ControlFolder(settings.home, spec.pipeline)
     orders = make_tables(spec, at)
     land_orders(spec, at, orders, 0, COMMITS)
     _one_is_killed_beside_another(spec, settings, control)

@@ -65,7 +65,7 @@ def writing(session: SparkSession) -> Iterator[SparkSession]:
 
 
 def batch_of(settings: Settings, file: ExpectationFile) -> Batch:
-    (table,), at = SPEC.tables, places_of(settings)
+    (table,), at = SPEC.tables, places_of(settings, "default")
     reader = line_reader(table, at)
     assert reader is not None
     found = due(reader.line(lambda position: False), ValidatedSoFar(), max_rows=10**9)
@@ -76,7 +76,7 @@ def batch_of(settings: Settings, file: ExpectationFile) -> Batch:
 def test_what_cannot_be_asked_is_a_problem_of_its_own(
     writing: SparkSession, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at, orders = places_of(settings), BadOrders()
+    at, orders = places_of(settings, "default"), BadOrders()
     make(SPEC.tables[0], at)
     make(SPEC.quarantine_table, at, QUARANTINE_SCHEMA)
     land(SPEC.tables[0], at, orders.rows(0, ROWS), 0)

@@ -174,7 +174,7 @@ def _expectation_problems(spec: PipelineSpec, settings: Settings, *, static: boo
     if static:
         from lakebound.inspection.validation.table_columns import existing_columns
 
-    known = columns_without_spark(spec, existing_columns(spec, places_of(settings))) if static else {}
+    known = columns_without_spark(spec, existing_columns(spec, places_of(settings, spec.warehouse))) if static else {}
     return check_expectations(spec, settings, known)
 
 
@@ -198,7 +198,7 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
     files, specs = list(report.specs), list(report.specs.values())
     say(f"check: Spark plans {_counted(len(specs))} (it takes some seconds to start; --static skips this step)")
     with ThreadPoolExecutor(8) as pool:
-        looks = [pool.submit(look_at_topics, spec, places_of(settings).read_only()) for spec in specs]
+        looks = [pool.submit(look_at_topics, spec, places_of(settings, spec.warehouse).read_only()) for spec in specs]
         for path, spec, plan, look in zip(files, specs, check_plans(specs, settings), looks, strict=True):
             known = set(report.problems)
             topics, awaited = look.result()

@@ -86,7 +86,7 @@ def _row(spec: PipelineSpec, table: TableSpec, settings: Settings, history: list
     from lakebound.tables.places import places_of
 
     try:
-        facts = read_table_facts(table, places_of(settings), int(time.time() * 1000))
+        facts = read_table_facts(table, places_of(settings, spec.warehouse), int(time.time() * 1000))
     except UnreadableTableError as exc:
         return _Row(spec.pipeline, table.id, problem=str(exc))
     if facts is None:

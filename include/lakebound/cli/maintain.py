@@ -44,7 +44,7 @@ def maintain(
         from lakebound.cli.maintain_run import run_maintenance
 
         raise typer.Exit(run_maintenance(spec, settings, json=json))
-    found = plan_now(spec, places_of(settings), table=_table_id(spec, table))
+    found = plan_now(spec, places_of(settings, spec.warehouse), table=_table_id(spec, table))
     if json:
         print_json(found.model_dump(mode="json"))
     else:

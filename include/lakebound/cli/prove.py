@@ -38,7 +38,7 @@ def prove(
     spec = owned_pipeline(pipeline, settings)
     if deep:
         say(f"prove: comparing the rows of {len(spec.tables) + 1} tables with {', '.join(spec.topics)}")
-    proof = prove_pipeline(spec, places_of(settings), deep=deep, table=table)
+    proof = prove_pipeline(spec, places_of(settings, spec.warehouse), deep=deep, table=table)
     if table is None:
         record_proof(ControlFolder(settings.home, pipeline), proof)
     if json:

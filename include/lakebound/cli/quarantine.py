@@ -54,7 +54,7 @@ def quarantine(
         return
     from lakebound.operations.release.listing import list_quarantine
 
-    found = list_quarantine(spec, places_of(settings), reason=reason, samples=samples)
+    found = list_quarantine(spec, places_of(settings, spec.warehouse), reason=reason, samples=samples)
     if json:
         print_json(found.model_dump(mode="json") | {"open": found.open, "copies": found.copies})
     else:
@@ -105,7 +105,7 @@ def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_tr
     from lakebound.operations.release.plan import prepare
     from lakebound.tables.places import places_of
 
-    plan = prepare(spec, places_of(settings), reason)
+    plan = prepare(spec, places_of(settings, spec.warehouse), reason)
     if not json:
         for share in plan.tables:
             say(f"replay: {share.table}: {share.lacking:,} records to try, {share.landed:,} already landed")

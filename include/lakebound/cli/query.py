@@ -44,7 +44,7 @@ def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, c
     iceberg.NAMESPACE.TABLE, or give --format. The SQL dialect is that of Polars.
     """
     from lakebound.cli.tables import chosen_tables
-    from lakebound.inspection.query import run_query
+    from lakebound.inspection.query import PipelineTables, run_query
     from lakebound.settings import load_settings
     from lakebound.tables.declared import shown_pipelines
     from lakebound.tables.places import places_of
@@ -53,9 +53,12 @@ def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, c
         raise typer.BadParameter("give either --csv or --json", param_hint="--csv")
     settings = load_settings()
     loaded = shown_pipelines(settings)
-    tables = {name: chosen_tables(spec, None) for name, spec in loaded.specs.items()}
+    tables = {
+        name: PipelineTables(chosen_tables(spec, None), places_of(settings, spec.warehouse))
+        for name, spec in loaded.specs.items()
+    }
     chosen: Format | None = None if format_ is None else format_.value
-    answer = run_query(sql, tables, places_of(settings), chosen=chosen, limit=limit)
+    answer = run_query(sql, tables, chosen=chosen, limit=limit)
     _print(answer, as_csv=csv, as_json=json)
     if answer.is_cut:
         say(f"only the first {limit:,} rows are shown; use --limit 0 to show all")

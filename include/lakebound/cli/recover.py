@@ -87,7 +87,7 @@ def _print_applied(applied: Applied, spec: PipelineSpec, settings: Settings, jso
     from lakebound.inspection.proof.collect import prove
     from lakebound.tables.places import places_of
 
-    diagnosis, proof = examine_pipeline(spec, settings), prove(spec, places_of(settings))
+    diagnosis, proof = examine_pipeline(spec, settings), prove(spec, places_of(settings, spec.warehouse))
     if json:
         body: dict[str, Any] = {
             "incident": applied.incident.model_dump(mode="json"),

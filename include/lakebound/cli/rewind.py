@@ -55,7 +55,8 @@ def rewind(
     if plan and apply is not None:
         raise typer.BadParameter("give --plan or --apply HASH", param_hint="--plan")
     settings = load_settings()
-    spec, places = owned_pipeline(pipeline, settings), places_of(settings)
+    spec = owned_pipeline(pipeline, settings)
+    places = places_of(settings, spec.warehouse)
     if apply is None:
         _print_plan(make_plan(spec, places, request).plan, request, json=json)
         return

@@ -50,7 +50,7 @@ def ledger(
 
     settings = load_settings()
     spec = owned_pipeline(pipeline, settings)
-    places = places_of(settings)
+    places = places_of(settings, spec.warehouse)
     found = {wanted.id: list(_entries(wanted, places, limit)) for wanted in chosen_tables(spec, table)}
     if json:
         print_json([_entry_body(name, committed) for name, entries in found.items() for committed in entries])
@@ -159,7 +159,7 @@ def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dic
 
     row: dict[str, Any] = dict.fromkeys(("rows", "files", "size_bytes", "version", "newest_entry", "problem"))
     row = {"pipeline": spec.pipeline, "table": wanted.id, "format": wanted.format, "name": wanted.name, "exists": False, **row}
-    places = places_of(settings)
+    places = places_of(settings, spec.warehouse)
     row |= asdict(access_of(wanted, places))
     try:
         if not (table := open_table(wanted, places)).exists():

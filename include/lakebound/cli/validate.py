@@ -56,7 +56,7 @@ def validate(
     if file is None:
         raise NoExpectationsError(pipeline, expectations_path(pipeline, settings))
     if plan:
-        due = plan_validation(spec, places_of(settings), file)
+        due = plan_validation(spec, places_of(settings, spec.warehouse), file)
         if json:
             print_json([one.model_dump(mode="json") for one in due])
             return
@@ -118,7 +118,7 @@ def _say_due(spec: PipelineSpec, settings: Settings, file: ExpectationFile) -> i
     from lakebound.inspection.validation.submission import PROGRESS
     from lakebound.tables.places import places_of
 
-    due = plan_validation(spec, places_of(settings), file)
+    due = plan_validation(spec, places_of(settings, spec.warehouse), file)
     for one in due:
         say(f"{PROGRESS}{one.table}: {number(one.rows)} rows of {number(one.commits)} commits are due")
     return sum(one.rows for one in due)

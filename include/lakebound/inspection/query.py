@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -83,6 +83,14 @@ class Answer:
     is_cut: bool
 
 
+@dataclass(frozen=True)
+class PipelineTables:
+    """The tables of a pipeline, and where they are."""
+
+    tables: Sequence[TableSpec]
+    places: Places
+
+
 def names_of(table: TableSpec) -> tuple[str, ...]:
     """Return how a query may call a table without its format: a table without a namespace is in ``default``."""
     full = f"{table.namespace}.{table.short_name}"
@@ -116,15 +124,12 @@ def check_reads_only(sql: str) -> None:
         raise NotAQueryError(bare)
 
 
-def run_query(
-    sql: str, tables: Mapping[str, list[TableSpec]], places: Places, *, chosen: Format | None = None, limit: int = 0
-) -> Answer:
+def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: Format | None = None, limit: int = 0) -> Answer:
     """Return what a query gives.
 
     Args:
         sql: The query.
-        tables: Those of each pipeline.
-        places: Where they are.
+        tables: Those of each pipeline, and where they are.
         chosen: The format of tables that are called without one.
         limit: Maximum number of rows; 0 means all.
 
@@ -134,12 +139,12 @@ def run_query(
     import polars as pl
 
     check_reads_only(sql)
-    places = places.read_only()
-    every = [table for one in tables.values() for table in one]
-    meant = [table for table in every if may_be_named(sql, table, chosen)]
-    names = resolve((table for table in meant if _exists(table, places)), chosen)
+    every = [(table, one.places.read_only()) for one in tables.values() for table in one.tables]
+    meant = [(table, places) for table, places in every if may_be_named(sql, table, chosen)]
+    there = [(table, places) for table, places in meant if _exists(table, places)]
+    names, places_by_id = resolve((table for table, _ in there), chosen), {table.id: places for table, places in there}
     try:
-        frames = {name: _scan(table, places) for name, table in names.items() if table is not None}
+        frames = {name: _scan(table, places_by_id[table.id]) for name, table in names.items() if table is not None}
         with warnings.catch_warnings():
             # Polars plans an Iceberg scan with PyIceberg, and recommends a plugin of its own.
             warnings.simplefilter("ignore", pl.exceptions.PerformanceWarning)
@@ -179,12 +184,12 @@ def _scan(table: TableSpec, places: Places) -> pl.LazyFrame:
         return pl.scan_delta(str(places.delta_path(table)))
     from lakebound.tables.iceberg.catalog import open_catalog
 
-    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    catalog = open_catalog(places)
     return pl.scan_iceberg(catalog.load_table((table.namespace, table.short_name)))
 
 
 def _explained(
-    exc: BaseException, tables: Mapping[str, list[TableSpec]], names: Mapping[str, TableSpec | None], chosen: Format | None
+    exc: BaseException, tables: Mapping[str, PipelineTables], names: Mapping[str, TableSpec | None], chosen: Format | None
 ) -> QueryError:
     """Return what is wrong with a query in words that name a way out."""
     missing = _NOT_FOUND.search(str(exc))
@@ -194,7 +199,7 @@ def _explained(
     name = missing[1]
     if name in names:
         return AmbiguousTableError(name)
-    declared = [(pipeline, table) for pipeline, one in tables.items() for table in one]
+    declared = [(pipeline, table) for pipeline, one in tables.items() for table in one.tables]
     for pipeline, table in declared:
         if name in resolve([table], chosen):
             return NoTableYetError(table, pipeline)

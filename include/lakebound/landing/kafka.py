@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,39 +9,17 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import ConfigResource as _ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
-from lakebound.errors import BrokerUnavailableError, ForbiddenSecretError, MissingSecretError, MissingTopicError
+from lakebound.errors import BrokerUnavailableError, MissingTopicError
 from lakebound.landing.kafka_clients import make_admin
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
-from lakebound.settings import load_yaml_access
-from lakebound.spec.connection import ConnectionSpec, SecretRef
-from lakebound.spec.secrets import forbidden_secret
+from lakebound.spec.connection import ConnectionSpec
+from lakebound.spec.secrets import read_secret
 
 DEFAULT_TIMEOUT_SECONDS = 10.0
 
 OffsetSpec: Any = _OffsetSpec  # the client has no types
 ConfigResource: Any = _ConfigResource
-
-
-def read_secret(ref: SecretRef, field: str) -> str:
-    """Return the secret that ``ref`` points to.
-
-    Raises:
-        ForbiddenSecretError: It may not be read on this machine.
-        MissingSecretError: There is none.
-    """
-    access = load_yaml_access()
-    if forbidden := forbidden_secret(ref, access):
-        raise ForbiddenSecretError(field, forbidden)
-    file = access.secret_file(ref.file) if ref.file else None
-    try:
-        secret = file.read_text(encoding="utf-8").strip() if file else os.environ.get(ref.env or "", "")
-    except (OSError, UnicodeDecodeError):
-        # Without a cause: that of a text that is no UTF-8 holds the text.
-        raise MissingSecretError(field, str(ref)) from None
-    if not secret:
-        raise MissingSecretError(field, str(ref))
-    return secret
 
 
 def client_config(connection: ConnectionSpec) -> dict[str, str]:
@@ -53,7 +30,7 @@ def client_config(connection: ConnectionSpec) -> dict[str, str]:
     if connection.sasl:
         config["sasl.mechanism"] = connection.sasl.mechanism
         config["sasl.username"] = connection.sasl.username
-        config["sasl.password"] = read_secret(connection.sasl.password, "sasl.password")
+        config["sasl.password"] = read_secret(connection.sasl.password, "connection.sasl.password")
     return config
 
 

@@ -40,7 +40,7 @@ def make_run_spec(spec: PipelineSpec, settings: Settings, desired: Desired, app_
     """
     return RunSpec(
         spec=spec,
-        places=places_of(settings),
+        places=places_of(settings, spec.warehouse),
         app_id=app_id,
         generation=desired.generation,
         freshness=desired.freshness or spec.freshness,

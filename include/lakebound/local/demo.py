@@ -32,6 +32,7 @@ from lakebound.local.produce import Feed, Produced, produce
 from lakebound.settings import Settings
 from lakebound.spec.load import load_pipeline
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 
@@ -103,7 +104,7 @@ def run_demo(settings: Settings, say: Say | None = None) -> int:
 
 def _land(settings: Settings, say: Say) -> str:
     specs = [load_pipeline(name, settings) for name in PIPELINES]
-    places = places_of(settings)
+    places = places_of(settings, DEFAULT_WAREHOUSE)
     _start_streams(settings, specs, say)
     journal = settings.home / "journal.csv"
     tables = [table for spec in specs for table in spec.tables]
@@ -174,7 +175,7 @@ def _produce(spec: PipelineSpec, journal: Path, say: Say) -> Produced:
 
 def _wait_until_landed(settings: Settings, specs: list[PipelineSpec], say: Say) -> None:
     say("land: waiting until the tables' ledgers have all records")
-    places = places_of(settings)
+    places = places_of(settings, DEFAULT_WAREHOUSE)
     for spec in specs:
         ends = {topic: known.latest for topic, known in KafkaFacts(spec.connection).topics(spec.topics).items()}
         wait_until(

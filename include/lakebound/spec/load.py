@@ -22,6 +22,7 @@ from lakebound.settings import Settings, YamlAccess, load_settings, load_yaml_ac
 from lakebound.spec.mistakes import describe, field_name
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.spec.secrets import forbidden_secret
+from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
@@ -244,26 +245,27 @@ def _contested(spec: PipelineSpec, claims: Mapping[str, list[Path]]) -> Conteste
     """Return the tables that are in dispute; None where something else is wrong, too."""
     if any(not claim.startswith(_TABLE) or len(set(paths)) < len(paths) for claim, paths in claims.items()):
         return None
-    return Contested(spec, tuple(table for table in _tables(spec) if table_claim(table) in claims))
+    return Contested(spec, tuple(table for table in _tables(spec) if table_claim(spec, table) in claims))
 
 
 def _claims(spec: PipelineSpec) -> Iterator[str]:
     yield f"pipeline {spec.pipeline}"
-    yield from map(table_claim, _tables(spec))
+    yield from (table_claim(spec, table) for table in _tables(spec))
 
 
 def _tables(spec: PipelineSpec) -> tuple[TableSpec, ...]:
     return (*spec.tables, spec.quarantine_table)
 
 
-def table_claim(table: TableSpec) -> str:
-    """Return by what two files are found to name one table."""
-    return f"{_TABLE}{table.format}:{table.namespace}.{table.short_name}"
+def table_claim(spec: PipelineSpec, table: TableSpec) -> str:
+    """Return by what two files are found to name one table: in two warehouses, one name stands for two tables."""
+    there = "" if spec.warehouse == DEFAULT_WAREHOUSE else f" in warehouse {spec.warehouse}"
+    return f"{_TABLE}{table.format}:{table.namespace}.{table.short_name}{there}"
 
 
 def _claim_line(path: Path, claim: str) -> int:
     source = read_yaml(path)
-    kind, _, name = claim.partition(" ")
+    kind, _, name = claim.partition(" in warehouse ")[0].partition(" ")
     if kind == "pipeline":
         return source.line_of(("pipeline",))
     places: list[Keys] = [("tables", position) for position in range(len(source.root["tables"]))]

@@ -12,6 +12,7 @@ from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
 from lakebound.spec.value import ValueSpec
+from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -222,6 +223,11 @@ class PipelineSpec(Frozen):
     )
     quarantine: TableSpec | None = Field(
         default=None, description="Table of records that could not be landed. Default: a Delta table quarantine.<pipeline>."
+    )
+    warehouse: str = Field(
+        default=DEFAULT_WAREHOUSE,
+        pattern=NAME,
+        description="Where the tables are: a warehouse of warehouses.yaml. Default: the folder LAKEBOUND_WAREHOUSE.",
     )
     limits: LimitsSpec = LimitsSpec()
     driver_lane: DriverLaneSpec = DriverLaneSpec()

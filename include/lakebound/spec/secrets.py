@@ -1,8 +1,14 @@
-"""Whether a secret that a pipeline names may be read: its author could send any variable or file to a broker of their own."""
+"""Reading a secret that YAML names, if it may be read.
+
+Who writes a pipeline's YAML could otherwise send any variable or file to a broker of their own.
+"""
 
 from __future__ import annotations
 
-from lakebound.settings import SECRET_PREFIX, YamlAccess
+import os
+
+from lakebound.errors import ForbiddenSecretError, MissingSecretError
+from lakebound.settings import SECRET_PREFIX, YamlAccess, load_yaml_access
 from lakebound.spec.connection import SecretRef
 
 
@@ -24,3 +30,28 @@ def forbidden_secret(ref: SecretRef, access: YamlAccess) -> str | None:
             f"set LAKEBOUND_SECRETS_FOLDER"
         )
     return None
+
+
+def read_secret(ref: SecretRef, field: str) -> str:
+    """Return the secret that ``ref`` points to.
+
+    Args:
+        ref: Where it is.
+        field: Full name of the field that names it, for messages.
+
+    Raises:
+        ForbiddenSecretError: It may not be read on this machine.
+        MissingSecretError: There is none.
+    """
+    access = load_yaml_access()
+    if forbidden := forbidden_secret(ref, access):
+        raise ForbiddenSecretError(field, forbidden)
+    file = access.secret_file(ref.file) if ref.file else None
+    try:
+        secret = file.read_text(encoding="utf-8").strip() if file else os.environ.get(ref.env or "", "")
+    except (OSError, UnicodeDecodeError):
+        # Without a cause: that of a text that is no UTF-8 holds the text.
+        raise MissingSecretError(field, str(ref)) from None
+    if not secret:
+        raise MissingSecretError(field, str(ref))
+    return secret

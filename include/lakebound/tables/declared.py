@@ -11,7 +11,7 @@ from dataclasses import replace
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines, choose_pipeline, load_pipelines, table_claim
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
-from lakebound.tables.places import Places, places_of
+from lakebound.tables.places import places_of
 
 _NOT_MADE = ""
 """In place of the name of a table's pipeline: there is no such table yet."""
@@ -47,24 +47,23 @@ def owned_pipeline(pipeline: str, settings: Settings) -> PipelineSpec:
 def _settled(loaded: LoadedPipelines, settings: Settings, *, new_goes_to_the_first: bool) -> LoadedPipelines:
     if not loaded.contested:
         return loaded
-    places = places_of(settings).read_only()
-    contested = {table_claim(table): table for one in loaded.contested.values() for table in one.tables}
-    owners = {key: _owner(table, places) for key, table in contested.items()}
+    contested = {table_claim(one.spec, table): (one.spec, table) for one in loaded.contested.values() for table in one.tables}
+    owners = {key: _owner(spec, table, settings) for key, (spec, table) in contested.items()}
     kept: dict[str, PipelineSpec] = {}
     for name, one in loaded.contested.items():
-        keys = [table_claim(table) for table in one.tables]
+        keys = [table_claim(one.spec, table) for table in one.tables]
         if all(owners[key] == name or (new_goes_to_the_first and owners[key] == _NOT_MADE) for key in keys):
             kept[name] = one.spec
             owners |= dict.fromkeys(keys, name)
     return replace(loaded, specs=dict(sorted({**loaded.specs, **kept}.items())))
 
 
-def _owner(table: TableSpec, places: Places) -> str | None:
+def _owner(spec: PipelineSpec, table: TableSpec, settings: Settings) -> str | None:
     """Return the pipeline that has made a table; None where that is in doubt."""
     from lakebound.tables.table import open_table  # not at every parsing of a DAG
 
     try:
-        found = open_table(table, places)
+        found = open_table(table, places_of(settings, spec.warehouse).read_only())
         if not found.exists():
             return _NOT_MADE
         entry = found.read_ledger().entry

@@ -8,36 +8,75 @@ from urllib.parse import quote
 from lakebound.frozen import Frozen
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.warehouse import SqlCatalogSpec, WarehouseSpec, local_warehouse
+from lakebound.spec.warehouses_file import find_warehouse
+from lakebound.storage.location import Location
 
 READ_ONLY = "?mode=ro&uri=true"
 """Ends the address of a SQLite catalog that is only looked at."""
 
+_SQLITE = "sqlite:///"
+
 
 class Places(Frozen):
-    """Where the application finds tables and state."""
+    """Where a pipeline's application finds tables and state. Holds no secret, but where secrets are."""
 
     home: Path
-    warehouse: Path
-    iceberg_catalog_uri: str
+    warehouse: WarehouseSpec
+    looks_only: bool = False
+
+    def folder(self, table: TableSpec) -> Location:
+        """Folder of a Delta table."""
+        return self.root / "delta" / table.namespace / table.short_name
 
     def delta_path(self, table: TableSpec) -> Path:
-        """Folder of a Delta table."""
-        return self.warehouse / "delta" / table.namespace / table.short_name
+        """Folder of a Delta table on this machine."""
+        return self.folder(table).path
 
     def read_only(self) -> Places:
         """Return the places for who must change nothing: opening a SQLite catalog neither makes it nor tidies it up."""
-        prefix = "sqlite:///"
-        if not self.iceberg_catalog_uri.startswith(prefix) or READ_ONLY in self.iceberg_catalog_uri:
-            return self
-        path = self.iceberg_catalog_uri.removeprefix(prefix)
-        return self.model_copy(update={"iceberg_catalog_uri": f"{prefix}file:{quote(path)}{READ_ONLY}"})
+        return self.model_copy(update={"looks_only": True})
+
+    @property
+    def root(self) -> Location:
+        """Folder below which all tables are."""
+        return Location(self.warehouse.location, self.warehouse.store)
+
+    @property
+    def local_folders(self) -> tuple[Path, ...]:
+        """Folders of this machine that are written."""
+        return (self.root.path, self.home) if self.root.is_local else (self.home,)
+
+    @property
+    def iceberg_catalog_uri(self) -> str:
+        """SQLAlchemy address of the Iceberg catalog; empty where it is none of SQL."""
+        catalog = self.warehouse.catalog
+        if not isinstance(catalog, SqlCatalogSpec):
+            return ""
+        if not self.looks_only or not catalog.uri.startswith(_SQLITE):
+            return catalog.uri
+        return f"{_SQLITE}file:{quote(catalog.uri.removeprefix(_SQLITE))}{READ_ONLY}"
 
     @property
     def iceberg_warehouse(self) -> Path:
-        """Folder below which the Iceberg catalog puts tables."""
-        return self.warehouse / "iceberg"
+        """Folder on this machine below which the Iceberg catalog puts tables."""
+        return (self.root / "iceberg").path
 
 
-def places_of(settings: Settings) -> Places:
-    """Return the places of this machine."""
-    return Places(home=settings.home, warehouse=settings.warehouse, iceberg_catalog_uri=settings.iceberg_catalog_uri)
+def places_of(settings: Settings, warehouse: str) -> Places:
+    """Return the places of the pipelines that name a warehouse.
+
+    Args:
+        settings: Of this machine.
+        warehouse: The name.
+
+    Raises:
+        InvalidWarehousesError: ``warehouses.yaml`` is wrong.
+        UnknownWarehouseError: No warehouse has the name.
+    """
+    return Places(home=settings.home, warehouse=find_warehouse(warehouse, settings))
+
+
+def local_places(home: Path, folder: Path) -> Places:
+    """Return the places of an installation whose tables lie in a folder of this machine."""
+    return Places(home=home, warehouse=local_warehouse(folder))

@@ -45,7 +45,7 @@ def _delta_size(spec: TableSpec, places: Places) -> TableSize:
 def _iceberg_size(spec: TableSpec, places: Places) -> TableSize:
     from lakebound.tables.iceberg.catalog import open_catalog
 
-    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    catalog = open_catalog(places)
     snapshot = catalog.load_table((spec.namespace, spec.short_name)).current_snapshot()
     if snapshot is None or snapshot.summary is None:
         return TableSize(0, 0, 0)

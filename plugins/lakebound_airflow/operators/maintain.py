@@ -58,7 +58,8 @@ class PlanMaintenanceOperator(BaseOperator):
         from lakebound.operations.maintenance.planning import plan_now
 
         settings = load_settings()
-        spec, places = spec_of(self.pipeline, settings), places_of(settings)
+        spec = spec_of(self.pipeline, settings)
+        places = places_of(settings, spec.warehouse)
         plan: MaintenancePlan = plan_now(spec, places)
         record_health_now(spec, places)
         for warning in plan.warnings:

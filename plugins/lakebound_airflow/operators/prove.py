@@ -52,7 +52,7 @@ class ProveOperator(BaseOperator):
 
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)
-        proof = prove(spec, places_of(settings), deep=bool(context["params"].get("deep")))
+        proof = prove(spec, places_of(settings, spec.warehouse), deep=bool(context["params"].get("deep")))
         record_proof(control_of(self.pipeline, settings), proof)
         if not proof.ok:
             raise NotProvedError(proof)

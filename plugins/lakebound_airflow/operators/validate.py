@@ -88,7 +88,7 @@ class ValidateOperator(BatchOperator):
         from lakebound.inspection.validation.history import read_history
         from lakebound.inspection.validation.planning import plan_validation
 
-        if due := plan_validation(spec, places_of(settings), file):
+        if due := plan_validation(spec, places_of(settings, spec.warehouse), file):
             return sum(one.rows for one in due)
         control = control_of(self.pipeline, settings)
         write_open_findings(control, spec, file, read_history(control))

@@ -169,7 +169,7 @@ class IcebergActions:
         loaded = self._iceberg.spark.Spark3Util.loadIcebergTable(
             self._session._jsparkSession, f"{CATALOG_NAME}.{table.namespace}.{table.short_name}"
         )
-        catalog = open_catalog(self._places.iceberg_catalog_uri, self._places.iceberg_warehouse)
+        catalog = open_catalog(self._places)
         operations = SyncedOperations(loaded.operations(), self._session._jvm, catalog, table, turn)
         return self._iceberg.BaseTable(operations, loaded.name(), reporter), operations
 
@@ -181,7 +181,7 @@ class IcebergActions:
             missing = {name: value for name, value in _COMMIT_RETRIES.items() if name not in properties}
             return {**body, "properties": {**properties, **missing}} if missing else None
 
-        catalog = open_catalog(self._places.iceberg_catalog_uri, self._places.iceberg_warehouse)
+        catalog = open_catalog(self._places)
         try:
             with AskForTurn(self._control, table.id) as turn:
                 change(catalog, table, with_retries, attempts=60, on_conflict=turn)
@@ -191,7 +191,7 @@ class IcebergActions:
             raise StepLostError(table.id, f"its properties could not be set: {exc}") from exc
 
     def _filter(self, table: TableSpec, step: Compact) -> Any:
-        catalog = open_catalog(self._places.iceberg_catalog_uri, self._places.iceberg_warehouse)
+        catalog = open_catalog(self._places)
         metadata = catalog.load_table((table.namespace, table.short_name)).metadata
         found = [self._expression(one) for one in conditions(step.partition, metadata, table.id)]
         return reduce(getattr(self._expressions, "and"), found, self._expressions.alwaysTrue())

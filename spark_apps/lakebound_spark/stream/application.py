@@ -127,7 +127,7 @@ class Application:
     def _with_disk(self, error: Exception) -> Exception:
         """Return the error; where a disk is full, one that names it."""
         spec, places = self._run.spec, self._run.places
-        return full_disk_error(error, f"pipeline {spec.pipeline!r}", places.warehouse, places.home, scratch_folder()) or error
+        return full_disk_error(error, f"pipeline {spec.pipeline!r}", *places.local_folders, scratch_folder()) or error
 
     def _bound_starts(self, last: LastEnd | None) -> None:
         """Count how the application before ended.

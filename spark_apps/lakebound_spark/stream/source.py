@@ -7,10 +7,10 @@ import json
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.landing.jaas import jaas_quoted
-from lakebound.landing.kafka import read_secret
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.secrets import read_secret
 
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -33,7 +33,7 @@ def connection_options(connection: ConnectionSpec) -> dict[str, str]:
         options["kafka.ssl.truststore.type"] = "PEM"
         options["kafka.ssl.truststore.location"] = connection.tls_ca_file
     if connection.sasl:
-        password = read_secret(connection.sasl.password, "sasl.password")
+        password = read_secret(connection.sasl.password, "connection.sasl.password")
         login = f"username={jaas_quoted(connection.sasl.username)} password={jaas_quoted(password)}"
         options["kafka.sasl.mechanism"] = connection.sasl.mechanism
         options["kafka.sasl.jaas.config"] = f"{_LOGIN_MODULES[connection.sasl.mechanism]} required {login};"

@@ -276,7 +276,7 @@ def test_a_pipeline_that_hangs_or_is_wrong_keeps_no_other_from_being_looked_at(s
     logs: dict[str, Path] = {}
     for name in ("hangs", "unreadable", "well"):
         tables = [{"format": "delta", "name": f"lake.{name}"}]
-        logs[name] = places_of(settings).delta_path(TableSpec.model_validate(tables[0])) / "_delta_log"
+        logs[name] = places_of(settings, "default").delta_path(TableSpec.model_validate(tables[0])) / "_delta_log"
         connection = {"bootstrap_servers": "127.0.0.1:1", "sasl": sasl}
         spec = {**ORDERS, "pipeline": name, "connection": connection, "tables": tables}
         (settings.pipelines / f"{name}.yaml").write_text(yaml.safe_dump(spec))

@@ -126,8 +126,8 @@ def test_another_user_sees_nothing_of_the_state_and_locks_nothing(control: Contr
 
 def test_the_tables_stay_readable_for_everybody(settings: Settings, control: ControlFolder, spec: TableSpec) -> None:
     acquire(control, "app-1", 30)  # the state is there first, and makes LAKEBOUND_HOME
-    make_table(spec, places_of(settings))
-    landing = lander(spec, places_of(settings))
+    make_table(spec, places_of(settings, "default"))
+    landing = lander(spec, places_of(settings, "default"))
     landing.open()
     landing.land(0, 5)
     if spec.format == "delta":

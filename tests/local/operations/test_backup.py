@@ -57,7 +57,7 @@ def lived(case: Case) -> None:
 
 def close_catalog(case: Case) -> None:
     """Close this process's catalog, as the end of a process does: a restore renames the file."""
-    catalogs.open_catalog(case.at.iceberg_catalog_uri, case.at.iceberg_warehouse).engine.dispose()
+    catalogs.open_catalog(case.at).engine.dispose()
     catalogs._open_catalog.cache_clear()
 
 
@@ -311,10 +311,10 @@ def test_a_catalog_is_found_whatever_characters_its_path_has(
     settings = load_settings()
     path, manifest = write_backup(settings, tmp_path / "backup.tar.gz")
     assert manifest.iceberg_tables.keys() >= {"shop.orders"}
-    looking = places_of(settings).read_only()
+    looking = places_of(settings, "default").read_only()
     assert may_exist(ICEBERG, looking) and open_table(ICEBERG, looking).exists()
     approved = plan_restore(settings, path).hash
-    catalogs.open_catalog(looking.iceberg_catalog_uri, looking.iceberg_warehouse).engine.dispose()
+    catalogs.open_catalog(looking).engine.dispose()
     catalogs._open_catalog.cache_clear()
     apply_restore(settings, path, approved, by="ada")
     assert open_table(ICEBERG, looking).exists()

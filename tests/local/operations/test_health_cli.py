@@ -23,7 +23,7 @@ TABLES = ["delta:lake.orders", "iceberg:lake.orders", "delta:quarantine.orders"]
 def land(settings: Settings, batches: int) -> None:
     """Make the tables of ``orders``, but not its quarantine, and land so many batches of a row in each."""
     for spec in PipelineSpec.model_validate(ORDERS).tables:
-        table = make_table(spec, places_of(settings))
+        table = make_table(spec, places_of(settings, "default"))
         lander = Lander(table, table.read_ledger())
         for number in range(batches):
             lander.land(number, number + 1)

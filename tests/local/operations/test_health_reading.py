@@ -21,7 +21,7 @@ from lakebound.tables.table import open_table
 
 def test_a_table_that_is_not_there(spec: TableSpec, at: Places) -> None:
     assert read_table_facts(spec, at, NOW_MS) is None
-    assert not at.warehouse.exists(), "looking makes nothing"
+    assert not at.root.path.exists(), "looking makes nothing"
     make_table(spec.model_copy(update={"name": "shop.other"}), at)
     assert read_table_facts(spec, at, NOW_MS) is None
     assert read_table_facts(spec, at.read_only(), NOW_MS) is None
@@ -74,7 +74,7 @@ def test_reading_leaves_everything_as_it_was(spec: TableSpec, at: Places) -> Non
     landed(spec, at, 2)
 
     def seen() -> dict[str, tuple[int, int]]:
-        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(at.warehouse.rglob("*"))}
+        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(at.root.path.rglob("*"))}
 
     before = seen()
     read(spec, at)

@@ -30,7 +30,7 @@ def iceberg(**more: object) -> TableSpec:
 
 def test_a_table_without_a_snapshot(at: Places) -> None:
     spec = iceberg()
-    catalog = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
+    catalog = open_catalog(at)
     catalog.create_namespace("shop")
     catalog.create_table(("shop", "orders"), SCHEMA)
     facts = read(spec, at)

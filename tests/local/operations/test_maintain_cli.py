@@ -38,7 +38,7 @@ LATER_MS = 10 * 86_400_000
 
 def write(settings: Settings, **changes: Any) -> tuple[PipelineSpec, Places]:
     (settings.pipelines / "orders.yaml").write_text(yaml.safe_dump({**ORDERS, **changes}))
-    return load_pipeline("orders", settings), places_of(settings)
+    return load_pipeline("orders", settings), places_of(settings, "default")
 
 
 def steps(plan: MaintenancePlan, table: TableSpec) -> list[str]:

@@ -41,7 +41,7 @@ def snapshot_ids(at: Places) -> list[int]:
 
 
 def body_of(at: Places) -> dict[str, object]:
-    location = metadata_location(open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse), SPEC)
+    location = metadata_location(open_catalog(at), SPEC)
     assert location is not None
     return read_body(location)
 
@@ -204,7 +204,7 @@ def test_a_table_that_forbids_it_and_one_that_is_gone(at: Places) -> None:
     foreign_iceberg(SPEC, at).transaction().set_properties({"gc.enabled": "false"}).commit_transaction()
     with pytest.raises(CollectionForbiddenError, match=r"gc\.enabled"):
         expire_ids(at, ids[:1])
-    open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).drop_table(("shop", "orders"))
+    open_catalog(at).drop_table(("shop", "orders"))
     with pytest.raises(TableGoneError):
         expire_ids(at, ids[:1])
 

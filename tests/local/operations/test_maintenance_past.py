@@ -59,7 +59,7 @@ def go_back(spec: TableSpec, at: Places, end: int) -> None:
 
 def test_a_table_that_is_not_there_has_no_past(spec: TableSpec, at: Places) -> None:
     assert read_past(spec, at.read_only(), []) is None
-    assert not at.warehouse.exists(), "looking makes nothing"
+    assert not at.root.path.exists(), "looking makes nothing"
 
 
 def test_kinds_and_times_are_those_that_the_table_itself_tells(spec: TableSpec, at: Places) -> None:

@@ -48,7 +48,7 @@ def put_back(case: Case, copy: Path) -> None:
 
 def named(case: Case) -> Path:
     """Return the metadata file that the catalog names."""
-    catalog = open_catalog(case.at.iceberg_catalog_uri, case.at.iceberg_warehouse)
+    catalog = open_catalog(case.at)
     return local_path(metadata_location(catalog, ICEBERG) or "")
 
 

@@ -55,7 +55,7 @@ def test_a_table_that_the_catalog_has_forgotten_is_not_made_anew(case: Case) -> 
     with pytest.raises(ForgottenTableError, match=rf"{before.name}.*move the folder aside"):
         table.create(SCHEMA, genesis(9))
     assert sorted(before.parent.iterdir()) == files
-    catalog_again = open_catalog(case.at.iceberg_catalog_uri, case.at.iceberg_warehouse)
+    catalog_again = open_catalog(case.at)
     catalog_again.register_table((ICEBERG.namespace, ICEBERG.short_name), f"file://{before}")
     assert rows(case) == 33
 
@@ -88,7 +88,7 @@ def test_a_history_whose_old_snapshots_expired_is_one_history(case: Case, tmp_pa
     open_table(ICEBERG, case.at).set_properties(kept, None)
     older = copied(case, tmp_path)
     land_many(case, 12)
-    catalog = open_catalog(case.at.iceberg_catalog_uri, case.at.iceberg_warehouse)
+    catalog = open_catalog(case.at)
     change(catalog, ICEBERG, lambda b: {**b, "snapshots": b["snapshots"][-2:], "snapshot-log": b["snapshot-log"][-2:]}, 3)
     newest = named(case)
     put_back(case, older)

@@ -166,7 +166,7 @@ def test_a_pipeline(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_catalog_is_on_the_disk_when_a_commit_is_over(at: Places) -> None:
     """What the recording takes for granted: SQLite syncs its log at each commit (synchronous=FULL)."""
-    catalog = iceberg_catalog.open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
+    catalog = iceberg_catalog.open_catalog(at)
     with catalog.engine.connect() as connection:
         found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
     assert found == ["wal", 2]

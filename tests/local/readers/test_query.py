@@ -24,9 +24,9 @@ DELTA, ICEBERG = PipelineSpec.model_validate(ORDERS).tables
 def landed(settings: Settings) -> Settings:
     """Both tables of ``orders``; that of Iceberg has one row less."""
     for spec, end in ((DELTA, 12), (ICEBERG, 11)):
-        make_table(spec, places_of(settings))
-        lander(spec, places_of(settings)).land(0, 5)
-        lander(spec, places_of(settings)).land(5, end)
+        make_table(spec, places_of(settings, "default"))
+        lander(spec, places_of(settings, "default")).land(0, 5)
+        lander(spec, places_of(settings, "default")).land(5, end)
     return settings
 
 
@@ -57,14 +57,14 @@ def test_a_name_in_both_formats_is_explained(landed: Settings) -> None:
 
 
 def test_a_name_in_one_format_needs_none(settings: Settings) -> None:
-    make_table(ICEBERG, places_of(settings))
-    lander(ICEBERG, places_of(settings)).land(0, 3)
+    make_table(ICEBERG, places_of(settings, "default"))
+    lander(ICEBERG, places_of(settings, "default")).land(0, 3)
     assert len(answer("query", "select id from lake.orders")["rows"]) == 3
     assert "table delta:lake.orders does not exist yet" in error("select * from delta.lake.orders")
 
 
 def test_a_broken_catalog_keeps_nobody_from_a_delta_table(landed: Settings) -> None:
-    for file in (landed.warehouse / "iceberg").glob("catalog.db*"):
+    for file in (landed.root.path / "iceberg").glob("catalog.db*"):
         file.write_bytes(b"no database")
     assert len(answer("query", "select id from delta.lake.orders")["rows"]) == 12
     assert len(answer("query", "select id from lake.orders", "--format", "delta")["rows"]) == 12
@@ -101,9 +101,9 @@ def test_mistakes_are_explained(landed: Settings) -> None:
 
 
 def test_it_writes_nothing(landed: Settings) -> None:
-    before = everything_in(landed.warehouse)
+    before = everything_in(landed.root.path)
     lakebound("query", "select * from iceberg.lake.orders union all select * from delta.lake.orders")
-    assert everything_in(landed.warehouse) == before
+    assert everything_in(landed.root.path) == before
 
 
 def test_looking_makes_nothing(settings: Settings) -> None:

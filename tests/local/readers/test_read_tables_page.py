@@ -24,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LAKEBOUND_PIPELINES", str(PAGE.parents[2] / "include" / "pipelines"))
     monkeypatch.chdir(tmp_path)
-    make_page_tables(places_of(load_settings()))
+    make_page_tables(places_of(load_settings(), "default"))
     return tmp_path
 
 

@@ -25,7 +25,7 @@ def change_property(spec: TableSpec, at: Places) -> None:
     if spec.format == "delta":
         DeltaTable(str(at.delta_path(spec))).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
     else:
-        other = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(spec.name)
+        other = open_catalog(at).load_table(spec.name)
         with other.transaction() as transaction:
             transaction.set_properties({"owner": "somebody"})
 
@@ -41,7 +41,7 @@ def compact(spec: TableSpec, at: Places, text: str) -> Callable[[], None]:
         table = DeltaTable(str(at.delta_path(spec)))
         properties = CommitProperties(custom_metadata={"userMetadata": text})
         return lambda: _ignore(table.optimize.compact(commit_properties=properties))
-    table = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(spec.name)
+    table = open_catalog(at).load_table(spec.name)
 
     def replace() -> None:
         rows = table.scan().to_arrow()
@@ -122,7 +122,7 @@ def test_a_catalog_that_gives_up_waiting_lands_the_batch_once(at: Places, monkey
     make_table(spec, at)
     app = lander(spec, at)
     app.land(0, 10)
-    catalog = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
+    catalog = open_catalog(at)
     swap = catalog._swap
     answers = iter([OperationalError("UPDATE", {}, Exception("database is locked"))] * 2)
 

@@ -28,7 +28,7 @@ def write(settings: Settings, name: str, *tables: dict[str, str], **more: Any) -
 def table(spec: TableSpec, settings: Settings) -> TableSpec:
     """A table that ``orders`` made; ``copies``, whose file stands first, names it too."""
     write(settings, "orders", {"format": spec.format, "name": spec.name}, {"format": "delta", "name": "shop.more"})
-    make_table(spec, places_of(settings))
+    make_table(spec, places_of(settings, "default"))
     write(settings, "copies", {"format": spec.format, "name": spec.name})
     return spec
 

@@ -22,7 +22,7 @@ from lakebound.tables.places import Places
 
 @pytest.fixture
 def disk(at: Places) -> Iterator[SmallDisk]:
-    with small_disk(at.warehouse) as made:
+    with small_disk(at.root.path) as made:
         yield made
 
 

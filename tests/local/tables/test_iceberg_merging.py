@@ -43,7 +43,7 @@ def land(one: Lander, first: int, commits: int) -> None:
 
 
 def loaded(spec: TableSpec, at: Places) -> PyIcebergTable:
-    return open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table((spec.namespace, spec.short_name))
+    return open_catalog(at).load_table((spec.namespace, spec.short_name))
 
 
 def manifests(table: PyIcebergTable) -> list[ManifestFile]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.tables.local_tables import lander, make_table
+from tests.support.tables.local_tables import lander, make_table, with_catalog
 
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.access import access_of, catalog_of
@@ -36,5 +36,5 @@ def test_the_lines_read_the_table(format_: str, tool: str, at: Places) -> None:
 
 
 def test_a_password_is_not_shown(at: Places) -> None:
-    elsewhere = at.model_copy(update={"iceberg_catalog_uri": "postgresql://me:secret@host/lake"})
+    elsewhere = with_catalog(at, "postgresql://me:secret@host/lake")
     assert "secret" not in str(catalog_of(elsewhere)) and "host/lake" in catalog_of(elsewhere).uri

@@ -66,9 +66,9 @@ def tables(at: Places) -> list[Table]:
 def rows_of(at: Places, name: str) -> list[dict[str, Any]]:
     """Return a table's rows as the oracle reads them."""
     found = (
-        read_delta(at.warehouse / "delta" / "shop" / "orders")
+        read_delta(at.root.path / "delta" / "shop" / "orders")
         if name == "delta"
-        else read_iceberg(at.warehouse / "iceberg" / "catalog.db", "shop", "orders")
+        else read_iceberg(at.root.path / "iceberg" / "catalog.db", "shop", "orders")
     )
     rows: list[dict[str, Any]] = found.sort_by("id").to_pylist()
     return rows
@@ -108,7 +108,7 @@ def test_the_log_carries_the_entry_on(at: Places, tables: list[Table]) -> None:
     expected = tables[0].read_ledger().entry
     assert isinstance(expected, Entry)
     assert (newest.kind, newest.coverage, newest.epoch) == ("carry", expected.coverage, expected.epoch)
-    handle = DeltaTable(str(at.warehouse / "delta" / "shop" / "orders"))
+    handle = DeltaTable(str(at.root.path / "delta" / "shop" / "orders"))
     assert handle.history(1)[0]["operation"] == "ADD COLUMN"
 
 
@@ -180,7 +180,7 @@ def test_who_lands_beside_the_stream_waits_for_its_start(at: Places, tables: lis
 
 def test_looking_makes_and_changes_nothing(at: Places, tmp_path: Path) -> None:
     assert all(plan.is_new for plan in compare_tables(pipeline(), at, both(SCHEMA)).plans.values())
-    assert not list(at.warehouse.rglob("*"))
+    assert not list(at.root.path.rglob("*"))
     assert read_findings(ControlFolder(at.home, "orders")) == []
 
 

@@ -51,7 +51,7 @@ def content(spec: TableSpec, at: Places) -> pa.Table:
     """Read the table as any other tool would."""
     if spec.format == "delta":
         return DeltaTable(str(at.delta_path(spec))).to_pyarrow_table().sort_by("id")
-    table = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(spec.name)
+    table = open_catalog(at).load_table(spec.name)
     return table.scan().to_arrow().sort_by("id")
 
 
@@ -86,7 +86,7 @@ def test_an_iceberg_table_is_partitioned_by_day(at: Places) -> None:
     files = app.write(0, 60)
     assert [file.rows for file in files] == [24, 24, 12]
     app.land(0, 60, files)
-    table = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(spec.name)
+    table = open_catalog(at).load_table(spec.name)
     partitions = table.inspect.partitions().sort_by("record_count").to_pylist()
     assert [found["record_count"] for found in partitions] == [12, 24, 24]
     assert {found["partition"]["at_day"] for found in partitions} == {datetime.date(2023, 11, 15 + n) for n in range(3)}

@@ -40,7 +40,7 @@ def test_what_is_written_is_what_is_remembered(app: Lander, at: Places) -> None:
         app.land(start, start + 10)
     app.open()
     found = plain(at)
-    catalog = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
+    catalog = open_catalog(at)
     remembered = catalog.load_table(SPEC.name)
     assert found.metadata == remembered.metadata
     assert found.metadata_location == remembered.metadata_location
@@ -60,7 +60,7 @@ def test_what_others_did_is_read_as_pyiceberg_reads_it(app: Lander, at: Places) 
     theirs.maintenance.expire_snapshots().by_id(theirs.metadata.snapshots[1].snapshot_id).commit()
     app.table.read_ledger()
     found = plain(at)
-    remembered = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(SPEC.name)
+    remembered = open_catalog(at).load_table(SPEC.name)
     for name in type(found.metadata).model_fields:
         assert getattr(remembered.metadata, name) == getattr(found.metadata, name), name
     assert len(found.metadata.snapshots) == 5
@@ -156,11 +156,11 @@ def test_entries_are_read_from_a_handle_that_many_commits_have_left_behind(app: 
 
 
 def test_the_catalog_waits_for_locks_and_lets_readers_through(at: Places) -> None:
-    catalog = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
+    catalog = open_catalog(at)
     with catalog.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
-    assert open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse) is catalog
+    assert open_catalog(at) is catalog
 
 
 def test_a_reader_is_not_kept_waiting_by_a_writer(app: Lander, at: Places) -> None:
@@ -200,7 +200,7 @@ def test_a_catalog_that_another_process_is_making_is_waited_for(at: Places) -> N
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor(1) as pool:
-        opened = pool.submit(open_catalog, at.iceberg_catalog_uri, at.iceberg_warehouse)
+        opened = pool.submit(open_catalog, at)
         with pytest.raises(TimeoutError):
             opened.result(timeout=0.5)
         other.execute("ROLLBACK")
@@ -222,4 +222,4 @@ def test_tables_of_one_catalog_are_committed_by_several_threads(at: Places) -> N
         assert list(pool.map(land, apps)) == [1, 1, 1]
     for app in apps:
         assert landed_offsets(app.table) == list(range(50))
-    assert isinstance(open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse), LedgerCatalog)
+    assert isinstance(open_catalog(at), LedgerCatalog)

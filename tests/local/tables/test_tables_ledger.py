@@ -68,7 +68,7 @@ def write_foreign_rows(spec: TableSpec, at: Places) -> None:
     if spec.format == "delta":
         write_deltalake(str(at.delta_path(spec)), rows(0, 5))
         return
-    catalog = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
+    catalog = open_catalog(at)
     make_namespace(catalog, spec.namespace)
     catalog.create_table(spec.name, SCHEMA).append(rows(0, 5))
 
@@ -78,7 +78,7 @@ def make_foreign_table(spec: TableSpec, at: Places) -> None:
     if spec.format == "delta":
         DeltaTable.create(str(at.delta_path(spec)), SCHEMA)
         return
-    catalog = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
+    catalog = open_catalog(at)
     make_namespace(catalog, spec.namespace)
     catalog.create_table(spec.name, SCHEMA)
 
@@ -89,7 +89,7 @@ def write_metadata(spec: TableSpec, at: Places, text: str) -> None:
         properties = CommitProperties(custom_metadata={"userMetadata": text})
         delta_handle(spec, at).create_write_transaction([], "append", SCHEMA, commit_properties=properties)
     else:
-        table = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(spec.name)
+        table = open_catalog(at).load_table(spec.name)
         table.append(rows(0, 0), snapshot_properties={ENTRY_KEY: text})
 
 
@@ -184,7 +184,7 @@ def test_an_entry_that_needs_a_later_version_is_refused_and_not_reconstructed(sp
 def test_iceberg_counts_the_ancestry_of_the_current_snapshot_only(iceberg: TableSpec, at: Places) -> None:
     app = three_batches(iceberg, at)
     first_batch = next(found.version for found in app.table.entries() if found.entry.coverage == offsets(0, 10))
-    other = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(iceberg.name)
+    other = open_catalog(at).load_table(iceberg.name)
     other.manage_snapshots().rollback_to_snapshot(int(first_batch)).commit()
     again = lander(iceberg, at)
     assert again.view.coverage == offsets(0, 10)

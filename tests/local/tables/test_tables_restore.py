@@ -39,7 +39,7 @@ def compact(spec: TableSpec, at: Places) -> None:
         properties = CommitProperties(custom_metadata={"userMetadata": carried[ENTRY_KEY]})
         assert DeltaTable(str(at.delta_path(spec))).optimize.compact(commit_properties=properties)["numFilesRemoved"]
     else:
-        table = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(spec.name)
+        table = open_catalog(at).load_table(spec.name)
         table.overwrite(table.scan().to_arrow(), snapshot_properties=carried)
 
 
@@ -204,7 +204,7 @@ def test_an_iceberg_restore_is_a_child_of_the_old_snapshot(iceberg: TableSpec, a
     app = three_batches(iceberg, at)
     old = version_of(app.table, 10).version
     put_back(iceberg, at, 10)
-    table = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(iceberg.name)
+    table = open_catalog(at).load_table(iceberg.name)
     current = table.current_snapshot()
     assert current is not None and current.summary is not None
     assert current.parent_snapshot_id == int(old) and table.refs()[MAIN_BRANCH].snapshot_id == current.snapshot_id
@@ -220,7 +220,7 @@ def test_foreign_rows_on_top_are_removed(app: Lander, spec: TableSpec, at: Place
 
         write_deltalake(str(at.delta_path(spec)), rows(900, 905), mode="append")
     else:
-        open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).load_table(spec.name).append(rows(900, 905))
+        open_catalog(at).load_table(spec.name).append(rows(900, 905))
     assert len(landed_offsets(app.table)) == 35
     put_back(spec, at, 30)
     assert landed_offsets(open_table(spec, at)) == list(range(30))

@@ -46,7 +46,7 @@ def test_what_vacuum_took_is_missed(delta: TableSpec, at: Places) -> None:
 def test_an_expired_snapshot_is_gone(iceberg: TableSpec, at: Places) -> None:
     app = three_batches(iceberg, at)
     old = version_of(app.table, 10).version
-    catalog = open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse)
+    catalog = open_catalog(at)
     catalog.commit_table(catalog.load_table(iceberg.name), (), (RemoveSnapshotsUpdate(snapshot_ids=[int(old)]),))
     table = open_table(iceberg, at)
     assert old not in [version.version for version in table.versions()]

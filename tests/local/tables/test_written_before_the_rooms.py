@@ -89,14 +89,14 @@ def check_the_state_is_read(spec: PipelineSpec, run: RunSpec, settings: Settings
 
 
 def check_the_tables_hold_what_was_sent(spec: PipelineSpec, settings: Settings) -> None:
-    places = places_of(settings)
+    places = places_of(settings, "default")
     for table in spec.tables:
         ledger = open_table(table, places).read_ledger()
         assert ledger.coverage["orders"].partitions == {p: ((0, end),) for p, end in ends().items()}
         rows = (
             read_delta(places.delta_path(table))
             if table.format == "delta"
-            else read_iceberg(places.warehouse / "iceberg" / "catalog.db", table.namespace, table.short_name)
+            else read_iceberg(places.root.path / "iceberg" / "catalog.db", table.namespace, table.short_name)
         )
         assert rows.num_rows == LANDED
     assert read_delta(places.delta_path(spec.quarantine_table)).num_rows == BAD

@@ -16,7 +16,7 @@ from lakebound.tables.iceberg import catalog as iceberg_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 from tests.support.pauses.oracle import Report
-from tests.support.tables.local_tables import Lander, lander, offsets
+from tests.support.tables.local_tables import Lander, lander, offsets, with_catalog
 from tests.support.tables.maintained import compaction, rewrite_iceberg
 from tests.support.tables.rewinding import World, make_world, now_ms
 
@@ -76,7 +76,7 @@ class PausedWorld:
         """Return the places for an actor: it has a connection of its own to the catalog, as a process has."""
         dots = "/." * (len(self._places) + 1)
         uri = self.world.at.iceberg_catalog_uri.replace("/catalog.db", f"{dots}/catalog.db")
-        self._places.append(self.world.at.model_copy(update={"iceberg_catalog_uri": uri}))
+        self._places.append(with_catalog(self.world.at, uri))
         return self._places[-1]
 
     def lander(self, epoch: int | None = None) -> Lander:
@@ -105,7 +105,7 @@ class PausedWorld:
     def close(self) -> None:
         """Close all connections to the catalog: its file will be replaced."""
         for at in (*self._places, self.world.at):
-            iceberg_catalog.open_catalog(at.iceberg_catalog_uri, at.iceberg_warehouse).engine.dispose()
+            iceberg_catalog.open_catalog(at).engine.dispose()
         iceberg_catalog._open_catalog.cache_clear()
         self._places.clear()
 

@@ -94,7 +94,7 @@ class Pipeline:
     def read(self, table: TableSpec) -> Any:
         """Return a table's rows as the oracle reads them."""
         if table.format == "delta":
-            return read_delta(places_of(self.settings).delta_path(table))
+            return read_delta(places_of(self.settings, "default").delta_path(table))
         return read_iceberg(self.settings.warehouse / "iceberg" / "catalog.db", table.namespace, table.short_name)
 
 
@@ -150,7 +150,7 @@ def assert_exactly_once(pipeline: Pipeline, journal: Journal) -> None:
     """Check that every acknowledged record is where it must be, once and unaltered, and that the deep proof agrees."""
     assert journal.count(), "the journal is empty: nothing was tested"
     wrong = [str(judgement) for judgement in pipeline.judge(journal) if not judgement.is_clean]
-    proof = prove(pipeline.spec, places_of(pipeline.settings), deep=True)
+    proof = prove(pipeline.spec, places_of(pipeline.settings, "default"), deep=True)
     problems = [f"{table.table}: {problem}" for table in proof.tables for problem in table.problems]
     assert not wrong, f"{wrong}; the proof says: {problems or proof.sentence}"
     assert proof.ok and not problems, f"the oracle finds nothing wrong, the proof cries wolf: {problems}"

@@ -11,10 +11,11 @@ import pytest
 
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.warehouse import SqlCatalogSpec
 from lakebound.tables.commit import Committed, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.layout import FileLayout
-from lakebound.tables.places import Places
+from lakebound.tables.places import Places, local_places
 from lakebound.tables.table import KAFKA_TYPE, DataFile, LedgerView, Table, open_table
 
 PIPELINE = "orders"
@@ -36,7 +37,13 @@ SCHEMA = pa.schema(
 
 def places(folder: Path) -> Places:
     """Return places of which nothing exists yet."""
-    return Places(home=folder, warehouse=folder / "lake", iceberg_catalog_uri=f"sqlite:///{folder}/lake/iceberg/catalog.db")
+    return local_places(folder, folder / "lake")
+
+
+def with_catalog(at: Places, uri: str) -> Places:
+    """Return the same places with another address of the catalog."""
+    catalog = SqlCatalogSpec(type="sql", uri=uri)
+    return at.model_copy(update={"warehouse": at.warehouse.model_copy(update={"catalog": catalog})})
 
 
 def rows(start: int, end: int, partition: int = 0) -> pa.Table:

@@ -58,7 +58,7 @@ class Case:
     @property
     def at(self) -> Places:
         """Its places."""
-        return places_of(self.settings)
+        return places_of(self.settings, "default")
 
     @property
     def control(self) -> ControlFolder:

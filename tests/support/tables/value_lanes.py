@@ -182,7 +182,7 @@ class LaneWorld:
     def _rows(self, one: TableSpec) -> pa.Table:
         if one.format == "delta":
             return self._delta_rows(one)
-        return read_iceberg(self.at.warehouse / "iceberg" / "catalog.db", one.namespace, one.short_name)
+        return read_iceberg(self.at.root.path / "iceberg" / "catalog.db", one.namespace, one.short_name)
 
     def _delta_rows(self, one: TableSpec) -> pa.Table:
         """Read by deltalake's PyArrow; by its DataFusion where the former (1.6.6) fails on a negative decimal in the log."""

@@ -22,7 +22,7 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.places import Places
+from lakebound.tables.places import Places, local_places
 from tests.support.worlds.memory_tables import Lake, Row, Stored
 
 TOPIC, TOPIC_ID = "orders", "id-new"
@@ -105,7 +105,7 @@ class World:
     @property
     def places(self) -> Places:
         """Below the case's folder."""
-        return Places(home=self.folder, warehouse=self.folder / "lake", iceberg_catalog_uri="sqlite:///none")
+        return local_places(self.folder, self.folder / "lake")
 
     @property
     def control(self) -> ControlFolder:

@@ -28,7 +28,7 @@ def tables(settings: Settings) -> list[Lander]:
     """Make the tables of ``orders``, with two batches in each."""
     landers = []
     for spec in PipelineSpec.model_validate(ORDERS).tables:
-        table = make_table(spec, places_of(settings))
+        table = make_table(spec, places_of(settings, "default"))
         lander = Lander(table, table.read_ledger())
         lander.open()
         lander.land(0, 5)

@@ -21,7 +21,7 @@ from lakebound.operations.maintenance.table_engine import staged_before_ms
 from lakebound.operations.replay.orders import ReplayResult, write_result
 from lakebound.redaction import WHERE_THE_REST_IS
 from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.places import Places
+from lakebound.tables.places import local_places
 
 ORDERS = TableSpec(format="delta", name="shop.orders")
 CLICKS = TableSpec(format="delta", name="shop.clicks")
@@ -182,7 +182,7 @@ def test_one_run_per_pipeline_and_the_lock_of_a_killed_one_is_free(control: Cont
 
 
 def test_what_a_replay_may_have_staged_is_known_by_its_start(control: ControlFolder, tmp_path: Path) -> None:
-    at = Places(home=tmp_path, warehouse=tmp_path, iceberg_catalog_uri="sqlite:///none")
+    at = local_places(tmp_path, tmp_path)
     assert staged_before_ms(ORDERS, at, control, 5_000) == 5_000
     write_result(control, ReplayResult(app_id="ended", started_at=1.0, ended_at=2.0))
     assert staged_before_ms(ORDERS, at, control, 5_000) == 5_000
@@ -191,7 +191,7 @@ def test_what_a_replay_may_have_staged_is_known_by_its_start(control: ControlFol
 
 
 def test_what_the_stream_may_have_staged_is_known_by_its_lease(control: ControlFolder, tmp_path: Path) -> None:
-    at = Places(home=tmp_path, warehouse=tmp_path, iceberg_catalog_uri="sqlite:///none")
+    at = local_places(tmp_path, tmp_path)
     lease = {"epoch": 1, "app_id": "a", "host": "elsewhere", "pid": 1, "pid_started_at": 0.0, "acquired_at": 2.0}
     write_json(control.lease, {**lease, "heartbeat_at": 4.0, "ttl_seconds": 10.0})
     assert staged_before_ms(ORDERS, at, control, 5_000) == 2_000

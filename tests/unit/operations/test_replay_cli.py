@@ -48,7 +48,7 @@ write_result(orders.control, result.model_copy(update=ended))
 @pytest.fixture
 def control(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> ControlFolder:  # noqa: F811
     """Both tables hold [100, 200) of partition 0; Kafka has [20, 300)."""
-    at, spec = places_of(settings), load_pipeline("orders", settings)
+    at, spec = places_of(settings, "default"), load_pipeline("orders", settings)
     for table_spec in spec.tables:
         table = local_tables.make_table(table_spec, at)
         app = local_tables.Lander(table, table.read_ledger())
@@ -172,7 +172,7 @@ class TestMissing:
         delta, iceberg = body["plan"]["tables"]
         assert delta["takes_back"][TOPIC]["partitions"] == {"0": [[110, 130]]} and iceberg["takes_back"] == {}
         spec = load_pipeline("orders", settings)
-        views = [open_table(table, places_of(settings)).read_ledger() for table in spec.tables]
+        views = [open_table(table, places_of(settings, "default")).read_ledger() for table in spec.tables]
         assert [count(view.coverage) for view in views] == [80, 100]
         assert read_desired(control).state == before.state
         incident = read_incidents(control)[0]
@@ -189,7 +189,7 @@ class TestMissing:
         monkeypatch.setattr("lakebound.operations.replay.alone.living_submission", lambda _: Submission(app_id="orders-g0-1"))
         said = lakebound("replay", "orders", "--missing", code=1).stderr
         assert "20 offsets" in said and "orders-g0-1 runs" in said and "Stop the pipeline" in said
-        table = open_table(load_pipeline("orders", settings).tables[0], places_of(settings))
+        table = open_table(load_pipeline("orders", settings).tables[0], places_of(settings, "default"))
         assert count(table.read_ledger().coverage) == 100
 
     def test_rows_that_no_replay_can_bring_back_are_named(
@@ -213,4 +213,4 @@ class TestMissing:
         from deltalake import DeltaTable
 
         spec = load_pipeline("orders", settings)
-        DeltaTable(str(places_of(settings).delta_path(spec.tables[0]))).delete("id >= 110 and id < 130")
+        DeltaTable(str(places_of(settings, "default").delta_path(spec.tables[0]))).delete("id >= 110 and id < 130")

@@ -50,7 +50,7 @@ class IcebergLine:
         return [file for step in steps for file in self._added(step)]
 
     def _read(self) -> Body | None:
-        catalog = open_catalog(self._places.iceberg_catalog_uri, self._places.iceberg_warehouse)
+        catalog = open_catalog(self._places)
         for reading in range(1, _READINGS + 1):
             location = metadata_location(catalog, self._spec)
             try:

@@ -67,7 +67,7 @@ def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[
     from lakebound.tables.iceberg.catalog import open_catalog
     from lakebound.tables.iceberg.local_files import local_path
 
-    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    catalog = open_catalog(places)
     if not catalog.table_exists((spec.namespace, spec.short_name)):
         return
     table = catalog.load_table((spec.namespace, spec.short_name))

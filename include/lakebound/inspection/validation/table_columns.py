@@ -8,7 +8,7 @@ from lakebound.tables.places import Places
 
 def existing_columns(spec: PipelineSpec, places: Places) -> dict[str, tuple[str, ...]]:
     """Return the columns of the pipeline's tables; tables that are not there, or cannot be read, are left out."""
-    if not places.warehouse.is_dir():
+    if places.root.is_local and not places.root.path.is_dir():
         return {}
     # The libraries of both formats take a second to import: a pipeline without tables does without.
     from lakebound.tables.table import open_table

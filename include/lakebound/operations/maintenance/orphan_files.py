@@ -97,7 +97,7 @@ def table_folder(table: TableSpec, places: Places) -> Path:
         if not DeltaTable.is_deltatable(str(path)):
             raise TableGoneError(table.id)
         return path
-    location = metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), table)
+    location = metadata_location(open_catalog(places), table)
     if location is None:
         raise TableGoneError(table.id)
     return local_path(read_body(location)["location"])
@@ -237,7 +237,7 @@ def _both(names: Iterator[str]) -> Iterator[str]:
 
 
 def _iceberg_names(table: TableSpec, places: Places) -> Iterator[str]:
-    location = metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), table)
+    location = metadata_location(open_catalog(places), table)
     if location is None:
         raise TableGoneError(table.id)
     yield location

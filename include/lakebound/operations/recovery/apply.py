@@ -88,7 +88,7 @@ def apply_recovery(
         WishChangedError: Somebody has changed the desired state since; nothing was applied.
         LakeboundError: What taking the pipeline over, or a commit, raises.
     """
-    places, facts = places_of(settings), collect(spec, settings)
+    places, facts = places_of(settings, spec.warehouse), collect(spec, settings)
     plan = make_plan(action, facts)
     check_hash(plan, approved)
     applied: Applied | None = None

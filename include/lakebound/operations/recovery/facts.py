@@ -148,9 +148,9 @@ class RecoveryFacts:
 def collect(spec: PipelineSpec, settings: Settings) -> RecoveryFacts:
     """Return the facts as they are now; writes nothing."""
     kafka = collect_kafka(spec)
-    tables = collect_tables(spec, places_of(settings), kafka)
+    tables = collect_tables(spec, places_of(settings, spec.warehouse), kafka)
     control = collect_control(spec, settings.home, kafka)
-    return RecoveryFacts(spec.pipeline, tables, kafka, control, _rate(spec, places_of(settings)))
+    return RecoveryFacts(spec.pipeline, tables, kafka, control, _rate(spec, places_of(settings, spec.warehouse)))
 
 
 def _rate(spec: PipelineSpec, places: Places) -> float | None:

@@ -88,7 +88,7 @@ def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms
     """
     action = _settled_action(form)
     if action in REWINDS:
-        return make_plan(spec, places_of(settings), form.request(now_ms)).plan
+        return make_plan(spec, places_of(settings, spec.warehouse), form.request(now_ms)).plan
     return plan_recovery(spec, settings, action)
 
 
@@ -119,7 +119,7 @@ def apply_repair(
     """
     action = _settled_action(form)
     if action in REWINDS:
-        return apply_rewind(spec, places_of(settings), form.request(now_ms), approved, by=by, asked_by=asked_by)
+        return apply_rewind(spec, places_of(settings, spec.warehouse), form.request(now_ms), approved, by=by, asked_by=asked_by)
     return apply_recovery(spec, settings, action, approved, by=by, asked_by=asked_by).incident
 
 

@@ -56,7 +56,7 @@ def repoint(spec: TableSpec, places: Places, step: RepairStep) -> str:
     from lakebound.tables.iceberg.pointer import move_pointer
 
     pointer = step.detail["pointer"]
-    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    catalog = open_catalog(places)
     move_pointer(catalog, spec, pointer["from"], pointer["to"])
     return _name(pointer["to"])
 

@@ -174,7 +174,7 @@ def _iceberg_batches(
         first, last = (literal(offset) for offset in chosen.offsets)
         offset = Reference(f"{KAFKA_COLUMN}.offset")
         where = And(where, And(GreaterThanOrEqual(term=offset, value=first), LessThanOrEqual(term=offset, value=last)))
-    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    catalog = open_catalog(places)
     scan = catalog.load_table((spec.namespace, spec.short_name)).scan(
         row_filter=where, selected_fields=(*(f"{KAFKA_COLUMN}.{name}" for name in kafka), *columns)
     )

@@ -45,8 +45,8 @@ def take_back_alone(spec: PipelineSpec, settings: Settings, plan: ReplayPlan, *,
     if living is not None:
         raise StreamRunsError(spec.pipeline, living.app_id, sum(count(offsets) for offsets in lacking.values()))
     reason = "offsets without rows are taken out of the coverage, to be landed again"
-    with taken_over(spec, places_of(settings), by=by, reason=reason) as lease:
-        taken = take_back(spec, places_of(settings), lacking, epoch=lease.epoch)
+    with taken_over(spec, places_of(settings, spec.warehouse), by=by, reason=reason) as lease:
+        taken = take_back(spec, places_of(settings, spec.warehouse), lacking, epoch=lease.epoch)
     record_incident(
         control,
         "repair",

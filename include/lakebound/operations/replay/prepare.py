@@ -65,12 +65,12 @@ def _at_time(bound: ReplayBound, broker: KafkaFacts, spec: PipelineSpec) -> Next
 
 
 def _proofs(spec: PipelineSpec, settings: Settings, broker: KafkaFacts) -> dict[str, TableProof]:
-    proof = prove(spec, places_of(settings), deep=True, facts=broker)
+    proof = prove(spec, places_of(settings, spec.warehouse), deep=True, facts=broker)
     return {found.table: found for found in proof.tables if found.role == "target"}
 
 
 def _coverage(spec: PipelineSpec, settings: Settings, table_id: str) -> Offsets:
-    table = open_table(next(table for table in spec.tables if table.id == table_id), places_of(settings))
+    table = open_table(next(table for table in spec.tables if table.id == table_id), places_of(settings, spec.warehouse))
     view = table.read_ledger() if table.exists() else None
     if view is None or view.entry is None:
         raise NothingLandedYetError(spec.pipeline, table_id)
@@ -96,7 +96,7 @@ def _unfounded(spec: PipelineSpec, settings: Settings, table_id: str, lacking: O
     claimed = common(lacking, coverage)
     if not count(claimed):
         return {}
-    places = places_of(settings)
+    places = places_of(settings, spec.warehouse)
     table = next(table for table in spec.tables if table.id == table_id)
     return nothing_stands_for(claimed, open_table(table, places), open_table(spec.quarantine_table, places))
 

@@ -34,7 +34,7 @@ from lakebound.durable import make_folder
 from lakebound.tables.iceberg.catalog_file import explained, say_who_locks, sqlite_file
 from lakebound.tables.iceberg.known_metadata import KnownMetadata, as_json, read_metadata
 from lakebound.tables.iceberg.local_files import sync_metadata
-from lakebound.tables.places import READ_ONLY
+from lakebound.tables.places import READ_ONLY, Places
 
 CATALOG_NAME = "ice"
 """Name under which PyIceberg and Spark both know the catalog; it stands in the catalog's rows."""
@@ -209,13 +209,13 @@ def slim(metadata: TableMetadata) -> TableMetadata:
     return metadata.model_copy(update={"snapshots": current, "snapshot_log": []})
 
 
-def open_catalog(uri: str, warehouse: Path) -> LedgerCatalog:
-    """Return this process's catalog at a SQLAlchemy address.
+def open_catalog(places: Places) -> LedgerCatalog:
+    """Return this process's catalog.
 
-    A SQLite file is made, in WAL mode, when there is none; an address of ``Places.read_only`` makes and changes nothing.
+    A SQLite file is made, in WAL mode, when there is none; ``Places.read_only`` makes and changes nothing.
     """
     with _making:
-        return _open_catalog(uri, warehouse, os.getpid())
+        return _open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse, os.getpid())
 
 
 @cache

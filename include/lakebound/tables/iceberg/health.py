@@ -33,7 +33,7 @@ def read_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts | Non
     Raises:
         FileNotFoundError: A commit or an expiry removed a metadata file meanwhile: read again.
     """
-    location = metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), spec)
+    location = metadata_location(open_catalog(places), spec)
     if location is None:
         return None
     standing = _read_metadata(location)

@@ -263,7 +263,7 @@ class IcebergTable:
 
     @property
     def _catalog(self) -> LedgerCatalog:
-        return open_catalog(self._places.iceberg_catalog_uri, self._places.iceberg_warehouse)
+        return open_catalog(self._places)
 
     @property
     def _identifier(self) -> Identifier:

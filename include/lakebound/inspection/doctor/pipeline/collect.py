@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 def read_pipeline_facts(spec: PipelineSpec, settings: Settings) -> PipelineFacts:
     """Return everything that the rules look at; raises nothing for what cannot be read."""
-    ledgers = read_ledgers(spec, places_of(settings))
+    ledgers = read_ledgers(spec, places_of(settings, spec.warehouse))
     state = read_state(spec, ControlFolder(settings.home, spec.pipeline), ledgers, time.time())
     facts = replace(state, kafka=look_at_topics(spec))
     return replace(facts, kafka=look_at_waiting(spec, facts.kafka, facts.lowest_marks(), facts.now))

@@ -51,7 +51,7 @@ def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskFor
         CollectionForbiddenError: The table forbids it.
         BadEntryError: An entry cannot be read: nothing is expired then.
     """
-    catalog = open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse)
+    catalog = open_catalog(places)
     asked = set(step.snapshot_ids)
 
     def without_asked(body: Body) -> Body | None:

@@ -27,7 +27,7 @@ def read_snapshots(spec: TableSpec, places: Places) -> TablePast | None:
     Raises:
         FileNotFoundError: A commit removed the metadata file meanwhile: read again.
     """
-    location = metadata_location(open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse), spec)
+    location = metadata_location(open_catalog(places), spec)
     return None if location is None else snapshots_of(read_body(location), spec.id)
 
 

@@ -1,0 +1,4 @@
+"""Storage: folders of this machine and object stores behind one Protocol, with conditional writes.
+
+Other rooms import ``location``.
+"""

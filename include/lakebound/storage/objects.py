@@ -1,0 +1,122 @@
+"""An object store as a storage, by obstore. Keys are paths in one bucket.
+
+A client that gets no answer asks again by itself. So a conditional write may find its own first attempt and say that the file
+exists, or has changed: whoever writes puts something of their own into the content, and reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import obstore
+from obstore import exceptions as failures
+
+from lakebound.storage.store import FileChangedError, StoredFile, Tagged
+
+
+class StoreUnavailableError(ConnectionError):
+    """An object store did not answer, or answered that it cannot at this moment."""
+
+
+class StoreRefusedError(PermissionError):
+    """An object store refuses the credentials, or what they may do."""
+
+
+class ObjectStore:
+    """One bucket.
+
+    Args:
+        bucket: obstore's handle.
+        name: Of the bucket, for messages.
+    """
+
+    def __init__(self, bucket: Any, name: str) -> None:
+        self._bucket = bucket
+        self._name = name
+
+    def read(self, key: str) -> bytes:
+        """Return the content of an object."""
+        return self.read_tagged(key).content
+
+    def read_tagged(self, key: str) -> Tagged:
+        """Return the content of an object, and its ETag."""
+        with self._explained(key):
+            found = obstore.get(self._bucket, key)
+            return Tagged(bytes(found.bytes()), str(found.meta["e_tag"]))
+
+    def describe(self, key: str) -> StoredFile | None:
+        """Return what is known of an object."""
+        try:
+            with self._explained(key):
+                return _stored(obstore.head(self._bucket, key))
+        except FileNotFoundError:
+            return None
+
+    def list(self, prefix: str, *, after: str = "") -> Iterator[StoredFile]:
+        """Yield the objects below a prefix, which counts as a folder; a thousand are asked for at once."""
+        with self._explained(prefix):
+            for page in obstore.list(self._bucket, prefix or None, offset=after or None, chunk_size=1000):
+                yield from (_stored(meta) for meta in page)
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write an object, or replace it."""
+        with self._explained(key):
+            obstore.put(self._bucket, key, content)
+
+    def put_new(self, key: str, content: bytes) -> None:
+        """Write an object where none is."""
+        with self._explained(key):
+            obstore.put(self._bucket, key, content, mode="create")
+
+    def replace(self, key: str, content: bytes, tag: str) -> str:
+        """Replace an object whose ETag is still the one."""
+        try:
+            with self._explained(key):
+                return str(obstore.put(self._bucket, key, content, mode={"e_tag": tag})["e_tag"])
+        except FileNotFoundError:
+            raise FileChangedError(f"{self._shown(key)} is gone") from None
+
+    def upload(self, key: str, source: Path) -> None:
+        """Write an object with the content of a file."""
+        with self._explained(key):
+            obstore.put(self._bucket, key, source)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects, a thousand in one request."""
+        doomed = list(keys)
+        for first in range(0, len(doomed), 1000):
+            try:
+                with self._explained(doomed[first]):
+                    obstore.delete(self._bucket, doomed[first : first + 1000])
+            except FileNotFoundError:
+                continue
+
+    @contextmanager
+    def _explained(self, key: str) -> Iterator[None]:
+        """Inside the block, obstore's errors become those of Python's that say the same."""
+        try:
+            yield
+        except failures.AlreadyExistsError as exc:
+            raise FileExistsError(f"{self._shown(key)} exists") from exc
+        except failures.PreconditionError as exc:
+            raise FileChangedError(f"{self._shown(key)} has changed") from exc
+        except FileNotFoundError:
+            raise
+        except (failures.PermissionDeniedError, failures.UnauthenticatedError) as exc:
+            raise StoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
+        except failures.BaseError as exc:
+            raise StoreUnavailableError(f"{self._shown(key)}: {_first_line(exc)}") from exc
+
+    def _shown(self, key: str) -> str:
+        return f"{self._name}/{key}"
+
+
+def _stored(meta: Any) -> StoredFile:
+    return StoredFile(str(meta["path"]), int(meta["size"]), int(meta["last_modified"].timestamp() * 1000))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
