@@ -38,9 +38,10 @@ def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest
     Raises:
         TrialFailedError: It gave no answer.
     """
-    run = make_run_spec(spec, settings, Desired(), f"try-{spec.pipeline}").model_dump(mode="json", by_alias=True)
-    orders = json.dumps({"run_spec": run, "records": records, "newest": newest, "rows": rows})
-    secrets = spec.connection.secret_variables
+    run = make_run_spec(spec, settings, Desired(), f"try-{spec.pipeline}")
+    body = run.model_dump(mode="json", by_alias=True)
+    orders = json.dumps({"run_spec": body, "records": records, "newest": newest, "rows": rows})
+    secrets = run.secret_variables
     with small_spark(
         settings, APPLICATION, [orders], limit_seconds=LIMIT_SECONDS, failure=TrialFailedError, secrets=secrets
     ) as answers:

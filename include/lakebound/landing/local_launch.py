@@ -75,7 +75,7 @@ def launch_beside(command: Sequence[str], orders: RunSpec, settings: Settings) -
         SubmitFailedError: It cannot be started.
     """
     log = orders.control.log(orders.app_id)
-    environment = spark_environment(settings, secrets=orders.spec.connection.secret_variables)
+    environment = spark_environment(settings, secrets=orders.secret_variables, others=orders.places.warehouse.own_variables)
     try:
         process = start(orders.app_id, command, log, environment=environment, folder=log.parent)
     except (LakeboundError, OSError) as exc:
@@ -99,7 +99,7 @@ def _start_stream(orders: RunSpec, settings: Settings, owner: Owner | None) -> t
         orders.app_id,
         spark_submit_command(orders, settings, ui_port=ui_port),
         control.log(orders.app_id),
-        environment=spark_environment(settings, secrets=orders.spec.connection.secret_variables),
+        environment=spark_environment(settings, secrets=orders.secret_variables, others=orders.places.warehouse.own_variables),
         folder=control.folder,
     )
     submission = intent.led_by(process.process)

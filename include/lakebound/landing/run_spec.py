@@ -24,6 +24,11 @@ class RunSpec(Frozen):
     trace: bool = False
 
     @property
+    def secret_variables(self) -> tuple[str, ...]:
+        """The environment variables that hold secrets of the pipeline's connection and warehouse."""
+        return (*self.spec.connection.secret_variables, *self.places.warehouse.secret_variables)
+
+    @property
     def control(self) -> ControlFolder:
         """The pipeline's folder."""
         return ControlFolder(self.places.home, self.spec.pipeline)

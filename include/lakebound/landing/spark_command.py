@@ -136,7 +136,11 @@ def driver_java_options(settings: Settings, collector: str, *, local: bool) -> s
 
 
 def spark_environment(
-    settings: Settings, environ: Mapping[str, str] | None = None, *, secrets: Iterable[str] = ()
+    settings: Settings,
+    environ: Mapping[str, str] | None = None,
+    *,
+    secrets: Iterable[str] = (),
+    others: Iterable[str] = (),
 ) -> dict[str, str]:
     """Return the whole environment of the application.
 
@@ -146,11 +150,12 @@ def spark_environment(
     Args:
         settings: This machine's places.
         environ: What is inherited; default: this process's environment.
-        secrets: Variables that hold the pipeline's secrets (``ConnectionSpec.secret_variables``).
+        secrets: Variables that hold the pipeline's secrets (``RunSpec.secret_variables``).
+        others: Further variables that it inherits (``WarehouseSpec.own_variables``).
     """
     inherited = os.environ if environ is None else environ
     access = load_yaml_access(inherited)
-    named = access.variables | {name for name in secrets if access.may_be_secret(name)}
+    named = {*access.variables, *others, *(name for name in secrets if access.may_be_secret(name))}
     environment = {name: value for name, value in inherited.items() if name in named or _INHERITED.fullmatch(name)}
     environment.update(settings.environment())
     environment.update(

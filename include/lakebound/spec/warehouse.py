@@ -59,6 +59,11 @@ class SqlCatalogSpec(Frozen):
     username: str | None = Field(default=None, description="User of the database.")
     password: SecretRef | None = Field(default=None, description="Password of the user.")
 
+    @property
+    def secrets(self) -> dict[str, SecretRef]:
+        """Its secrets, by the name of their field."""
+        return {"password": self.password} if self.password else {}
+
 
 class OAuth2Spec(Frozen):
     """How a token is got from an OAuth2 server, by client credentials."""
@@ -85,6 +90,13 @@ class RestCatalogSpec(Frozen):
             raise ValueError("give either token or oauth2")
         return self
 
+    @property
+    def secrets(self) -> dict[str, SecretRef]:
+        """Its secrets, by the name of their field."""
+        if self.oauth2 is not None:
+            return {"oauth2.client_secret": self.oauth2.client_secret}
+        return {"token": self.token} if self.token else {}
+
 
 class GlueCatalogSpec(Frozen):
     """The AWS Glue catalog. Not tried: there is none on the machines where Lakebound is tested."""
@@ -92,6 +104,32 @@ class GlueCatalogSpec(Frozen):
     type: Literal["glue"]
     region: str = Field(description="Region of the catalog.")
 
+    @property
+    def secrets(self) -> dict[str, SecretRef]:
+        """None: it takes the machine's own credentials."""
+        return {}
+
+
+MACHINES_OWN = tuple(
+    f"AWS_{name}"
+    for name in (
+        "ACCESS_KEY_ID",
+        "SECRET_ACCESS_KEY",
+        "SESSION_TOKEN",
+        "REGION",
+        "DEFAULT_REGION",
+        "PROFILE",
+        "CONFIG_FILE",
+        "SHARED_CREDENTIALS_FILE",
+        "WEB_IDENTITY_TOKEN_FILE",
+        "ROLE_ARN",
+        "ROLE_SESSION_NAME",
+        "CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "CONTAINER_CREDENTIALS_FULL_URI",
+        "CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    )
+)
+"""Variables by which AWS's clients find the credentials of the machine or the container that they run in."""
 
 CatalogSpec = Annotated[SqlCatalogSpec | RestCatalogSpec | GlueCatalogSpec, Field(discriminator="type")]
 
@@ -124,6 +162,26 @@ class WarehouseSpec(Frozen):
         if not self.is_local and self.catalog is not None and _sqlite(self.catalog):
             raise ValueError("catalog: SQLite does not go with an object store; use a REST catalog or PostgreSQL")
         return self
+
+    @property
+    def secrets(self) -> dict[str, SecretRef]:
+        """Its secrets, by the name of their field."""
+        found = {f"store.{name}": ref for name, ref in (self.store.secrets if self.store else {}).items()}
+        if self.catalog is not None:
+            found |= {f"catalog.{name}": ref for name, ref in self.catalog.secrets.items()}
+        return found
+
+    @property
+    def secret_variables(self) -> tuple[str, ...]:
+        """The environment variables that hold its secrets."""
+        return tuple(ref.env for ref in self.secrets.values() if ref.env is not None)
+
+    @property
+    def own_variables(self) -> tuple[str, ...]:
+        """The variables by which its clients find the machine's own credentials; none where the file names the keys."""
+        has_keys = self.store is not None and self.store.access_key_id is not None
+        uses_aws = not self.is_local or isinstance(self.catalog, GlueCatalogSpec)
+        return MACHINES_OWN if uses_aws and not has_keys else ()
 
     @property
     def is_local(self) -> bool:

@@ -81,7 +81,9 @@ class BatchOperator(BaseOperator):
         """
         orders, failure = run.orders, None
         self.hook = hook = NiceSparkSubmitHook(
-            environment=spark_environment(settings, secrets=orders.spec.connection.secret_variables),
+            environment=spark_environment(
+                settings, secrets=orders.secret_variables, others=orders.places.warehouse.own_variables
+            ),
             log_file=orders.control.log(orders.app_id),
             progress=f"{self.verb}: ",
             conf=dict(run.conf),

@@ -92,3 +92,13 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated(settings: Settings, fi
     with pytest.raises(InvalidWarehousesError) as caught:
         load_warehouses(settings)
     assert "must say where the secret is stored" in str(caught.value) and "hunter2" not in str(caught.value)
+
+
+def test_the_application_gets_the_variables_of_its_warehouse_alone(settings: Settings) -> None:
+    write(settings, RIGHT)
+    eu = find_warehouse("eu", settings)
+    assert eu.secret_variables == ("LAKEBOUND_SECRET_KEY", "LAKEBOUND_SECRET_CLIENT") and eu.own_variables == ()
+    assert find_warehouse("default", settings).secret_variables == () == find_warehouse("default", settings).own_variables
+    keyless = RIGHT.partition("      access_key_id")[0] + RIGHT[RIGHT.index("    catalog:") :]
+    write(settings, keyless)
+    assert "AWS_WEB_IDENTITY_TOKEN_FILE" in find_warehouse("eu", settings).own_variables
