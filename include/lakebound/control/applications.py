@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lakebound.control.desired import request_stop
 from lakebound.control.folder import ControlFolder
-from lakebound.control.lease import readable_lease
+from lakebound.control.lease import lease_is_live, readable_lease
 from lakebound.control.processes import ProcessRecord, kill, wait_until
 from lakebound.control.progress import read_outcome
 from lakebound.control.submission import BackendName, Submission, process_is_alive, read_submission
@@ -34,7 +34,11 @@ def living_submission(control: ControlFolder) -> Submission | None:
     """
     submission = read_submission(control)
     lease = readable_lease(control)
-    if lease is not None and lease.is_live(time.time()) and (submission is None or submission.app_id != lease.app_id):
+    if (
+        lease is not None
+        and lease_is_live(control, lease, time.time())
+        and (submission is None or submission.app_id != lease.app_id)
+    ):
         return Submission(
             app_id=lease.app_id, host=lease.host, submitted_at=lease.acquired_at, spark_ui=lease.spark_ui, log=None
         )
@@ -64,7 +68,7 @@ def app_is_alive(control: ControlFolder) -> bool:
 def holds_lease(control: ControlFolder, app_id: str) -> bool:
     """Whether that application has the pipeline's lease and gives signs of life."""
     lease = readable_lease(control)
-    return lease is not None and lease.app_id == app_id and lease.is_live(time.time())
+    return lease is not None and lease.app_id == app_id and lease_is_live(control, lease, time.time())
 
 
 def submission_is_alive(control: ControlFolder, submission: Submission) -> bool:

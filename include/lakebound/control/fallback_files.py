@@ -32,6 +32,12 @@ def ram_disks() -> list[Path]:
     return [folder for folder in found if folder.is_dir()]
 
 
+def ram_folder(folder: Path) -> Path | None:
+    """Return this user's folder on a RAM disk that goes with a folder of the state; None where this machine has none."""
+    found = (_own_folder(disk, folder, make=True) for disk in ram_disks())
+    return next((one for one in found if one is not None), None)
+
+
 def write_json_anyway(path: Path, body: Any, *, durable: bool = False) -> OSError | None:
     """Replace a file, on a RAM disk if its own disk takes none.
 

@@ -14,7 +14,8 @@ import structlog
 
 from lakebound.control.folder import ControlFolder, locked, read_json, write_json
 from lakebound.control.private_files import tighten
-from lakebound.control.process_identity import PidSpace, ProcessIdentity, identity_of, lives
+from lakebound.control.process_identity import PidSpace, ProcessIdentity, identity_of, lives, own_space
+from lakebound.control.sights import unchanged_seconds
 from lakebound.errors import LeaseHeldError, LeaseLostError, LockHeldError
 from lakebound.frozen import FrozenRecord
 
@@ -54,11 +55,14 @@ class Lease(FrozenRecord):
         """Seconds since the holder's last sign of life."""
         return now - self.heartbeat_at
 
-    def is_live(self, now: float) -> bool:
-        """Whether the holder still counts as alive: not released, not silent for the TTL, its process not seen dead."""
-        if self.released or self.age_seconds(now) > self.ttl_seconds:
-            return False
-        return not self.holder_is_dead()
+    @property
+    def sign(self) -> str:
+        """A text that each sign of life changes."""
+        return f"{self.epoch} {self.app_id} {self.heartbeat_at!r}"
+
+    def has_our_clock(self) -> bool:
+        """Whether the holder's clock is this machine's; a file of an older release does not say, and counts as such."""
+        return self.boot_id is None or self.boot_id == own_space().boot_id
 
     def holder_is_dead(self) -> bool:
         """Whether the holder's process is known to be gone; False where that cannot be known from here."""
@@ -77,6 +81,23 @@ def readable_lease(control: ControlFolder) -> Lease | None:
         return read_lease(control)
     except ValueError:
         return None
+
+
+def lease_is_live(control: ControlFolder, lease: Lease, now: float) -> bool:
+    """Whether the holder still counts as alive: not released, its process not seen dead, and not silent for the lease's time.
+
+    On this machine its silence is told by the clock. That of another machine is told by this machine's looks alone: the first
+    look finds it alive, and whoever wants to know looks again.
+
+    Args:
+        control: The pipeline's folder.
+        lease: As it stands.
+        now: Epoch seconds.
+    """
+    if lease.released or lease.holder_is_dead():
+        return False
+    silent = None if lease.has_our_clock() else unchanged_seconds(control.lease, lease.sign)
+    return (lease.age_seconds(now) if silent is None else silent) <= lease.ttl_seconds
 
 
 def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_epoch: int = 0, by_force: bool = False) -> Lease:
@@ -99,7 +120,7 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
         now = time.time()
         _move_aside_if_torn(control)
         held = read_lease(control)
-        if held is not None and held.app_id != app_id and held.is_live(now) and not by_force:
+        if held is not None and held.app_id != app_id and lease_is_live(control, held, now) and not by_force:
             raise LeaseHeldError(control.pipeline, held.app_id, held.epoch, held.age_seconds(now))
         own = identity_of(os.getpid())
         lease = Lease(

@@ -15,7 +15,7 @@ from lakebound.control.crash_loop import CrashLoop, read_crash_loop, write_crash
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import write_json
 from lakebound.control.incidents import read_incidents
-from lakebound.control.lease import acquire, read_lease
+from lakebound.control.lease import acquire, lease_is_live, read_lease
 from lakebound.control.processes import wait_until
 from lakebound.errors import BadEntryError, LeaseLostError
 from lakebound.ledger.entry import Entry, TopicOffsets, new_commit_id
@@ -222,5 +222,5 @@ def test_the_lease_of_a_repair_outlives_its_time_to_live(case: Case, monkeypatch
     with takeover.taken_over(case.spec, case.at, by="ada", reason="test") as lease:
         wait_until(lambda: time.time() >= lease.acquired_at + 2.5, 10, "the end of the lease's time to live")
         look()
-    assert seen[0].is_live(time.time())
+    assert lease_is_live(case.control, seen[0], time.time())
     assert json.loads(case.control.desired.read_text())["state"] == "running"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from lakebound.control.desired import Desired, RunBound
 from lakebound.control.folder import ControlFolder
-from lakebound.control.lease import read_lease
+from lakebound.control.lease import lease_is_live, read_lease
 from lakebound.inspection.proof.collect import prove
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.settings import Settings, load_settings
@@ -59,7 +59,7 @@ class Pipeline:
     def lease_is_live(self) -> bool:
         """Whether an application holds the lease and counts as alive."""
         lease = read_lease(self.control)
-        return lease is not None and lease.is_live(time.time())
+        return lease is not None and lease_is_live(self.control, lease, time.time())
 
     def with_limits(self, **limits: Any) -> Pipeline:
         """Return it with other limits."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lakebound.control.applications import living_submission, pipelines_with_state
 from lakebound.control.folder import ControlFolder
-from lakebound.control.lease import readable_lease
+from lakebound.control.lease import lease_is_live, readable_lease
 from lakebound.control.lock_holder import having_open, named
 from lakebound.errors import LakeboundError
 from lakebound.operations.backup.archive import pointers_of, read_manifest
@@ -141,7 +141,7 @@ def running(controls: Iterable[ControlFolder]) -> Iterator[str]:
             living = living_submission(control)
         if living is not None:
             yield f"the application {living.app_id} runs; stop it: lakebound stop {control.pipeline}"
-        elif lease is not None and lease.is_live(time.time()):
+        elif lease is not None and lease_is_live(control, lease, time.time()):
             yield f"{lease.app_id} holds the lease of {control.pipeline}; wait until it ends"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lakebound.control.folder import ControlFolder
-from lakebound.control.lease import readable_lease
+from lakebound.control.lease import lease_is_live, readable_lease
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
@@ -130,7 +130,7 @@ def staged_before_ms(table: TableSpec, places: Places, control: ControlFolder, n
     """
     bound = now_ms
     lease = readable_lease(control)
-    if lease is not None and lease.is_live(now_ms / 1000):
+    if lease is not None and lease_is_live(control, lease, now_ms / 1000):
         since_ms = int(lease.acquired_at * 1000)
         opened = open_table(table, places)
         newest = next((one for one in opened.entries() if one.entry.kind != "carry"), None) if opened.exists() else None

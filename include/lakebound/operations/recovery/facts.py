@@ -12,7 +12,7 @@ from lakebound.control.applications import living_submission
 from lakebound.control.crash_loop import read_crash_loop
 from lakebound.control.desired import Desired, read_desired
 from lakebound.control.folder import ControlFolder
-from lakebound.control.lease import Lease, readable_lease
+from lakebound.control.lease import Lease, lease_is_live, readable_lease
 from lakebound.control.progress import Progress, readable_progress
 from lakebound.control.submission import Submission
 from lakebound.control.supervision import KafkaView, stall
@@ -198,7 +198,7 @@ def collect_control(spec: PipelineSpec, home: Path, kafka: BrokerFacts) -> Contr
     return Control(
         desired=desired,
         lease=lease,
-        lease_is_live=lease is not None and lease.is_live(now),
+        lease_is_live=lease is not None and lease_is_live(control, lease, now),
         app=app,
         stall=None if app is None else _stall(spec, desired, app, progress, kafka, now),
         barren_ends=len(loop.ends) if loop.is_over_limit(spec.limits.max_failed_starts) else 0,

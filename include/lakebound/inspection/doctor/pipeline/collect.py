@@ -17,7 +17,7 @@ from lakebound.control.crash_loop import count_last_end, read_crash_loop
 from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.last_end import read_last_end
-from lakebound.control.lease import read_lease
+from lakebound.control.lease import lease_is_live, read_lease
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import process_is_alive, read_submission
 from lakebound.errors import LakeboundError
@@ -60,7 +60,7 @@ def read_state(spec: PipelineSpec, control: ControlFolder, ledgers: Sequence[Led
         kafka=KafkaLook(),
         desired=desired,
         lease=lease,
-        lease_live=lease is not None and lease.is_live(now),
+        lease_live=lease is not None and lease_is_live(control, lease, now),
         lease_written_at=_modified_at(control.lease),
         submission=submission,
         submission_alive=process_is_alive(submission) if submission is not None else None,
