@@ -1,4 +1,4 @@
-"""The marker rule, and what tests share: a table of each format, and a real broker."""
+"""The marker rule, and what tests share: a table of each format, a real broker and an S3 server."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from lakebound.local.stack import wait_led
 from lakebound.settings import load_settings
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
+from tests.support.s3.running import S3Server
 from tests.support.shared_parts import SharedParts
 from tests.support.tables.local_tables import places
 
@@ -115,6 +116,30 @@ def new_broker(tmp_path: Path, jars: Path) -> Iterator[BrokerMaker]:
 def topic(broker: Broker) -> TopicMaker:
     """Makes uniquely named topics on the shared broker."""
     return topic_maker(broker.bootstrap_servers)
+
+
+@pytest.fixture(scope="session")
+def shared_s3_server() -> Iterator[S3Server]:
+    """An S3 server for the whole session; tests take ``s3_server``."""
+    shared = S3Server()
+    try:
+        yield shared
+    finally:
+        shared.stop()
+
+
+@pytest.fixture
+def s3_server(shared_s3_server: S3Server) -> Iterator[S3Server]:
+    """An S3 server without faults; what a test breaks is whole again for the next."""
+    yield shared_s3_server
+    shared_s3_server.faults.come_back()
+    shared_s3_server.faults.clear()
+
+
+@pytest.fixture
+def s3_bucket(s3_server: S3Server) -> str:
+    """An empty bucket of the test's own."""
+    return s3_server.new_bucket()
 
 
 def topic_maker(bootstrap_servers: str) -> TopicMaker:

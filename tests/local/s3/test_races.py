@@ -1,0 +1,90 @@
+"""The server decides every race of conditional writes: one writer wins, and the others know it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from tests.support.s3.clients import delta_options, obstore_options
+from tests.support.s3.running import S3Server
+
+obstore = pytest.importorskip("obstore")
+store_module = pytest.importorskip("obstore.store")
+
+
+def at_once(threads: int, act: Callable[[int], object]) -> list[object]:
+    """Return what ``act`` of each number returned; all begin at the same moment."""
+    barrier = threading.Barrier(threads)
+
+    def wait_and_act(number: int) -> object:
+        barrier.wait()
+        return act(number)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(wait_and_act, range(threads)))
+
+
+@pytest.mark.parametrize("delay_seconds", [0.0, 0.03])
+def test_one_of_sixteen_creates_a_key(s3_server: S3Server, s3_bucket: str, delay_seconds: float) -> None:
+    if delay_seconds:
+        s3_server.faults.delay(delay_seconds)
+    store = store_module.S3Store(s3_bucket, **obstore_options(s3_server))
+    for number in range(20):
+        key = f"log/{number}"
+
+        def create(writer: int, key: str = key) -> int | None:
+            try:
+                obstore.put(store, key, f"writer {writer}".encode(), mode="create")
+            except obstore.exceptions.AlreadyExistsError:
+                return None
+            return writer
+
+        winners = [winner for winner in at_once(16, create) if winner is not None]
+        assert len(winners) == 1
+        assert bytes(obstore.get(store, key).bytes()) == f"writer {winners[0]}".encode()
+
+
+@pytest.mark.parametrize("delay_seconds", [0.0, 0.03])
+def test_one_of_eight_swaps_what_it_has_read(s3_server: S3Server, s3_bucket: str, delay_seconds: float) -> None:
+    if delay_seconds:
+        s3_server.faults.delay(delay_seconds)
+    store = store_module.S3Store(s3_bucket, **obstore_options(s3_server))
+    tag = obstore.put(store, "lease", b"nobody")["e_tag"]
+    for number in range(10):
+
+        def swap(writer: int, number: int = number, tag: str = tag) -> str | None:
+            try:
+                return str(obstore.put(store, "lease", f"{number} {writer}".encode(), mode={"e_tag": tag})["e_tag"])
+            except obstore.exceptions.PreconditionError:
+                return None
+
+        winners = [winner for winner in at_once(8, swap) if winner is not None]
+        assert len(winners) == 1
+        tag = winners[0]
+
+
+def test_no_appended_row_is_lost(s3_server: S3Server, s3_bucket: str) -> None:
+    """Eight writers append five times each to one Delta table, each at its own pace."""
+    uri, options = f"s3://{s3_bucket}/table", delta_options(s3_server)
+    write_deltalake(
+        uri, pa.table({"writer": pa.array([], pa.int64()), "number": pa.array([], pa.int64())}), storage_options=options
+    )
+
+    def append(writer: int) -> None:
+        for number in range(5):
+            write_deltalake(uri, pa.table({"writer": [writer], "number": [number]}), mode="append", storage_options=options)
+
+    with s3_server.counters.counting() as counted:
+        at_once(8, append)
+    table = DeltaTable(uri, storage_options=options)
+    assert table.version() == 40
+    rows = table.to_pyarrow_table().to_pylist()
+    assert sorted((row["writer"], row["number"]) for row in rows) == [(w, n) for w in range(8) for n in range(5)]
+    commits = counted.only(lambda request: request.key_class == "delta commit" and request.method == "PUT")
+    won = [request.key for request in commits.requests if request.status == 200]
+    assert len(won) == len(set(won)) == 40
+    assert commits.by("status")[412] > 0, "there was no race"
