@@ -88,6 +88,13 @@ class MissingSecretError(LakeboundError):
         super().__init__(f"{field}: {where} is empty or missing; set it where the Spark application runs")
 
 
+class TlsFileError(MissingSecretError):
+    """A file of a connection's certificates or keys cannot be used."""
+
+    def __init__(self, field: str, what: str) -> None:
+        LakeboundError.__init__(self, f"connection.{field}: {what}")
+
+
 class ForbiddenSecretError(LakeboundError):
     """A pipeline names a secret that its author may not read."""
 
@@ -120,6 +127,47 @@ class BrokerUnavailableError(LakeboundError):
 
     def __init__(self, bootstrap_servers: str, reason: str) -> None:
         super().__init__(f"no answer from Kafka at {bootstrap_servers}: {reason}; check the address and the broker")
+
+
+class KafkaRefusalError(LakeboundError):
+    """Kafka answers, and refuses.
+
+    A running application waits as in an outage, because somebody may be about to mend it. When it has waited long enough, it
+    ends as a refusal.
+    """
+
+    runbook = "missing-secret"
+    is_refusal = True
+
+
+class KafkaLoginError(KafkaRefusalError):
+    """Kafka, or its token server, does not accept the login; or the broker's certificate is not accepted here."""
+
+    def __init__(self, bootstrap_servers: str, reason: str, fields: str) -> None:
+        super().__init__(f"no login to Kafka at {bootstrap_servers}: {reason}; check {fields} under connection")
+
+
+class KafkaForbiddenError(KafkaRefusalError):
+    """Kafka has accepted the login, and does not let the user do what is needed."""
+
+    def __init__(self, bootstrap_servers: str, who: str, operation: str) -> None:
+        super().__init__(
+            f"Kafka at {bootstrap_servers} does not allow {who}: {operation}; grant that ACL (docs/how-to/kafka-security.md)"
+        )
+
+
+class TopicWithoutIdError(LakeboundError):
+    """The broker gives topics no ids, so that nobody can tell a topic from a later one of the same name."""
+
+    is_refusal = True
+
+    def __init__(self, topic: str, bootstrap_servers: str) -> None:
+        super().__init__(
+            f"the broker at {bootstrap_servers} gives topic {topic!r} no id, and without ids nobody notices that a topic was "
+            f"deleted and created again: its offsets would be taken for landed ones. Nothing was written. Topics have ids from "
+            f"Kafka 2.8 on, once inter.broker.protocol.version is 2.8 or later: upgrade the brokers, or mirror the topic to "
+            f"such a cluster"
+        )
 
 
 class TopicRecreatedError(LakeboundError):

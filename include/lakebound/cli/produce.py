@@ -81,7 +81,8 @@ def _known(given: list[str], known: list[str], where: str) -> list[str]:
 
 def _kafka(servers: str | None, feeds: list[Feed]) -> dict[str, str]:
     """Return the client's settings, after the broker has answered: a producer would wait two minutes for it."""
-    from lakebound.landing.kafka import KafkaFacts, client_config
+    from lakebound.landing.kafka import KafkaFacts
+    from lakebound.landing.kafka_settings import client_config
     from lakebound.settings import load_settings
     from lakebound.spec.connection import ConnectionSpec
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from lakebound.errors import LakeboundError
-from lakebound.landing.kafka import client_config
-from lakebound.landing.kafka_clients import make_admin
+from lakebound.errors import KafkaRefusalError, LakeboundError
+from lakebound.landing.kafka_clients import Troubles, make_admin
+from lakebound.landing.kafka_errors import told_error
+from lakebound.landing.kafka_settings import client_config
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.pipeline import PipelineSpec
 
@@ -44,36 +45,44 @@ def look_at_brokers(specs: Iterable[PipelineSpec], timeout_seconds: float) -> li
         specs: The pipelines.
         timeout_seconds: How long to wait for answers.
     """
-    pipelines: dict[ConnectionSpec, list[str]] = {}
+    pipelines: dict[str, tuple[ConnectionSpec, list[str]]] = {}
     for spec in specs:
-        pipelines.setdefault(spec.connection, []).append(spec.pipeline)
+        pipelines.setdefault(spec.connection.model_dump_json(), (spec.connection, []))[1].append(spec.pipeline)
     deadline = time.monotonic() + timeout_seconds
-    asked = [(connection, names, _ask(connection, timeout_seconds)) for connection, names in pipelines.items()]
+    asked = [(connection, names, _ask(connection, timeout_seconds)) for connection, names in pipelines.values()]
     return [_view(connection, names, question, deadline) for connection, names, question in asked]
 
 
-def _ask(connection: ConnectionSpec, timeout_seconds: float) -> tuple[Any, Future[Any]] | str:
-    """Ask the cluster what it is, and return client and answer to come; or why it cannot be asked."""
+@dataclass(frozen=True)
+class _Question:
+    client: Any
+    troubles: Troubles
+    answer: Future[Any]
+
+
+def _ask(connection: ConnectionSpec, timeout_seconds: float) -> _Question | str:
+    """Ask the cluster what it is, and return the answer to come; or why it cannot be asked."""
     try:
-        client = make_admin(client_config(connection))
-        return client, client.describe_cluster(request_timeout=timeout_seconds)
+        troubles = Troubles()
+        client = make_admin(client_config(connection), troubles)
+        return _Question(client, troubles, client.describe_cluster(request_timeout=timeout_seconds))
     except LakeboundError as exc:
         return str(exc)
     except KafkaException as exc:
         return f"the settings of the connection do not work: {exc.args[0].str()}"
 
 
-def _view(
-    connection: ConnectionSpec, pipelines: list[str], question: tuple[Any, Future[Any]] | str, deadline: float
-) -> BrokerView:
+def _view(connection: ConnectionSpec, pipelines: list[str], question: _Question | str, deadline: float) -> BrokerView:
     servers, names = connection.bootstrap_servers, tuple(sorted(pipelines))
     if isinstance(question, str):
         return BrokerView(servers, names, problem=question)
     try:
         # A little longer than the request itself, whose error says more than a timeout.
-        cluster = question[1].result(timeout=max(0.0, deadline - time.monotonic()) + 0.5)
+        cluster = question.answer.result(timeout=max(0.0, deadline - time.monotonic()) + 0.5)
     except KafkaException as exc:
-        return BrokerView(servers, names, problem=f"no answer: {exc.args[0].str()}")
+        error = told_error(connection, exc.args[0], question.troubles.told(question.client), "")
+        outage = f"no answer: {exc.args[0].str()}"
+        return BrokerView(servers, names, problem=str(error) if isinstance(error, KafkaRefusalError) else outage)
     except TimeoutError:
         return BrokerView(servers, names, problem="no answer in time")
     return BrokerView(servers, names, brokers=len(cluster.nodes))

@@ -16,8 +16,9 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
 
-from lakebound.landing.kafka import client_config
+from lakebound.errors import LakeboundError
 from lakebound.landing.kafka_clients import make_consumer
+from lakebound.landing.kafka_settings import consumer_config
 from lakebound.ledger.entry import Offsets, intervals_of
 from lakebound.ledger.topics import PartitionId
 from lakebound.spec.connection import ConnectionSpec
@@ -107,23 +108,8 @@ class DirectReader:
 
     def __init__(self, connection: ConnectionSpec, pipeline: str) -> None:
         """Describe the reader; it connects at the first range."""
-        self._config: dict[str, Any] = {
-            **client_config(connection),
-            # Assigned by hand and never committed: the id only names the reader, as Spark's does.
-            "group.id": f"lakebound-{pipeline}-direct",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
-            # A range may end with the marker of a transaction, which is no message: the end of the partition says it is over.
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 50,
-            # A stream may rest for long, or be Spark's for long.
-            "max.poll.interval.ms": 86_400_000,
-            "queued.max.messages.kbytes": _QUEUED_KILOBYTES,
-            # Its default makes the consumer rest for a second whenever it is that far ahead: half of the records per second.
-            "fetch.queue.backoff.ms": 10,
-            "log_level": 0,
-        }
+        self._connection = connection
+        self._group = f"lakebound-{pipeline}-direct"
         self._consumer: Any = None
         self._partitions: dict[PartitionId, _Partition] = {}
 
@@ -143,7 +129,7 @@ class DirectReader:
                 yield self._give_out(ends)
                 if is_whole:
                     return
-        except (KafkaException, DirectReadRefusedError) as exc:
+        except (KafkaException, LakeboundError, DirectReadRefusedError) as exc:
             self.close()
             raise DirectReadRefusedError(str(exc)) from exc
 
@@ -153,10 +139,30 @@ class DirectReader:
         if consumer is not None:
             consumer.close()
 
+    def _config(self) -> dict[str, Any]:
+        """Return the consumer's settings; the secrets in them are read anew for each consumer."""
+        return {
+            "fetch.wait.max.ms": 50,
+            **consumer_config(self._connection),
+            # Assigned by hand and never committed: the id only names the reader, as Spark's does.
+            "group.id": self._group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            # A range may end with the marker of a transaction, which is no message: the end of the partition says it is over.
+            "enable.partition.eof": True,
+            # A stream may rest for long, or be Spark's for long.
+            "max.poll.interval.ms": 86_400_000,
+            "queued.max.messages.kbytes": _QUEUED_KILOBYTES,
+            # Its default makes the consumer rest for a second whenever it is that far ahead: half of the records per second.
+            "fetch.queue.backoff.ms": 10,
+            "log_level": 0,
+        }
+
     def _go_to(self, starts: Mapping[PartitionId, int]) -> None:
         """Move every range's partition to its start; one that is elsewhere is assigned again."""
         if self._consumer is None:
-            self._consumer = make_consumer(self._config)
+            self._consumer = make_consumer(self._config())
         moved = any(known.is_cut_off for known in self._partitions.values())
         for place, start in starts.items():
             known = self._partitions.get(place)

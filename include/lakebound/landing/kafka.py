@@ -1,20 +1,21 @@
-"""What Kafka knows, asked from outside of Spark: topic ids and offsets; and client settings of a connection."""
+"""What Kafka knows, asked from outside of Spark: topic ids, offsets and retention."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import ConfigResource as _ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
-from lakebound.errors import BrokerUnavailableError, MissingTopicError
-from lakebound.landing.kafka_clients import make_admin
+from lakebound.errors import BrokerUnavailableError, KafkaLoginError, LakeboundError, TopicWithoutIdError
+from lakebound.landing.kafka_clients import Troubles, make_admin
+from lakebound.landing.kafka_errors import told_error
+from lakebound.landing.kafka_settings import client_config
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.connection import ConnectionSpec
-from lakebound.spec.secrets import read_secret
 
 DEFAULT_TIMEOUT_SECONDS = 10.0
 
@@ -22,31 +23,47 @@ OffsetSpec: Any = _OffsetSpec  # the client has no types
 ConfigResource: Any = _ConfigResource
 
 
-def client_config(connection: ConnectionSpec) -> dict[str, str]:
-    """Return librdkafka settings of the connection. They hold the password: never log them."""
-    config = {"bootstrap.servers": connection.bootstrap_servers, "security.protocol": connection.security_protocol}
-    if connection.tls_ca_file:
-        config["ssl.ca.location"] = connection.tls_ca_file
-    if connection.sasl:
-        config["sasl.mechanism"] = connection.sasl.mechanism
-        config["sasl.username"] = connection.sasl.username
-        config["sasl.password"] = read_secret(connection.sasl.password, "connection.sasl.password")
-    return config
+NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The id that stands for none: 16 bytes of zeros in base64. Brokers before Kafka 2.8 give every topic this one."""
 
 
 class KafkaFacts:
-    """Asks one broker; keeps its client, because making one costs a connection."""
+    """Asks one broker; keeps its client, because making one costs a connection.
 
-    def __init__(self, connection: ConnectionSpec, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
-        self._servers = connection.bootstrap_servers
+    After a refused login the next question is asked by a new client: its password or certificate may have been replaced.
+    """
+
+    def __init__(
+        self,
+        connection: ConnectionSpec,
+        *,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        needs_topic_ids: bool = True,
+    ) -> None:
+        """Make the client.
+
+        Args:
+            connection: The broker, and how to log in.
+            timeout_seconds: How long an answer may take.
+            needs_topic_ids: Whether a topic without an id is refused.
+
+        Raises:
+            MissingSecretError: A secret is not where the connection says, or a file of TLS cannot be used.
+            ForbiddenSecretError: A secret may not be read on this machine.
+        """
+        self._connection = connection
         self._timeout_seconds = timeout_seconds
-        self._admin = make_admin(client_config(connection))
+        self._needs_topic_ids = needs_topic_ids
+        self._troubles = Troubles()
+        self._admin = make_admin(client_config(connection), self._troubles)
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """Return the id per topic.
 
         Raises:
             MissingTopicError: A topic is not there.
+            TopicWithoutIdError: The broker is too old to give topics ids.
+            KafkaRefusalError: Kafka refuses the login, or the user may not look at the topic.
             BrokerUnavailableError: Kafka did not answer in time.
         """
         return {topic: str(description.topic_id) for topic, description in self._describe(topics).items()}
@@ -60,6 +77,8 @@ class KafkaFacts:
 
         Raises:
             MissingTopicError: A topic is not there.
+            TopicWithoutIdError: The broker is too old to give topics ids.
+            KafkaRefusalError: Kafka refuses the login, or the user may not look at the topic.
             BrokerUnavailableError: Kafka did not answer in time.
         """
         described = self._describe(topics)
@@ -98,10 +117,11 @@ class KafkaFacts:
         resources = {ConfigResource(ConfigResource.Type.TOPIC, topic): topic for topic in topics}
         if not resources:
             return {}
-        futures = self._admin.describe_configs(list(resources), request_timeout=self._timeout_seconds)
+        admin = self._admin
+        futures = admin.describe_configs(list(resources), request_timeout=self._timeout_seconds)
         result: dict[str, tuple[int | None, int | None]] = {}
         for resource, future in futures.items():
-            config = self._answer(future, resources[resource])
+            config = self._answer(admin, future, resources[resource])
             deletes = "delete" in config["cleanup.policy"].value
             limits = [int(config[name].value) if deletes else -1 for name in ("retention.ms", "retention.bytes")]
             kept = [limit if limit >= 0 else None for limit in limits]
@@ -109,24 +129,41 @@ class KafkaFacts:
         return result
 
     def _describe(self, topics: Iterable[str]) -> Mapping[str, Any]:
-        names = list(topics)
-        futures = self._admin.describe_topics(TopicCollection(names), request_timeout=self._timeout_seconds)
-        return {name: self._answer(futures[name], name) for name in names}
+        names, admin = list(topics), self._admin
+        futures = admin.describe_topics(TopicCollection(names), request_timeout=self._timeout_seconds)
+        found = {name: self._answer(admin, futures[name], name) for name in names}
+        for name, description in found.items():
+            if self._needs_topic_ids and str(description.topic_id) in (NO_TOPIC_ID, "None"):
+                raise TopicWithoutIdError(name, self._connection.bootstrap_servers)
+        return found
 
     def _list(self, pairs: list[tuple[str, int]], spec: Any, level: IsolationLevel) -> dict[tuple[str, int], int]:
-        asked = {TopicPartition(name, partition): spec for name, partition in pairs}
+        asked, admin = {TopicPartition(name, partition): spec for name, partition in pairs}, self._admin
         if not asked:
             return {}
-        futures = self._admin.list_offsets(asked, isolation_level=level, request_timeout=self._timeout_seconds)
-        return {(tp.topic, tp.partition): self._answer(future, tp.topic).offset for tp, future in futures.items()}
+        futures = admin.list_offsets(asked, isolation_level=level, request_timeout=self._timeout_seconds)
+        return {(tp.topic, tp.partition): self._answer(admin, future, tp.topic).offset for tp, future in futures.items()}
 
-    def _answer(self, future: Any, topic: str) -> Any:
+    def _answer(self, admin: Any, future: Any, topic: str) -> Any:
+        """Return the answer of a client, which must live until then."""
         try:
             return future.result(timeout=self._timeout_seconds + 1)
         except KafkaException as exc:
-            error = exc.args[0]
-            if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-                raise MissingTopicError(topic, self._servers) from exc
-            raise BrokerUnavailableError(self._servers, error.str()) from exc
+            error = told_error(self._connection, exc.args[0], self._troubles.told(admin), topic)
+            if isinstance(error, KafkaLoginError):
+                self._renew()
+            raise error from exc
         except TimeoutError as exc:
-            raise BrokerUnavailableError(self._servers, f"no answer within {self._timeout_seconds:.0f} s") from exc
+            reason = f"no answer within {self._timeout_seconds:.0f} s"
+            raise BrokerUnavailableError(self._connection.bootstrap_servers, reason) from exc
+
+    def _renew(self) -> None:
+        """Make a new client, with the secrets and files as they are now.
+
+        Raises:
+            KafkaLoginError: They cannot be used now; they may be just being replaced.
+        """
+        try:
+            self._admin = make_admin(client_config(self._connection), self._troubles)
+        except LakeboundError as exc:
+            raise KafkaLoginError(self._connection.bootstrap_servers, str(exc), "that") from exc

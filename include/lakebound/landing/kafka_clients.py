@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
 LOG_NAME = "lakebound.kafka.client"
@@ -66,6 +66,31 @@ def make_producer(config: Mapping[str, Any]) -> Producer:
     return Producer({**config, "logger": _LOG})
 
 
-def make_admin(config: Mapping[str, Any]) -> AdminClient:
-    """Return an admin client. It logs nothing: nobody polls it, so that its messages would pile up."""
-    return AdminClient({**config, "log_level": 0, "logger": _LOG})
+class Troubles:
+    """What clients say of their connections. It is asked for when a request has failed."""
+
+    def __init__(self) -> None:
+        self._latest: KafkaError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        """Note an error; that all brokers are down follows from the others, and says nothing of its own."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or self._latest is None:
+            self._latest = error
+
+    def told(self, client: AdminClient) -> KafkaError | None:
+        """Return the last error since the question before; None where there was none."""
+        while client.poll(0):
+            pass  # only then are the errors told
+        latest, self._latest = self._latest, None
+        return latest
+
+
+def make_admin(config: Mapping[str, Any], troubles: Troubles | None = None) -> AdminClient:
+    """Return an admin client. It logs nothing: nobody polls it, so that its messages would pile up.
+
+    Args:
+        config: Its settings.
+        troubles: Gets what the client says of its connections.
+    """
+    told: dict[str, Any] = {} if troubles is None else {"error_cb": troubles}
+    return AdminClient({**config, **told, "log_level": 0, "logger": _LOG})

@@ -32,7 +32,7 @@ _INHERITED = re.compile(
 )
 
 # Values of spark.* settings whose name matches are never printed.
-_REDACTION = r"(?i)secret|password|passwd|token|jaas|sasl|access[.]?key"
+_REDACTION = r"(?i)secret|password|passwd|token|jaas|sasl|access[.]?key|keystore"
 
 
 def spark_submit_command(

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakebound.control import situations
-from lakebound.errors import BrokerUnavailableError, MissingSecretError, MissingTopicError, TopicRecreatedError
+from lakebound.errors import (
+    BrokerUnavailableError,
+    ForbiddenSecretError,
+    KafkaRefusalError,
+    MissingSecretError,
+    MissingTopicError,
+    TopicRecreatedError,
+    TopicWithoutIdError,
+)
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import check_topic_ids
 from lakebound.spec.pipeline import PipelineSpec
@@ -43,7 +51,7 @@ def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[
     """
     try:
         kafka = KafkaFacts(spec.connection, timeout_seconds=LOOK_SECONDS)
-    except MissingSecretError as exc:
+    except (MissingSecretError, ForbiddenSecretError) as exc:
         return [], [f"the topics were not looked at: {exc}"]
     found: dict[str, str] = {}
     missing: list[str] = []
@@ -52,7 +60,9 @@ def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[
             found |= kafka.topic_ids([topic])
         except MissingTopicError:
             missing.append(topic)
-        except BrokerUnavailableError as exc:
+        except TopicWithoutIdError as exc:
+            return [str(exc)], []
+        except (BrokerUnavailableError, KafkaRefusalError) as exc:
             return [], [f"the topics were not looked at: {exc}"]
     warnings = []
     if missing:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.cimpl import NewTopic
 
-from lakebound.errors import BrokerUnavailableError, LakeboundError
-from lakebound.landing.kafka import DEFAULT_TIMEOUT_SECONDS, KafkaFacts, client_config
-from lakebound.landing.kafka_clients import make_admin
+from lakebound.errors import LakeboundError
+from lakebound.landing.kafka import DEFAULT_TIMEOUT_SECONDS, KafkaFacts
+from lakebound.landing.kafka_clients import Troubles, make_admin
+from lakebound.landing.kafka_errors import connection_error
+from lakebound.landing.kafka_settings import client_config
 from lakebound.spec.connection import ConnectionSpec
 
 _LED_SECONDS = 30.0
@@ -54,10 +56,12 @@ def create_topics(
 
     Raises:
         TopicNotCreatedError: The broker refused one; those before it may have been created.
+        KafkaLoginError: Kafka refuses the login.
         BrokerUnavailableError: Kafka did not answer in time.
     """
     servers = connection.bootstrap_servers
-    client = make_admin(client_config(connection))
+    troubles = Troubles()
+    client = make_admin(client_config(connection), troubles)
     wanted = [NewTopic(name, num_partitions=partitions or -1, replication_factor=replication or -1) for name in topics]
     asked = client.create_topics(wanted, operation_timeout=DEFAULT_TIMEOUT_SECONDS, request_timeout=DEFAULT_TIMEOUT_SECONDS)
     new: set[str] = set()
@@ -68,7 +72,7 @@ def create_topics(
         except KafkaException as exc:
             error = exc.args[0]
             if error.code() in _NO_ANSWER:
-                raise BrokerUnavailableError(servers, error.str()) from exc
+                raise connection_error(connection, troubles.told(client) or error, said=error.str()) from exc
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise TopicNotCreatedError(name, servers, error.str()) from exc
     found = _when_led(KafkaFacts(connection), topics)

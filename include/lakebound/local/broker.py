@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -26,6 +27,9 @@ CLUSTER_ID = "bGFrZWJvdW5kLWxha2Vib3"
 
 class Broker:
     """One broker with its own folder. A second object on the same folder sees, and can stop, the same broker."""
+
+    jvm_options: tuple[str, ...] = ()
+    """Further options of the broker's JVM."""
 
     def __init__(
         self,
@@ -88,6 +92,10 @@ class Broker:
         """Address of the authenticated listener."""
         return f"{LOOPBACK}:{self.ports.sasl}"
 
+    def configuration(self, ports: BrokerPorts) -> str:
+        """Return the text of its ``server.properties``."""
+        return server_properties(self.folder / "data", ports, self.sasl)
+
     def start(self, deadline_seconds: float = START_DEADLINE_SECONDS) -> None:
         """Start the broker if it does not run, and return when it answers.
 
@@ -113,7 +121,7 @@ class Broker:
         self._write_configuration(ports)
         self._format_storage()
         self.log.parent.mkdir(exist_ok=True)
-        command = broker_command(self.jars, self.folder, self.heap_megabytes)
+        command = broker_command(self.jars, self.folder, self.heap_megabytes, self.jvm_options)
         processes.start("Kafka broker", command, self._console).save(self.folder / "process.json")
 
     def wait_ready(self, deadline_seconds: float = START_DEADLINE_SECONDS) -> None:
@@ -164,7 +172,7 @@ class Broker:
         properties = self.folder / "server.properties"
         properties.touch(mode=0o600)
         properties.chmod(0o600)
-        properties.write_text(server_properties(self.folder / "data", ports, self.sasl))
+        properties.write_text(self.configuration(ports))
         (self.folder / "log4j2.properties").write_text(log4j2_properties(self.log))
 
     def _format_storage(self) -> None:
@@ -187,10 +195,18 @@ class Broker:
             return False
 
 
-def broker_command(jars: Path, folder: Path, heap_megabytes: int) -> list[str]:
-    """Return the command line that runs a broker on the configuration in ``folder``."""
+def broker_command(jars: Path, folder: Path, heap_megabytes: int, jvm_options: Sequence[str] = ()) -> list[str]:
+    """Return the command line that runs a broker on the configuration in ``folder``.
+
+    Args:
+        jars: The folder of checked jars.
+        folder: Of the broker.
+        heap_megabytes: The most heap that the JVM may take.
+        jvm_options: Further options of the JVM.
+    """
     return [
         *_java(jars, folder),
+        *jvm_options,
         f"-Xmx{heap_megabytes}m",
         "-Xms128m",
         "-XX:+ExitOnOutOfMemoryError",

@@ -23,7 +23,8 @@ from lakebound.errors import LakeboundError
 from lakebound.inspection.proof import Proof
 from lakebound.inspection.proof.collect import prove
 from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness
-from lakebound.landing.kafka import KafkaFacts, client_config
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.kafka_settings import client_config
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.ledger.entry import high_water_marks
 from lakebound.ledger.marks import NextOffsets

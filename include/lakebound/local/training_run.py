@@ -19,7 +19,7 @@ from lakebound.control.desired import Desired
 from lakebound.control.processes import last_lines
 from lakebound.errors import LakeboundError, ServiceError
 from lakebound.landing.class_archive import class_archive
-from lakebound.landing.kafka import client_config
+from lakebound.landing.kafka_settings import client_config
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.landing.spark_command import QUICK_START, spark_environment, spark_submit_command
 from lakebound.local import stack

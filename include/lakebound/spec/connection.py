@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from lakebound.frozen import Frozen
+from lakebound.spec.client_settings import ClientSettings
+
+_NO_IAM = (
+    "is not supported: AWS_MSK_IAM needs Amazon's own code in every client; log in to MSK with SCRAM-SHA-512 (mechanism, "
+    "username, password) or with a client certificate (tls_certificate_file, tls_key_file)"
+)
+_NO_KERBEROS = (
+    "is not supported: GSSAPI (Kerberos) needs libraries and tickets on every machine that the clients do not bring; log in "
+    "with SCRAM-SHA-512, OAUTHBEARER or a client certificate (tls_certificate_file, tls_key_file)"
+)
+_REFUSED_MECHANISMS = {
+    "AWS_MSK_IAM": _NO_IAM,
+    "MSK_IAM": _NO_IAM,
+    "IAM": _NO_IAM,
+    "GSSAPI": _NO_KERBEROS,
+    "KERBEROS": _NO_KERBEROS,
+}
+_OF_PASSWORDS = ("username", "password")
+_OF_TOKENS = ("token_url", "client_id", "client_secret", "scope", "token_ca_file", "extensions")
+_NEEDED_FOR_TOKENS = ("token_url", "client_id", "client_secret")
 
 
 class SecretRef(Frozen):
@@ -31,13 +53,73 @@ class SecretRef(Frozen):
 
 
 class SaslSpec(Frozen):
-    """How to log in to Kafka."""
+    """How to log in to Kafka: with a password, or (OAUTHBEARER) with a token that a token server gives for a secret."""
 
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
         default="PLAIN", description="SASL mechanism that the brokers expect."
     )
-    username: str = Field(description="Kafka user as whom the pipeline reads.")
-    password: SecretRef
+    username: str | None = Field(default=None, description="Kafka user as whom the pipeline reads. Needed by PLAIN and SCRAM.")
+    password: SecretRef | None = Field(default=None, description="The user's password. Needed by PLAIN and SCRAM.")
+    token_url: str | None = Field(
+        default=None,
+        description="OAUTHBEARER: address of the token server's token endpoint, such as https://idp.example.com/token.",
+    )
+    client_id: str | None = Field(default=None, min_length=1, description="OAUTHBEARER: the client that asks for tokens.")
+    client_secret: SecretRef | None = Field(default=None, description="OAUTHBEARER: the client's secret.")
+    scope: str | None = Field(
+        default=None, min_length=1, description="OAUTHBEARER: scope to ask for, if the token server wants one."
+    )
+    token_ca_file: str | None = Field(
+        default=None,
+        description="OAUTHBEARER: PEM file of the CA that signed the token server's certificate. Default: the system's CAs.",
+    )
+    extensions: dict[str, str] = Field(
+        default_factory=dict, description="OAUTHBEARER: SASL extensions by name, such as logicalCluster: lkc-1234."
+    )
+
+    @field_validator("mechanism", mode="before")
+    @classmethod
+    def _known_to_fail(cls, mechanism: Any) -> Any:
+        refused = _REFUSED_MECHANISMS.get(mechanism.upper()) if isinstance(mechanism, str) else None
+        if refused is not None:
+            raise ValueError(refused)
+        return mechanism
+
+    @field_validator("token_url")
+    @classmethod
+    def _is_an_address(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+            is_right = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+        except ValueError:
+            is_right = False
+        if not is_right or re.search(r"[\s\",\\]", url):
+            raise ValueError("must be an address such as https://idp.example.com/token, without a login in it")
+        return url
+
+    @field_validator("extensions")
+    @classmethod
+    def _plain_extensions(cls, extensions: dict[str, str]) -> dict[str, str]:
+        for name, value in extensions.items():
+            if not re.fullmatch("[A-Za-z]+", name) or name == "auth" or not re.fullmatch(r"[\x21-\x2b\x2d-\x7e]+", value):
+                raise ValueError("a name must be letters (not auth), a value printable text without blanks and commas")
+        return extensions
+
+    @model_validator(mode="after")
+    def _fits_the_mechanism(self) -> SaslSpec:
+        by_token = self.mechanism == "OAUTHBEARER"
+        needed, others = (_NEEDED_FOR_TOKENS, _OF_PASSWORDS) if by_token else (_OF_PASSWORDS, _OF_TOKENS)
+        missing = [name for name in needed if not getattr(self, name)]
+        if missing:
+            raise ValueError(
+                f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: {self.mechanism} needs "
+                f"{', '.join(needed)}"
+            )
+        if unused := [name for name in others if getattr(self, name)]:
+            raise ValueError(f"{', '.join(unused)}: not for the mechanism {self.mechanism}, which takes {', '.join(needed)}")
+        return self
 
 
 class ConnectionSpec(Frozen):
@@ -46,12 +128,50 @@ class ConnectionSpec(Frozen):
     bootstrap_servers: str = Field(min_length=1, description="Brokers to connect to first, as host:port,host:port.")
     tls: bool = Field(default=False, description="Whether the connection to the brokers is encrypted with TLS.")
     tls_ca_file: str | None = Field(default=None, description="PEM file of the CA that signed the broker's certificate.")
+    tls_certificate_file: str | None = Field(
+        default=None,
+        description="PEM file of the client's certificate, then of its intermediate CAs, for brokers that want one (mTLS).",
+    )
+    tls_key_file: str | None = Field(
+        default=None,
+        description="PEM file of that certificate's private key: a file in LAKEBOUND_SECRETS_FOLDER (/run/secrets), by its "
+        "path there or in full.",
+    )
+    tls_key_password: SecretRef | None = Field(default=None, description="The password of the private key, if it is encrypted.")
     sasl: SaslSpec | None = Field(default=None, description="How to log in to Kafka. Without it there is no login.")
+    client: ClientSettings | None = Field(
+        default=None, description="Settings of the Kafka clients, by Kafka's own names, such as request.timeout.ms."
+    )
+
+    @model_validator(mode="after")
+    def _whole_identity(self) -> ConnectionSpec:
+        files = {"tls_certificate_file": self.tls_certificate_file, "tls_key_file": self.tls_key_file}
+        given = [name for name, file in files.items() if file]
+        if len(given) == 1:
+            other = next(name for name in files if name not in given)
+            raise ValueError(f"{given[0]} needs {other}, too")
+        if self.tls_key_password and not given:
+            raise ValueError("tls_key_password needs tls_certificate_file and tls_key_file")
+        if given and not self.tls:
+            raise ValueError(f"{' and '.join(given)} need tls: true")
+        return self
+
+    @property
+    def secrets(self) -> dict[tuple[str, ...], SecretRef]:
+        """Where its secrets are, by their keys in the YAML. A private key is one of them."""
+        sasl = self.sasl
+        found = {
+            ("tls_key_file",): SecretRef(file=self.tls_key_file) if self.tls_key_file else None,
+            ("tls_key_password",): self.tls_key_password,
+            ("sasl", "password"): sasl.password if sasl else None,
+            ("sasl", "client_secret"): sasl.client_secret if sasl else None,
+        }
+        return {("connection", *keys): ref for keys, ref in found.items() if ref is not None}
 
     @property
     def secret_variables(self) -> tuple[str, ...]:
         """The environment variables that hold its secrets."""
-        return (self.sasl.password.env,) if self.sasl and self.sasl.password.env else ()
+        return tuple(ref.env for ref in self.secrets.values() if ref.env)
 
     @property
     def security_protocol(self) -> str:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from lakebound.errors import InvalidSpecError, UnknownPipelineError
 from lakebound.settings import Settings, YamlAccess, load_settings, load_yaml_access
-from lakebound.spec.mistakes import describe, field_name
+from lakebound.spec.mistakes import describe, field_name, secret_keys
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.spec.secrets import forbidden_secret
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
@@ -28,7 +28,6 @@ from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlS
 SUFFIXES = (".yaml", ".yml")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TABLE = "table "
-_PASSWORD: Keys = ("connection", "sasl", "password")
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ def load_file(path: Path, settings: Settings | None = None) -> PipelineSpec:
 def problem_line(path: Path, mistake: Mistake) -> str:
     """Return ``FILE:LINE: FIELD: what is wrong``."""
     # Below that field a key might be the password itself: `password: {hunter2, hunter2}`.
-    keys = _PASSWORD if mistake.keys[: len(_PASSWORD)] == _PASSWORD else mistake.keys
+    keys = secret_keys(mistake.keys) or mistake.keys
     name = field_name(keys)
     return f"{shown_path(path)}:{mistake.line}: " + (f"{name}: " if name else "") + mistake.what
 
@@ -174,8 +173,9 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
     if spec is not None and spec.pipeline != path.stem:
         what = f"is {spec.pipeline!r}, but the file is {path.name}; both must have the same name"
         mistakes.append(Mistake(source.line_of(("pipeline",)), what, ("pipeline",)))
-    if spec is not None and spec.connection.sasl and (forbidden := forbidden_secret(spec.connection.sasl.password, access)):
-        mistakes.append(Mistake(source.line_of(_PASSWORD), forbidden, _PASSWORD))
+    for keys, ref in spec.connection.secrets.items() if spec is not None else ():
+        if forbidden := forbidden_secret(ref, access):
+            mistakes.append(Mistake(source.line_of(keys), forbidden, keys))
     lines = [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
     return (None, lines) if lines else (spec, [])
 
@@ -189,7 +189,7 @@ def _expanded(source: YamlSource, environment: Mapping[str, str], access: YamlAc
         if isinstance(value, list):
             return [expand(item, (*keys, position)) for position, item in enumerate(value)]
         # A password written as text is refused anyway, with or without a variable.
-        return _text(value, keys) if isinstance(value, str) and keys != _PASSWORD else value
+        return _text(value, keys) if isinstance(value, str) and secret_keys(keys) != keys else value
 
     def _text(text: str, keys: Keys) -> str:
         def found(match: re.Match[str]) -> str:

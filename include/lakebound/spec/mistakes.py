@@ -9,10 +9,16 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from lakebound.spec.client_settings import refused_setting
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.yaml_source import Keys, Mistake, YamlSource
 
-_PASSWORD: Keys = ("connection", "sasl", "password")
+_SECRETS: tuple[Keys, ...] = (
+    ("connection", "sasl", "password"),
+    ("connection", "sasl", "client_secret"),
+    ("connection", "tls_key_password"),
+)
+_CLIENT: Keys = ("connection", "client")
 _NOT_A_PASSWORD = (
     "must say where the secret is stored: {env: NAME} or {file: PATH}; never write the password itself in this file"
 )
@@ -65,6 +71,11 @@ def field_name(keys: Keys) -> str:
     return text.removeprefix(".")
 
 
+def secret_keys(keys: Keys) -> Keys | None:
+    """Return the field that names a secret, at or above these keys; what is written below it may be the secret itself."""
+    return next((known for known in _SECRETS if keys[: len(known)] == known), None)
+
+
 def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:
     """Return the tag in Pydantic's location, and the location as in the YAML."""
     keys = tuple(key for key in location if key != "[key]")
@@ -75,11 +86,12 @@ def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:
 
 def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseModel]) -> tuple[Keys, str]:
     kind, context = detail["type"], detail.get("ctx") or {}
-    if keys[:3] == _PASSWORD and kind != "value_error":
+    if (secret := secret_keys(keys)) and kind != "value_error":
         # A key might be the password: `password: {hunter2}`.
-        return _PASSWORD, _NOT_A_PASSWORD
+        return secret, _NOT_A_PASSWORD
     if kind == "extra_forbidden":
-        return keys, _unknown_key(keys, tag, model)
+        reason = refused_setting(str(keys[-1])) if keys[:-1] == _CLIENT else None
+        return keys, f"cannot be set: {reason}" if reason else _unknown_key(keys, tag, model)
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         return (*keys, "format"), "is missing: json or bytes" if kind == "union_tag_not_found" else "must be json or bytes"
     if kind in _SHAPES:

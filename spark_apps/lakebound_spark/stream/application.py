@@ -6,7 +6,7 @@ import logging
 import shutil
 import time
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from lakebound.control.crash_loop import count_last_end, read_crash_loop, write_crash_loop
 from lakebound.control.desired import keep_desired, read_desired
@@ -20,6 +20,7 @@ from lakebound.control.start_incident import start_incident
 from lakebound.errors import (
     BrokerUnavailableError,
     CrashLoopError,
+    KafkaRefusalError,
     LakeboundError,
     LeaseHeldError,
     LeaseLostError,
@@ -27,6 +28,7 @@ from lakebound.errors import (
     QuarantineFloodError,
 )
 from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.kafka_errors import refusal_in
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import settle_tables
 from lakebound.landing.topic_check import check_landed_topics
@@ -81,11 +83,15 @@ class Application:
         self._session = session
         self._stop = stop
         self._jvm = ParentWatch()
-        self._facts = KafkaFacts(run.spec.connection)
         self._started_at = time.time()
         self._board = ProgressBoard(run, epoch=0)
         self._targets: list[Target] = []
         self._last: LastEnd | None = None
+
+    @cached_property
+    def _facts(self) -> KafkaFacts:
+        """Made when it is first asked, so that a secret which is missing is written down as what refused this start."""
+        return KafkaFacts(self._run.spec.connection)
 
     def run(self) -> Outcome:
         """Run to the end and return how it ended; the outcome is also written to the pipeline's folder."""
@@ -225,12 +231,15 @@ class Application:
                 self._record_unclean_end(parts.targets, start)
                 stream.run(start, checkpoint)
                 return
-            except Exception as exc:
-                if isinstance(exc, LeaseLostError) or is_refusal(exc):
+            except Exception as caught:
+                exc = refusal_in(self._run.spec.connection, caught) or caught
+                if isinstance(exc, LeaseLostError) or (is_refusal(exc) and not isinstance(exc, KafkaRefusalError)):
                     raise
                 failures = 1 if stream.landed_batches > landed else failures + 1
-                if self._jvm.has_caused(exc) or (failures > _FRESH_STARTS and not _comes_right(exc)):
-                    raise
+                if self._jvm.has_caused(caught) or (failures > _FRESH_STARTS and not _comes_right(exc)):
+                    if exc is caught:
+                        raise
+                    raise exc from caught
                 log.warning("the query ended and starts again from the ledger (%d in a row): %s", failures, redacted(exc))
                 told = self._with_disk(exc)
                 self._board.fail(told, redacted(told))
@@ -248,13 +257,14 @@ class Application:
 
         Raises:
             BrokerUnavailableError: The outage lasts longer than ``limits.outage_seconds``.
+            KafkaRefusalError: So long Kafka has refused the login, or what was asked.
         """
         deadline = time.monotonic() + self._run.spec.limits.outage_seconds
         landed: frozenset[str] | None = None
         while not self._stop.is_set():
             try:
                 facts = self._facts.topics(self._run.spec.topics)
-            except BrokerUnavailableError as exc:
+            except (BrokerUnavailableError, KafkaRefusalError) as exc:
                 if time.monotonic() > deadline or self._jvm.is_dead():
                     raise
                 self._wait_out(exc, str(exc))

@@ -6,38 +6,23 @@ import json
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakebound.landing.jaas import jaas_quoted
+from lakebound.landing.kafka_settings import java_config
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.spec.secrets import read_secret
 
-_LOGIN_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
+_DEFAULT_API_TIMEOUT_MS = 15_000
+_REQUEST_TIMEOUT_MS = 10_000
 
 
 def connection_options(connection: ConnectionSpec) -> dict[str, str]:
-    """Return Kafka options for Spark. They hold the password: they are set in-process and never logged.
+    """Return Kafka options for Spark. They hold secrets: they are set in-process and never logged.
 
     Raises:
-        MissingSecretError: The password is not where the connection says.
+        MissingSecretError: A secret is not where the connection says, or a file of TLS cannot be used.
+        ForbiddenSecretError: A secret may not be read on this machine.
     """
-    options = {
-        "kafka.bootstrap.servers": connection.bootstrap_servers,
-        "kafka.security.protocol": connection.security_protocol,
-    }
-    if connection.tls_ca_file:
-        options["kafka.ssl.truststore.type"] = "PEM"
-        options["kafka.ssl.truststore.location"] = connection.tls_ca_file
-    if connection.sasl:
-        password = read_secret(connection.sasl.password, "connection.sasl.password")
-        login = f"username={jaas_quoted(connection.sasl.username)} password={jaas_quoted(password)}"
-        options["kafka.sasl.mechanism"] = connection.sasl.mechanism
-        options["kafka.sasl.jaas.config"] = f"{_LOGIN_MODULES[connection.sasl.mechanism]} required {login};"
-    return options
+    return {f"kafka.{name}": value for name, value in java_config(connection).items()}
 
 
 def stream_options(spec: PipelineSpec, start: NextOffsets) -> dict[str, str]:
@@ -48,11 +33,11 @@ def stream_options(spec: PipelineSpec, start: NextOffsets) -> dict[str, str]:
         start: An offset for every partition that there is; Spark refuses a list with one missing.
     """
     return {
+        "kafka.fetch.max.wait.ms": "50",
         **_reader_options(spec),
         "subscribe": ",".join(spec.topics),
         "startingOffsets": _json(start),
         "maxOffsetsPerTrigger": str(spec.limits.max_records_per_batch),
-        "kafka.fetch.max.wait.ms": "50",
     }
 
 
@@ -91,17 +76,19 @@ def read_range(session: SparkSession, spec: PipelineSpec, start: NextOffsets, en
 
 
 def _reader_options(spec: PipelineSpec) -> dict[str, str]:
+    connection = connection_options(spec.connection)
+    # An outage is to be noticed and named within seconds, then waited out (lakebound_spark.stream.application).
+    request_timeout_ms = int(connection.get("kafka.request.timeout.ms", _REQUEST_TIMEOUT_MS))
     return {
-        **connection_options(spec.connection),
+        **connection,
         "failOnDataLoss": "true",
         "groupIdPrefix": f"lakebound-{spec.pipeline}",
         "fetchOffset.numRetries": "1",
         "fetchOffset.retryIntervalMs": "50",
         "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": "10000",
-        # An outage is to be noticed and named within seconds, then waited out (lakebound_spark.stream.application).
-        "kafka.default.api.timeout.ms": "15000",
-        "kafka.request.timeout.ms": "10000",
+        "kafka.default.api.timeout.ms": str(max(_DEFAULT_API_TIMEOUT_MS, request_timeout_ms)),
+        "kafka.request.timeout.ms": str(request_timeout_ms),
     }
 
 

@@ -36,4 +36,4 @@ def test_what_is_wrong_with_the_settings_is_said(monkeypatch: pytest.MonkeyPatch
         timeout_seconds=1.0,
     )
     assert "sasl.password" in (secret.problem or "")
-    assert "ssl.ca.location" in (authority.problem or "")
+    assert "connection.tls_ca_file: /nowhere/ca.pem" in (authority.problem or "")

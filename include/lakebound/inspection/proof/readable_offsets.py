@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lakebound.errors import BrokerUnavailableError
+from lakebound.errors import BrokerUnavailableError, KafkaForbiddenError
 from lakebound.inspection.proof.facts import Readable
-from lakebound.landing.kafka import client_config
 from lakebound.landing.kafka_clients import make_consumer
+from lakebound.landing.kafka_errors import connection_error, who
+from lakebound.landing.kafka_settings import consumer_config
 from lakebound.ledger.intervals import Interval
 from lakebound.spec.connection import ConnectionSpec
 
@@ -54,20 +55,21 @@ def read_offsets(connection: ConnectionSpec, wanted: Mapping[tuple[str, int], In
         wanted: Per topic and partition the first offset and the one after the last. What Kafka has deleted of it is left out.
 
     Raises:
+        KafkaRefusalError: Kafka refuses the login, or the user may not read the topic.
         BrokerUnavailableError: Kafka did not answer for 30 s.
     """
     readings = {place: _Reading(end) for place, (start, end) in wanted.items() if start < end}
     if readings:
-        consumer = make_consumer({**client_config(connection), **_SETTINGS})
+        consumer = make_consumer({**consumer_config(connection), **_SETTINGS})
         try:
             consumer.assign([TopicPartition(*place, wanted[place][0]) for place in readings])
-            _read(consumer, readings, connection.bootstrap_servers)
+            _read(consumer, readings, connection)
         finally:
             consumer.close()
     return {place: np.array(reading.offsets, dtype=np.int64) for place, reading in readings.items()}
 
 
-def _read(consumer: Consumer, readings: Mapping[tuple[str, int], _Reading], servers: str) -> None:
+def _read(consumer: Consumer, readings: Mapping[tuple[str, int], _Reading], connection: ConnectionSpec) -> None:
     open_places = set(readings)
     heard, reason = time.monotonic(), "it sent nothing"
     while open_places:
@@ -75,12 +77,13 @@ def _read(consumer: Consumer, readings: Mapping[tuple[str, int], _Reading], serv
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
                 reason = error.str()
-                _raise_when_hopeless(error, servers)
+                _raise_when_hopeless(error, message.topic() or "", connection)
                 continue
             heard = time.monotonic()
             _take(consumer, message, readings, open_places)
         if time.monotonic() - heard > _SILENCE_SECONDS:
-            raise BrokerUnavailableError(servers, f"{reason}, for {_SILENCE_SECONDS:.0f} s while offsets were read")
+            silence = f"{reason}, for {_SILENCE_SECONDS:.0f} s while offsets were read"
+            raise BrokerUnavailableError(connection.bootstrap_servers, silence)
 
 
 def _take(
@@ -99,6 +102,9 @@ def _take(
         consumer.incremental_unassign([TopicPartition(*place)])
 
 
-def _raise_when_hopeless(error: KafkaError, servers: str) -> None:
-    if error.fatal() or error.code() in (KafkaError._AUTHENTICATION, KafkaError.TOPIC_AUTHORIZATION_FAILED):
-        raise BrokerUnavailableError(servers, error.str()) from KafkaException(error)
+def _raise_when_hopeless(error: KafkaError, topic: str, connection: ConnectionSpec) -> None:
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        operation = f"READ on topic {topic}"
+        raise KafkaForbiddenError(connection.bootstrap_servers, who(connection), operation) from KafkaException(error)
+    if error.fatal() or error.code() == KafkaError._AUTHENTICATION:
+        raise connection_error(connection, error) from KafkaException(error)

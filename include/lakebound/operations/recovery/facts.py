@@ -16,7 +16,7 @@ from lakebound.control.lease import Lease, lease_is_live, readable_lease
 from lakebound.control.progress import Progress, readable_progress
 from lakebound.control.submission import Submission
 from lakebound.control.supervision import KafkaView, stall
-from lakebound.errors import BrokerUnavailableError, CatalogBehindError, LakeboundError, MissingTopicError
+from lakebound.errors import BrokerUnavailableError, CatalogBehindError, KafkaRefusalError, LakeboundError, MissingTopicError
 from lakebound.first_line import first_line
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import FormerCoverage, Offsets, check_owner, high_water_marks
@@ -166,7 +166,7 @@ def collect_kafka(spec: PipelineSpec) -> BrokerFacts:
     try:
         broker = KafkaFacts(spec.connection, timeout_seconds=KAFKA_SECONDS)
         return BrokerFacts({topic: _topic(broker, topic) for topic in spec.topics})
-    except BrokerUnavailableError as exc:
+    except (BrokerUnavailableError, KafkaRefusalError) as exc:
         return BrokerFacts(silence=str(exc))
 
 

@@ -146,7 +146,7 @@ def _with_kafka(facts: ForeignFacts, bootstrap_servers: str) -> ForeignFacts:
     standing = Standing(facts)
     plans = [found for batch in (standing.lowest, standing.planned) if (found := standing.checkpoint.sound_offsets(batch))]
     topics = sorted({topic for plan in plans for _, topic, _ in plan.marks})
-    asked = KafkaFacts(ConnectionSpec(bootstrap_servers=bootstrap_servers))
+    asked = KafkaFacts(ConnectionSpec(bootstrap_servers=bootstrap_servers), needs_topic_ids=False)
     planned_at = plans[0].planned_at_ms if plans else None
     kafka = {topic: _topic(asked, topic, planned_at) for topic in topics}
     return ForeignFacts(facts.checkpoint, facts.tables, kafka, facts.is_moving)

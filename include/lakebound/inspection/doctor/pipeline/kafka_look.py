@@ -10,8 +10,9 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingSecretError, MissingTopicError
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook, Retention, Waiting
-from lakebound.landing.kafka import KafkaFacts, client_config
+from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_clients import make_consumer
+from lakebound.landing.kafka_settings import consumer_config
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
@@ -93,7 +94,7 @@ def _timestamps(spec: PipelineSpec, places: Mapping[tuple[str, int], int]) -> di
     """Return the timestamp of the first readable record at or after each place; joins no group and commits no offset."""
     consumer = make_consumer(
         {
-            **client_config(spec.connection),
+            **consumer_config(spec.connection),
             "group.id": f"lakebound-doctor-{uuid.uuid4().hex}",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
