@@ -12,7 +12,7 @@ import sys
 from lakebound.landing.run_spec import RunSpec
 from lakebound_spark.check.plan import check
 from lakebound_spark.entry import answer
-from lakebound_spark.session import make_session
+from lakebound_spark.session import hadoop_settings, make_session
 
 
 def main() -> int:
@@ -21,7 +21,8 @@ def main() -> int:
     for line in sys.stdin:
         orders = json.loads(line)
         run = RunSpec.model_validate(orders["run_spec"])
-        answer(run.spec.pipeline, check(session, run, orders["conditions"]).body())
+        with hadoop_settings(session, run.spec.spark.conf):
+            answer(run.spec.pipeline, check(session, run, orders["conditions"]).body())
     return 0
 
 

@@ -10,6 +10,7 @@
 | LAKEBOUND_KAFKA | bootstrap servers that ${LAKEBOUND_KAFKA} stands for in YAML | of the embedded broker |
 | LAKEBOUND_SPARK_MASTER | --master of the Spark applications | local[2] |
 | LAKEBOUND_JVM_OPTIONS | further options of the applications' driver JVM | |
+| LAKEBOUND_SPARK_SETTINGS | memory, cores and settings of Spark for all pipelines, as JSON | |
 | LAKEBOUND_SPARK_UI | on or off: whether applications have Spark's web UI | on with a local master, else off |
 | LAKEBOUND_VARIABLES | names of further variables that YAML may name and that reach the applications | |
 | LAKEBOUND_SECRETS | names of the variables that hold secrets | |
@@ -51,6 +52,7 @@ class Settings:
     kafka: str
     spark_master: str
     jvm_options: str = ""
+    spark_settings: str = ""
     spark_ui: str = ""
     keep_days: float = 30.0
 
@@ -75,6 +77,7 @@ class Settings:
             "LAKEBOUND_KAFKA": self.kafka,
             "LAKEBOUND_SPARK_MASTER": self.spark_master,
             "LAKEBOUND_JVM_OPTIONS": self.jvm_options,
+            "LAKEBOUND_SPARK_SETTINGS": self.spark_settings,
             "LAKEBOUND_SPARK_UI": self.spark_ui,
             "LAKEBOUND_KEEP_DAYS": f"{self.keep_days:g}",
         }
@@ -97,6 +100,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         kafka=env.get("LAKEBOUND_KAFKA") or _embedded_kafka(home) or DEFAULT_KAFKA,
         spark_master=env.get("LAKEBOUND_SPARK_MASTER") or "local[2]",
         jvm_options=env.get("LAKEBOUND_JVM_OPTIONS") or "",
+        spark_settings=env.get("LAKEBOUND_SPARK_SETTINGS") or "",
         spark_ui=_spark_ui(env),
         keep_days=_keep_days(env),
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
+
+from lakebound.landing.spark_resources import HADOOP
 
 
 def make_session(name: str, log_level: str = "WARN") -> SparkSession:
@@ -18,6 +22,19 @@ def make_session(name: str, log_level: str = "WARN") -> SparkSession:
 def without_files(session: SparkSession) -> None:
     """Let SQL name no files (``text.`/etc/hostname```) from now on, before conditions are read that somebody wrote in YAML."""
     session.conf.set("spark.sql.runSQLOnFiles", "false")
+
+
+@contextmanager
+def hadoop_settings(session: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Give a session the settings of Hadoop among those of a pipeline for as long as the block lasts: it plans several."""
+    own = {name.removeprefix(HADOOP): value for name, value in conf.items() if name.startswith(HADOOP)}
+    for name, value in own.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in own:
+            session.conf.unset(name)
 
 
 def _without_java_calls(session: SparkSession) -> None:

@@ -12,9 +12,11 @@ from lakebound.control.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.expectation_files import conditions
 from lakebound.landing.run_spec import make_run_spec
+from lakebound.landing.spark_resources import planning_conf
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.placed import PlacedProblem, placed_problems
+from lakebound.spec.spark import SparkSpec
 from lakebound.spec.yaml_source import Keys
 
 APPLICATION = "check_pipelines.py"
@@ -61,7 +63,11 @@ def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[S
     asked = [conditions(spec, settings) for spec in specs]
     orders = [_orders(spec, settings, [text for _, text, _ in own]) for spec, own in zip(specs, asked, strict=True)]
     limit_seconds = START_SECONDS + EACH_SECONDS * len(specs)
-    with small_spark(settings, APPLICATION, orders, limit_seconds=limit_seconds, failure=CheckFailedError) as answers:
+    # Those of each pipeline are its orders'; one session plans them all.
+    conf = planning_conf(settings, SparkSpec())
+    with small_spark(
+        settings, APPLICATION, orders, limit_seconds=limit_seconds, failure=CheckFailedError, conf=conf
+    ) as answers:
         for spec, own in zip(specs, asked, strict=True):
             yield _plan(answers.of(spec.pipeline), [keys for keys, _, _ in own])
 

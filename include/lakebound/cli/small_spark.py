@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from threading import Timer
@@ -47,6 +48,7 @@ def small_spark(
     limit_seconds: float,
     failure: Callable[[str, str], LakeboundError],
     secrets: Iterable[str] = (),
+    conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkAnswers]:
     """Start an application with a Spark of its own, give it its orders, and end it after the block or the time limit.
 
@@ -57,12 +59,13 @@ def small_spark(
         limit_seconds: How long it may take in all, its start included.
         failure: Makes the error for a pipeline without an answer from its name and a reason.
         secrets: Variables with secrets that it needs.
+        conf: Further settings of its Spark.
 
     Yields:
         The answers.
     """
     with TemporaryFile("w+", errors="replace") as noise:
-        process = start_spark(settings, noise, application, secrets)
+        process = start_spark(settings, noise, application, secrets, conf)
         limit = Timer(limit_seconds, process.kill)
         limit.start()
         try:
@@ -74,7 +77,13 @@ def small_spark(
             process.wait()
 
 
-def start_spark(settings: Settings, noise: IO[str], application: str, secrets: Iterable[str] = ()) -> subprocess.Popen[str]:
+def start_spark(
+    settings: Settings,
+    noise: IO[str],
+    application: str,
+    secrets: Iterable[str] = (),
+    conf: Mapping[str, str] | None = None,
+) -> subprocess.Popen[str]:
     """Start the process.
 
     Args:
@@ -82,14 +91,21 @@ def start_spark(settings: Settings, noise: IO[str], application: str, secrets: I
         noise: File that gets its standard error.
         application: Name of the entry point in ``settings.apps``.
         secrets: Variables with secrets that it needs.
+        conf: Further settings of its Spark.
     """
     java = driver_java_options(settings, "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", local=True)
-    submit = ["--master", "local[1]", "--driver-java-options", f"'{java}'", "--conf", "spark.ui.enabled=false"]
-    submit += ["--conf", f"spark.driver.extraClassPath={settings.jars}/spark/*", "--conf", "spark.sql.session.timeZone=UTC"]
+    own = {
+        "spark.driver.extraClassPath": f"{settings.jars}/spark/*",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+    }
+    submit = ["--master", "local[1]", "--driver-java-options", java]
+    for name, value in ({**(conf or {}), **own}).items():
+        submit += ["--conf", f"{name}={value}"]
     environment = {**spark_environment(settings, secrets=secrets), "SPARK_LOCAL_IP": "127.0.0.1"}
     return subprocess.Popen(
         [sys.executable, str(settings.apps / application)],
-        env={**environment, "PYSPARK_SUBMIT_ARGS": " ".join([*submit, "pyspark-shell"])},
+        env={**environment, "PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=noise,

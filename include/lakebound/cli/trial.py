@@ -9,6 +9,7 @@ from lakebound.cli.small_spark import small_spark
 from lakebound.control.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import make_run_spec
+from lakebound.landing.spark_resources import planning_conf
 from lakebound.settings import Settings
 from lakebound.spec.load import path_of
 from lakebound.spec.pipeline import PipelineSpec
@@ -43,7 +44,13 @@ def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest
     orders = json.dumps({"run_spec": body, "records": records, "newest": newest, "rows": rows})
     secrets = run.secret_variables
     with small_spark(
-        settings, APPLICATION, [orders], limit_seconds=LIMIT_SECONDS, failure=TrialFailedError, secrets=secrets
+        settings,
+        APPLICATION,
+        [orders],
+        limit_seconds=LIMIT_SECONDS,
+        failure=TrialFailedError,
+        secrets=secrets,
+        conf=planning_conf(settings, spec.spark),
     ) as answers:
         body = answers.of(spec.pipeline)
     path = path_of(spec.pipeline, settings)

@@ -1,4 +1,7 @@
-"""The spark-submit command of an application that works beside streams: one core, a small heap, behind everything else."""
+"""The spark-submit command of an application that works beside streams: one core, a small heap, behind everything else.
+
+The heap is what ``spark.driver_memory`` says for the pipeline or the installation, and small where nothing does.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,11 @@ from lakebound.errors import LakeboundError
 from lakebound.landing import background
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import app_name, driver_java_options, spark_conf
+from lakebound.landing.spark_resources import spark_resources
 from lakebound.settings import Settings
 
 MASTER = "local[1]"
 """One core: the streams keep theirs."""
-
-
-DRIVER_MEMORY = "1g"
-"""Holds one row group that is read and one that is written, of 128 MiB each, and the metadata of 20,000 snapshots."""
 
 
 ANOTHER_RUN = 3
@@ -25,6 +25,8 @@ ANOTHER_RUN = 3
 
 
 _CATALOG = "spark.sql.catalog.ice"
+
+_RAW_FILES = ("spark.hadoop.fs.file.", "spark.hadoop.fs.AbstractFileSystem.file.")
 
 
 _SQLITE = "sqlite:///"
@@ -51,7 +53,7 @@ def batch_conf(orders: RunSpec, settings: Settings) -> dict[str, str]:
         raise CatalogNotSharedError(places.iceberg_catalog_uri)
     jars = str(settings.jars / "spark" / "*")
     # Iceberg asks a file system for its scheme, and the raw one of an application that lands has none.
-    common = {key: value for key, value in spark_conf(orders, settings).items() if not key.startswith("spark.hadoop.fs.")}
+    common = {key: value for key, value in spark_conf(orders, settings).items() if not key.startswith(_RAW_FILES)}
     return {
         **common,
         "spark.driver.bindAddress": "127.0.0.1",
@@ -76,16 +78,26 @@ def run_spec_arguments(orders: RunSpec) -> list[str]:
     return ["--run-spec", orders.model_dump_json(by_alias=True)]
 
 
-def application_command(application: Path, orders: RunSpec, conf: Mapping[str, str]) -> list[str]:
+def driver_memory(orders: RunSpec, settings: Settings) -> str:
+    """Return the heap of an application beside streams.
+
+    The default holds one row group that is read and one that is written, of 128 MiB each, and the metadata of 20,000
+    snapshots.
+    """
+    return spark_resources(settings, orders.spec.spark).driver_memory
+
+
+def application_command(application: Path, orders: RunSpec, settings: Settings, conf: Mapping[str, str]) -> list[str]:
     """Return the command that starts an application on one core and a small heap.
 
     Args:
         application: Its entry point.
         orders: What it is told; they name the run.
+        settings: This machine's settings.
         conf: Its Spark settings.
     """
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", MASTER, "--name", app_name(orders.app_id)]
-    command += ["--driver-memory", DRIVER_MEMORY]
+    command += ["--driver-memory", driver_memory(orders, settings)]
     for key, value in sorted(conf.items()):
         command += ["--conf", f"{key}={value}"]
     return [*command, str(application), *run_spec_arguments(orders)]

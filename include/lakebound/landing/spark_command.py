@@ -10,11 +10,12 @@ from pathlib import Path
 
 from lakebound.landing.class_archive import class_archive_option
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.spark_resources import spark_resources
 from lakebound.settings import Settings, load_yaml_access
+from lakebound.spec.spark_rules import SECRET_NAMES
 
 APPLICATION = "ingest_stream.py"
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
-DRIVER_MEMORY = "1g"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """JVM options for an application that lives for seconds: it never earns back what the JVM's second compiler costs.
 
@@ -31,8 +32,21 @@ _INHERITED = re.compile(
     r"KRB5CCNAME|SSL_CERT_(FILE|DIR)|LAKEBOUND_(?!SECRET_)\w+"
 )
 
-# Values of spark.* settings whose name matches are never printed.
-_REDACTION = r"(?i)secret|password|passwd|token|jaas|sasl|access[.]?key|keystore"
+AUTH_SECRET = "_SPARK_AUTH_SECRET"
+"""Where Spark's driver finds the secret of `spark.authenticate`, so that no command line and no setting has to hold it.
+
+Source: ``getSecretKey`` in Spark's SecurityManager.scala.
+"""
+
+# What the pipeline or the installation may set otherwise (``spec.spark_rules.TUNABLE``).
+_TUNED = {
+    "spark.locality.wait": "0s",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "500",
+}
 
 
 def spark_submit_command(
@@ -59,7 +73,8 @@ def submit_arguments(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0,
         ui_port: Port of the Spark UI; 0 lets the kernel choose one.
         application: File name of the entry point in ``settings.apps``.
     """
-    options = ["--master", settings.spark_master, "--name", app_name(run_spec.app_id), "--driver-memory", DRIVER_MEMORY]
+    driver_memory = spark_resources(settings, run_spec.spec.spark).driver_memory
+    options = ["--master", settings.spark_master, "--name", app_name(run_spec.app_id), "--driver-memory", driver_memory]
     for key, value in sorted(spark_conf(run_spec, settings, ui_port=ui_port).items()):
         options += ["--conf", f"{key}={value}"]
     orders = run_spec.model_dump_json(by_alias=True)
@@ -74,18 +89,27 @@ def app_name(app_id: str) -> str:
 def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> dict[str, str]:
     """Return the Spark settings of a landing application.
 
-    The values were measured on two cores; what each is worth stands in the docs on freshness. Table formats need no
+    The values were measured on two cores; what each is worth stands in the docs on freshness. Those of the pipeline and of the
+    installation come between what may be tuned and what exactly-once depends on. Table formats need no
     settings here: Spark only makes rows and Parquet files, the driver's Python commits them.
 
     Args:
-        run_spec: Orders of the application; they hold the limits of its pipeline.
+        run_spec: Orders of the application; they hold the limits of its pipeline, and what it gets of Spark.
         settings: This machine's settings; they name the Spark master.
         ui_port: Port of the Spark UI; 0 lets the kernel choose one.
+
+    Raises:
+        SettingError: What the installation says of Spark is wrong.
+        SparkSettingsError: That and what the pipeline says cannot be together.
     """
     local = is_local(settings.spark_master)
+    resources = spark_resources(settings, run_spec.spec.spark)
     stop_timeout_ms = int(run_spec.spec.limits.stop_timeout_seconds * 1000)
     return {
+        **_TUNED,
+        **resources.conf,
         **(_local_conf(settings) if local else _cluster_conf(settings)),
+        **({} if local else resources.cluster_conf()),
         "spark.driver.extraJavaOptions": driver_java_options(settings, "-XX:+UseParallelGC", local=local),
         # A batch near this costs four times as much of the heap while it is handed over (seen: 230 MB end a JVM with 1 GB).
         "spark.driver.maxResultSize": "128m",
@@ -95,23 +119,17 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
         "spark.executor.killOnFatalError.depth": "0",
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        "spark.locality.wait": "0s",
-        "spark.redaction.regex": _REDACTION,
+        "spark.redaction.regex": SECRET_NAMES,
         "spark.security.credentials.kafka.enabled": "false",
         "spark.sql.adaptive.enabled": "false",
         # The rows of one Arrow batch lie in one buffer: a thousand wide ones are much already.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.stopTimeout": str(stop_timeout_ms),
-        "spark.sql.ui.retainedExecutions": "20",
         "spark.ui.enabled": str(has_ui(settings)).lower(),
         "spark.ui.killEnabled": "false",
         "spark.ui.port": str(ui_port),
-        "spark.ui.retainedJobs": "50",
-        "spark.ui.retainedStages": "50",
-        "spark.ui.retainedTasks": "500",
         "spark.ui.showConsoleProgress": "false",
     }
 
@@ -166,6 +184,8 @@ def spark_environment(
     )
     if is_local(settings.spark_master):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    elif AUTH_SECRET in inherited:
+        environment[AUTH_SECRET] = inherited[AUTH_SECRET]
     return environment
 
 

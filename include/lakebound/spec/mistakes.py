@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from lakebound.spec.client_settings import refused_setting
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.spark_rules import names_a_secret
 from lakebound.spec.yaml_source import Keys, Mistake, YamlSource
 
 _SECRETS: tuple[Keys, ...] = (
@@ -42,7 +43,7 @@ _FIXED = {
 
 
 def describe(error: ValidationError, source: YamlSource, model: type[BaseModel] = PipelineSpec) -> list[Mistake]:
-    """Return the mistakes, each once; below ``connection`` none repeats a value. ``model`` is what the file should be.
+    """Return the mistakes, each once; none repeats a value below ``connection``, or one whose setting names a secret.
 
     Args:
         error: What pydantic found wrong with the file.
@@ -105,7 +106,7 @@ def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseMo
 
 def _instead(detail: ErrorDetails, keys: Keys) -> str:
     found = detail["input"]
-    if keys[:1] == ("connection",):
+    if keys[:1] == ("connection",) or _may_be_a_secret(keys):
         return ""
     if found is None:
         return ", and is empty"
@@ -117,6 +118,11 @@ def _instead(detail: ErrorDetails, keys: Keys) -> str:
         return f", not {found!r}"
     shown = str(found).lower() if isinstance(found, bool) else str(found)
     return f", not {shown}" + (f'; write "{shown}"' if detail["type"] == "string_type" else "")
+
+
+def _may_be_a_secret(keys: Keys) -> bool:
+    """Whether the value is a setting of Spark's under the name of a secret: that is a mistake, and its value is not told."""
+    return keys[:2] == ("spark", "conf") and any(names_a_secret(str(key)) for key in keys[2:])
 
 
 def _unknown_key(keys: Keys, tag: str | None, model: type[BaseModel]) -> str:

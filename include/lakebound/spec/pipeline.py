@@ -11,6 +11,7 @@ from lakebound.frozen import Frozen
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
+from lakebound.spec.spark import SparkSpec
 from lakebound.spec.value import ValueSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 
@@ -234,6 +235,7 @@ class PipelineSpec(Frozen):
     thresholds: ThresholdsSpec = ThresholdsSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
     objectives: ObjectivesSpec = ObjectivesSpec()
+    spark: SparkSpec = SparkSpec()
     approvers: tuple[str, ...] = Field(
         default=(),
         description="Names of the Airflow users who may approve a repair by the DAG recover. Default: every user whom Airflow "

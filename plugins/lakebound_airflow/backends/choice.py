@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lakebound.control.submission import BackendName, Submission
+from lakebound.landing.spark_resources import with_installation
 from lakebound.settings import Settings
 from lakebound_airflow.backends.backend import Backend
 from lakebound_airflow.backends.target import Target
@@ -30,8 +31,13 @@ _LOADERS: Mapping[BackendName, Callable[[Settings, Target | None], Backend]] = {
 
 
 def backend_for(target: Target, settings: Settings) -> Backend:
-    """Return the backend that submits to ``target``."""
-    return _LOADERS[target.backend](replace(settings, spark_master=target.master), target)
+    """Return the backend that submits to ``target``, with what the installation says of Spark there.
+
+    Raises:
+        SettingError: What the environment says of Spark is wrong.
+        SparkSettingsError: That and what the connection says cannot be together.
+    """
+    return _LOADERS[target.backend](with_installation(replace(settings, spark_master=target.master), target.spark), target)
 
 
 def backend_of(submission: Submission, settings: Settings) -> Backend:

@@ -21,7 +21,8 @@ from lakebound.control.folder import ControlFolder, locked
 from lakebound.control.submission import BackendName, Owner, Submission, write_submission
 from lakebound.errors import SubmitFailedError
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.spark_command import DRIVER_MEMORY, app_name, submit_arguments
+from lakebound.landing.spark_command import app_name, spark_conf, submit_arguments
+from lakebound.landing.spark_resources import spark_resources
 from lakebound.settings import Settings
 
 TIMEOUT_SECONDS = 10.0
@@ -49,6 +50,7 @@ class StandaloneBackend:
 
         Raises:
             SubmitFailedError: The master does not answer, or refused.
+            LakeboundError: What the pipeline and the installation say of Spark cannot be.
         """
         control = run_spec.control
         with locked(control.submission):
@@ -64,9 +66,10 @@ class StandaloneBackend:
                 source_hash=run_spec.source_hash,
                 owner=owner,
             )
+            request = self._request(run_spec)
             write_submission(control, submission)
             try:
-                remote_id = self._create(run_spec)
+                remote_id = self._create(run_spec.spec.pipeline, request)
             except SubmitFailedError:
                 control.submission.unlink(missing_ok=True)
                 raise
@@ -108,12 +111,11 @@ class StandaloneBackend:
         """Return where the log is: a standalone cluster keeps it on the worker that ran the driver."""
         return f"the log of driver {submission.remote_id} is on its Spark worker; the Spark master's web page has a link to it"
 
-    def _create(self, run_spec: RunSpec) -> str:
-        pipeline = run_spec.spec.pipeline
+    def _create(self, pipeline: str, request: dict[str, Any]) -> str:
         if self._rest_url is None:
             raise SubmitFailedError(pipeline, "the REST address of the Spark master is unknown; see docs/how-to/backends.md")
         try:
-            answer = _call(f"{self._rest_url}/v1/submissions/create", body=self._request(run_spec))
+            answer = _call(f"{self._rest_url}/v1/submissions/create", body=request)
         except (OSError, ValueError) as exc:
             hint = "set spark.master.rest.enabled=true on the master"
             raise SubmitFailedError(
@@ -124,6 +126,7 @@ class StandaloneBackend:
         return str(answer["submissionId"])
 
     def _request(self, run_spec: RunSpec) -> dict[str, Any]:
+        resources = spark_resources(self._settings, run_spec.spec.spark)
         # appArgs must hold --master: the driver's own SparkSubmit would else silently run local[*].
         return {
             "action": "CreateSubmissionRequest",
@@ -141,8 +144,10 @@ class StandaloneBackend:
             },
             "sparkProperties": {
                 "spark.app.name": app_name(run_spec.app_id),
-                "spark.driver.cores": "1",
-                "spark.driver.memory": DRIVER_MEMORY,
+                "spark.driver.cores": str(resources.driver_cores),
+                # SparkSubmit runs the application in its own JVM: those in appArgs come too late.
+                "spark.driver.extraJavaOptions": spark_conf(run_spec, self._settings)["spark.driver.extraJavaOptions"],
+                "spark.driver.memory": resources.driver_memory,
                 "spark.driver.supervise": "false",
                 "spark.master": self._settings.spark_master,
                 "spark.submit.deployMode": "cluster",

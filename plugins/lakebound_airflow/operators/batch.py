@@ -15,7 +15,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from lakebound.control.folder import ControlFolder
-from lakebound.landing.batch_command import ANOTHER_RUN, DRIVER_MEMORY, run_spec_arguments
+from lakebound.landing.batch_command import ANOTHER_RUN, driver_memory, run_spec_arguments
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import app_name, spark_environment
 from lakebound.settings import Settings
@@ -88,7 +88,7 @@ class BatchOperator(BaseOperator):
             progress=f"{self.verb}: ",
             conf=dict(run.conf),
             conn_id=self.conn_id,
-            driver_memory=DRIVER_MEMORY,
+            driver_memory=driver_memory(orders, settings),
             name=app_name(orders.app_id),
             application_args=run_spec_arguments(orders),
         )

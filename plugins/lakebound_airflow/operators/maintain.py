@@ -13,6 +13,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.errors import LakeboundError
 from lakebound.settings import load_settings
 from lakebound.tables.places import places_of
+from lakebound_airflow.hooks.connection import with_connection
 from lakebound_airflow.operators.batch import BatchOperator, BatchRun, Context
 from lakebound_airflow.pipelines import spec_of
 
@@ -100,8 +101,9 @@ class MaintainOperator(BatchOperator):
         # What it is asked to do is settled when it runs; a retry finds the tables as they then are.
         orders = maintenance_orders(spec_of(self.pipeline, settings), settings, self.run_id(context))
         record_end = partial(self._record_end, orders.control, orders.app_id)
-        run = BatchRun(APPLICATION, orders, batch_conf(orders, settings), read_run, record_end)
-        report, ended_well = self.run_application(run, settings)
+        installed = with_connection(self.conn_id, settings)
+        run = BatchRun(APPLICATION, orders, batch_conf(orders, installed), read_run, record_end)
+        report, ended_well = self.run_application(run, installed)
         if not ended_well:
             raise StepsFailedError(report)
         self._announce(context, report)

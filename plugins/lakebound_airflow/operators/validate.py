@@ -14,6 +14,7 @@ from lakebound.redaction import redacted
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
+from lakebound_airflow.hooks.connection import with_connection
 from lakebound_airflow.operators.batch import BatchOperator, BatchRun, Context
 from lakebound_airflow.pipelines import control_of, spec_of
 
@@ -74,8 +75,9 @@ class ValidateOperator(BatchOperator):
             raise AirflowSkipException(f"nothing landed in the tables of {self.pipeline} since the last validation")
         orders = validation_orders(spec, settings, file, self.run_id(context), by_hand=by_hand, rows=rows)
         record_end = partial(self._record_end, settings, by_hand)
-        run = BatchRun(APPLICATION, orders, validation_conf(orders, settings), read_report, record_end)
-        report, _ = self.run_application(run, settings)
+        installed = with_connection(self.conn_id, settings)
+        run = BatchRun(APPLICATION, orders, validation_conf(orders, installed), read_report, record_end)
+        report, _ = self.run_application(run, installed)
         summary = _summary(report)
         self._announce(context, report, summary)
         if report.problems:

@@ -82,5 +82,5 @@ def validation_conf(orders: ValidationOrders, settings: Settings) -> dict[str, s
 
 def validation_command(orders: ValidationOrders, settings: Settings) -> list[str]:
     """Return the command that starts the application, behind everything else unless a person waits for it."""
-    command = application_command(settings.apps / APPLICATION, orders, validation_conf(orders, settings))
+    command = application_command(settings.apps / APPLICATION, orders, settings, validation_conf(orders, settings))
     return command if orders.is_waited_for else behind_everything(command)

@@ -40,4 +40,4 @@ def maintenance_orders(spec: PipelineSpec, settings: Settings, app_id: str, *, p
 
 def maintenance_command(orders: MaintenanceOrders, settings: Settings) -> list[str]:
     """Return the command that starts the application, behind everything else."""
-    return behind_everything(application_command(settings.apps / APPLICATION, orders, batch_conf(orders, settings)))
+    return behind_everything(application_command(settings.apps / APPLICATION, orders, settings, batch_conf(orders, settings)))

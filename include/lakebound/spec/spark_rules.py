@@ -1,0 +1,118 @@
+"""Which settings of Spark people may give, and why the others are refused. Pure.
+
+Who writes a pipeline chooses resources and tuning. What an application is, what its rows say, how files and commits are
+written, and which code runs is not theirs to choose: exactly-once rests on it.
+"""
+
+from __future__ import annotations
+
+import re
+
+SECRET_NAMES = r"(?i)secret|password|passwd|token|jaas|sasl|access[.]?key|keystore"
+"""Spark never prints values of settings whose names match. It still has them on command lines and hands them to executors."""
+
+TUNABLE = frozenset(
+    {
+        "spark.locality.wait",
+        "spark.sql.shuffle.partitions",
+        "spark.sql.ui.retainedExecutions",
+        "spark.ui.retainedJobs",
+        "spark.ui.retainedStages",
+        "spark.ui.retainedTasks",
+    }
+)
+"""Settings to which Lakebound gives a value of its own, and which may have another one."""
+
+CLUSTER_ONLY = frozenset({"spark.driver.bindAddress", "spark.driver.host"})
+"""Settings that may be given, and that count in a cluster only: on one machine the driver keeps to the loopback address."""
+
+_SQL_TUNING = (
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout",
+    "spark.sql.debug.maxToStringFields",
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.maxPlanStringLength",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.metricsEnabled",
+    "spark.sql.ui.retainedExecutions",
+)
+
+_FIELDS = {
+    "spark.cores.max": "max_cores",
+    "spark.driver.cores": "driver_cores",
+    "spark.driver.memory": "driver_memory",
+    "spark.executor.cores": "executor_cores",
+    "spark.executor.memory": "executor_memory",
+}
+
+_RULES: tuple[tuple[str, str], ...] = (
+    (
+        r"spark\.(master|home|submit\..+|driver\.supervise|remote|api\.mode)",
+        "is not given here: the Airflow connection, or LAKEBOUND_SPARK_MASTER, says where applications run",
+    ),
+    (r"spark\.app\.(name|id)", "is not given here: Lakebound finds an application by the name that it gives it"),
+    (
+        r"spark\.(driver|executor)\.(extra|default)JavaOptions",
+        "is not given here: LAKEBOUND_JVM_OPTIONS holds further options of the driver's JVM",
+    ),
+    (
+        r"spark\.(jars|plugins|pyspark|kryo|repl)(\..+)?|spark\.(files|archives|extraListeners|(closure\.)?serializer)"
+        r"|spark\.(driver|executor)\.(extraClassPath|extraLibraryPath|userClassPathFirst)|spark\.shuffle\.manager",
+        "is not given here: it loads code, and the code of an application is what is installed and checked",
+    ),
+    (
+        r"spark\.sql\..+|spark\.catalog\..+",
+        "is not given here: it may change what rows say or how a stream starts, which all ways to a table must agree on; the "
+        f"SQL settings that may be given are {', '.join(_SQL_TUNING)}",
+    ),
+    (
+        r"spark\.hadoop\.(mapred|mapreduce|parquet|fs\.file|fs\.AbstractFileSystem\.file|fs\.defaultFS)(\..+)?"
+        r"|spark\.(hadoop\.fs\.s3a\.committer|streaming|checkpoint|cleaner\.referenceTracking\.cleanCheckpoints)(\..+)?",
+        "is not given here: it changes how files or progress are written, which exactly-once depends on",
+    ),
+    (
+        r"spark\.ui\.(enabled|port|killEnabled|showConsoleProgress)",
+        "is not given here: LAKEBOUND_SPARK_UI says whether applications have the web UI",
+    ),
+    (
+        r"spark\.driver\.maxResultSize|spark\.executor\.killOnFatalError\.depth",
+        "is not given here: by it, a batch that is too large for the driver takes another way to the table",
+    ),
+    (r"spark\.redaction\..+|spark\.security\..+", "is not given here: it keeps secrets out of what Spark shows"),
+)
+_COMPILED = tuple((re.compile(pattern), reason) for pattern, reason in _RULES)
+_SECRET = re.compile(SECRET_NAMES)
+_LOGIN_IN_ADDRESS = re.compile(r"://[^/@\s]*:[^/@\s]+@")
+_NOT_SHOWN = (
+    "Spark shows its settings on command lines and in its event log. A login of Kafka is written under connection.sasl; any "
+    "other secret is given to the machines that run Spark (docs/how-to/backends.md, Secrets)"
+)
+
+
+def names_a_secret(name: str) -> bool:
+    """Return whether the value of a setting of that name may be a secret."""
+    return _SECRET.search(name) is not None
+
+
+def refused_name(name: str) -> str | None:
+    """Return why a setting may not be given, and what to do; None where it may.
+
+    Args:
+        name: Of the setting, such as ``spark.eventLog.dir``.
+    """
+    if not name.startswith("spark."):
+        return "is not a setting of Spark: their names begin with spark. (Hadoop's with spark.hadoop.)"
+    if names_a_secret(name):
+        return f"may hold a secret, which never stands here: {_NOT_SHOWN}"
+    if name in _FIELDS:
+        return f"is written as {_FIELDS[name]}, beside the other settings of Spark"
+    if name in TUNABLE or name in _SQL_TUNING:
+        return None
+    return next((reason for pattern, reason in _COMPILED if pattern.fullmatch(name)), None)
+
+
+def refused_value(value: str) -> str | None:
+    """Return why a setting may not have a value, without repeating it; None where it may."""
+    if _LOGIN_IN_ADDRESS.search(value):
+        return f"has a login in an address, which never stands here: {_NOT_SHOWN}"
+    return None
