@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Protocol
 
 from tests.support.s3.s3_error import S3Error
+from tests.support.s3.signature import Signer
 
 _EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
-class ChunkSigner(Protocol):
-    """What is known of the request that the chunks belong to."""
-
-    amz_date: str
-    scope: str
-    signature: str
-    key: bytes
-
-
-def decode(body: bytes, signer: ChunkSigner | None) -> tuple[bytes, dict[str, str]]:
+def decode(body: bytes, signer: Signer | None) -> tuple[bytes, dict[str, str]]:
     """Return the content of a body, and its trailing headers in lower case.
 
     Args:
@@ -53,7 +44,7 @@ def decode(body: bytes, signer: ChunkSigner | None) -> tuple[bytes, dict[str, st
     return b"".join(data), _trailers(body[at:], signer, before)
 
 
-def _trailers(rest: bytes, signer: ChunkSigner | None, before: str) -> dict[str, str]:
+def _trailers(rest: bytes, signer: Signer | None, before: str) -> dict[str, str]:
     trailers: dict[str, str] = {}
     claimed = ""
     for line in rest.replace(b"\r\n", b"\n").split(b"\n"):
@@ -68,7 +59,7 @@ def _trailers(rest: bytes, signer: ChunkSigner | None, before: str) -> dict[str,
     return trailers
 
 
-def _check(signer: ChunkSigner, algorithm: str, before: str, hashes: list[str], claimed: str) -> str:
+def _check(signer: Signer, algorithm: str, before: str, hashes: list[str], claimed: str) -> str:
     text = "\n".join([algorithm, signer.amz_date, signer.scope, before, *hashes])
     right = hmac.new(signer.key, text.encode(), hashlib.sha256).hexdigest()
     if not hmac.compare_digest(right, claimed):

@@ -12,8 +12,9 @@ from tests.support.s3.aws_chunked import decode
 from tests.support.s3.call import Call
 from tests.support.s3.faults import Fault, Faults
 from tests.support.s3.objects import ObjectStore
-from tests.support.s3.operations import Operations, Request, request_checksums
+from tests.support.s3.operations import do
 from tests.support.s3.policy import needed_rights
+from tests.support.s3.request import Request, request_checksums
 from tests.support.s3.request_log import RequestLog
 from tests.support.s3.s3_error import S3Error, access_denied
 from tests.support.s3.signature import Signer, verify
@@ -40,7 +41,6 @@ class Service:
         self.keys = AccessKeys(keys)
         self.faults = Faults()
         self.log = RequestLog()
-        self._operations = Operations(self.store)
 
     def outcome(self, call: Call, began: float) -> Outcome:
         """Let a request take effect, or not, and log it."""
@@ -72,7 +72,7 @@ class Service:
             signer = verify(call, self.keys, time.time())
             if not all(signer.access_key.may(action, resource) for action, resource in needed_rights(call)):
                 raise access_denied()
-            return self._operations.do(_request(call, signer))
+            return do(self.store, _request(call, signer))
         except S3Error as error:
             return refusal(error, call.path)
 

@@ -58,7 +58,7 @@ def verify(call: Call, keys: AccessKeys, at: float) -> Signer:
     _check_signed_headers(call, signed)
     request = canonical_request(call, signed, payload)
     text = "\n".join(["AWS4-HMAC-SHA256", amz_date, claim["scope"], hashlib.sha256(request).hexdigest()])
-    key = _signing_key(access_key.secret_access_key, claim["day"], claim["region"], claim["service"])
+    key = signing_key(access_key.secret_access_key, claim["day"], claim["region"], claim["service"])
     if not hmac.compare_digest(hmac.new(key, text.encode(), hashlib.sha256).hexdigest(), claim["signature"]):
         raise S3Error(
             403,
@@ -108,7 +108,8 @@ def _header_value(call: Call, name: str) -> str:
     return ",".join(" ".join(str(value).split()) for value in call.headers.get_all(name, []))
 
 
-def _signing_key(secret: str, day: str, region: str, service: str) -> bytes:
+def signing_key(secret: str, day: str, region: str, service: str) -> bytes:
+    """Return the key of one day, derived from the secret."""
     key = f"AWS4{secret}".encode()
     for text in (day, region, service, "aws4_request"):
         key = hmac.new(key, text.encode(), hashlib.sha256).digest()
