@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.support.s3.clients import delta_options, obstore_options
+from tests.support.s3.objects import Condition, ObjectStore, now
 from tests.support.s3.running import S3Server
+from tests.support.s3.s3_error import S3Error
+from tests.support.s3.stored import StoredObject
 
 obstore = pytest.importorskip("obstore")
 store_module = pytest.importorskip("obstore.store")
@@ -65,6 +70,44 @@ def test_one_of_eight_swaps_what_it_has_read(s3_server: S3Server, s3_bucket: str
         winners = [winner for winner in at_once(8, swap) if winner is not None]
         assert len(winners) == 1
         tag = winners[0]
+
+
+@pytest.mark.parametrize("condition", [{"if_none_match": "*"}, {"if_match": "*"}])
+@pytest.mark.parametrize("write", ["put", "complete"])
+def test_nobody_writes_between_a_check_and_its_write(condition: dict[str, str], write: str) -> None:
+    """Each of two writers waits, when its condition holds, for the other to come as far; the lock does not let it."""
+    store = ObjectStore()
+    store.create_bucket("bucket")
+    both_checked = threading.Barrier(2)
+    if "if_match" in condition:
+        store.put("bucket", stored("first"), Condition())
+        condition = {"if_match": store.get("bucket", "key").etag}
+
+    class Waiting(Condition):
+        def check(self, current: StoredObject | None) -> None:
+            super().check(current)
+            with suppress(threading.BrokenBarrierError):
+                both_checked.wait(0.5)
+
+    def act(writer: int) -> str | None:
+        new = stored(f"writer {writer}")
+        try:
+            if write == "put":
+                store.put("bucket", new, Waiting(**condition))
+            else:
+                upload = store.begin_upload("bucket", "key", {}).upload_id
+                store.put_part("bucket", upload, 1, new)
+                store.complete_upload("bucket", "key", upload, [(1, new.etag)], Waiting(**condition))
+        except S3Error as error:
+            return error.code
+        return None
+
+    assert sorted(map(str, at_once(2, act))) == ["None", "PreconditionFailed"]
+
+
+def stored(text: str) -> StoredObject:
+    """Return an object of one text."""
+    return StoredObject("key", text.encode(), hashlib.md5(text.encode()).hexdigest(), now(), {}, {})
 
 
 def test_no_appended_row_is_lost(s3_server: S3Server, s3_bucket: str) -> None:
