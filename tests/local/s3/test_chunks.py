@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.support.s3.access import AccessKey
 from tests.support.s3.aws_chunked import decode
@@ -34,6 +36,27 @@ def test_another_chunk_than_the_signed_one_is_refused(at: int) -> None:
     with pytest.raises(S3Error) as refused:
         decode(changed, EXAMPLE)
     assert refused.value.code == "SignatureDoesNotMatch"
+
+
+@pytest.mark.parametrize("checksum", ["sOO8/Q==", "AAAAAA=="])
+def test_headers_behind_signed_chunks_are_signed(checksum: str) -> None:
+    """The example of a body whose checksum stands behind it."""
+    signer = replace(EXAMPLE, signature="106e2a8a18243abcf37539882f36619c00e2dfc72633413f02d3b74544bfeb8e")
+    chunks = (
+        (65536, "b474d8862b1487a5145d686f57f013e54db672cee1c953b3010fb58501ef5aa2"),
+        (1024, "1c1344b170168f8e65b41376b44b20fe354e373826ccbbe2c1d40a8cae51e5c7"),
+    )
+    last = (
+        "0;chunk-signature=2ca2aba2005185cf7159c6277faf83795951dd77a3a99e6e65d5c9f85863f992\r\n"
+        f"x-amz-checksum-crc32c:{checksum}\r\n"
+        "x-amz-trailer-signature:d81f82fc3505edab99d459891051a732e8730629a2e4a59689829ca17fe2e435\r\n\r\n"
+    )
+    body = b"".join(f"{size:x};chunk-signature={signature}\r\n".encode() + b"a" * size + b"\r\n" for size, signature in chunks)
+    if checksum == "sOO8/Q==":
+        assert decode(body + last.encode(), signer) == (b"a" * 66560, {"x-amz-checksum-crc32c": checksum})
+    else:
+        with pytest.raises(S3Error):
+            decode(body + last.encode(), signer)
 
 
 def test_headers_stand_behind_the_last_chunk() -> None:
