@@ -1,4 +1,4 @@
-"""The connection to Kafka: which ways to log in there are, which client settings may be made, and what is said of the others."""
+"""The connection to Kafka: which ways to log in there are, which client settings may be made, and why not others."""
 
 from __future__ import annotations
 
@@ -50,12 +50,15 @@ def test_each_way_to_log_in_is_read(settings: Settings) -> None:
     [
         (
             "sasl: {mechanism: AWS_MSK_IAM}",
-            "5: connection.sasl.mechanism: is not supported: AWS_MSK_IAM needs Amazon's own code in every client; log in to MSK "
-            "with SCRAM-SHA-512 (mechanism, username, password) or with a client certificate (tls_certificate_file, tls_key_file)",
+            "5: connection.sasl.mechanism: is not supported: AWS_MSK_IAM needs Amazon's own code in every "
+            "client; log in to MSK "
+            "with SCRAM-SHA-512 (mechanism, username, password) or with a client certificate "
+            "(tls_certificate_file, tls_key_file)",
         ),
         (
             "sasl: {mechanism: GSSAPI}",
-            "5: connection.sasl.mechanism: is not supported: GSSAPI (Kerberos) needs libraries and tickets on every machine that "
+            "5: connection.sasl.mechanism: is not supported: GSSAPI (Kerberos) needs libraries and tickets "
+            "on every machine that "
             "the clients do not bring; log in with SCRAM-SHA-512, OAUTHBEARER or a client certificate (tls_certificate_file, "
             "tls_key_file)",
         ),
@@ -65,7 +68,8 @@ def test_each_way_to_log_in_is_read(settings: Settings) -> None:
         ),
         (
             "sasl: {mechanism: OAUTHBEARER, client_id: lander}",
-            "5: connection.sasl: token_url and client_secret are missing: OAUTHBEARER needs token_url, client_id, client_secret",
+            "5: connection.sasl: token_url and client_secret are missing: OAUTHBEARER needs token_url, "
+            "client_id, client_secret",
         ),
         (
             f"sasl: {{{TOKENS}, username: lander}}",
@@ -77,11 +81,13 @@ def test_each_way_to_log_in_is_read(settings: Settings) -> None:
         ),
         (
             f"sasl: {{{TOKENS}, extensions: {{auth: x}}}}",
-            "5: connection.sasl.extensions: a name must be letters (not auth), a value printable text without blanks and commas",
+            "5: connection.sasl.extensions: a name must be letters (not auth), a value printable text "
+            "without blanks and commas",
         ),
         (
             f"sasl: {{{TOKENS.replace('{env: LAKEBOUND_SECRET_KAFKA}', SECRET)}}}",
-            "5: connection.sasl.client_secret: must say where the secret is stored: {env: NAME} or {file: PATH}; never write the "
+            "5: connection.sasl.client_secret: must say where the secret is stored: {env: NAME} or {file: "
+            "PATH}; never write the "
             "password itself in this file",
         ),
         (
