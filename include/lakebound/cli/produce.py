@@ -25,6 +25,7 @@ BadKinds = Annotated[
 EachBad = Annotated[bool, typer.Option("--each-bad", help="First send one bad record of each kind.")]
 Journal = Annotated[Path | None, typer.Option(help="Append each acknowledged record to this CSV file.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same records.")]
+Pipeline = Annotated[str | None, typer.Option(help="Use the connection of this pipeline. Its user needs the right to write.")]
 Kafka = Annotated[str | None, typer.Option("--kafka", help="Bootstrap servers. Default: LAKEBOUND_KAFKA.")]
 
 
@@ -40,6 +41,7 @@ def produce(
     journal: Journal = None,
     seed: Seed = 1,
     kafka: Kafka = None,
+    pipeline: Pipeline = None,
     json: Json = False,
 ) -> None:
     """Send demo records to Kafka for a limited time, on request also bad records. Ctrl-C ends it early."""
@@ -59,7 +61,9 @@ def produce(
         Feed(name, rate, topic, count, bad_share, bad, bad if each_bad else ())
         for name in _known(names, list(DATASETS), "DATASET")
     ]
-    config = _kafka(kafka, feeds)
+    if kafka and pipeline:
+        raise typer.BadParameter("give either --kafka or --pipeline", param_hint="--pipeline")
+    config = _kafka(kafka, pipeline, feeds)
     stop = threading.Event()
     with on_stop_signals(lambda _: stop.set()):
         produced = send(config, feeds, seconds, journal=journal, seed=seed, stop=stop, say=say)
@@ -79,13 +83,17 @@ def _known(given: list[str], known: list[str], where: str) -> list[str]:
     return given
 
 
-def _kafka(servers: str | None, feeds: list[Feed]) -> dict[str, str]:
+def _kafka(servers: str | None, pipeline: str | None, feeds: list[Feed]) -> dict[str, str]:
     """Return the client's settings, after the broker has answered: a producer would wait two minutes for it."""
     from lakebound.landing.kafka import KafkaFacts
     from lakebound.landing.kafka_settings import client_config
     from lakebound.settings import load_settings
     from lakebound.spec.connection import ConnectionSpec
+    from lakebound.spec.load import load_pipeline
 
-    connection = ConnectionSpec(bootstrap_servers=servers or load_settings().kafka)
+    settings = load_settings()
+    connection = ConnectionSpec(bootstrap_servers=servers or settings.kafka)
+    if pipeline is not None:
+        connection = load_pipeline(pipeline, settings).connection
     KafkaFacts(connection, timeout_seconds=5).topic_ids([feed.target for feed in feeds])
     return client_config(connection)

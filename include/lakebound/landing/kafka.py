@@ -121,7 +121,7 @@ class KafkaFacts:
         futures = admin.describe_configs(list(resources), request_timeout=self._timeout_seconds)
         result: dict[str, tuple[int | None, int | None]] = {}
         for resource, future in futures.items():
-            config = self._answer(admin, future, resources[resource])
+            config = self._answer(admin, future, resources[resource], "DESCRIBE_CONFIGS")
             deletes = "delete" in config["cleanup.policy"].value
             limits = [int(config[name].value) if deletes else -1 for name in ("retention.ms", "retention.bytes")]
             kept = [limit if limit >= 0 else None for limit in limits]
@@ -144,12 +144,12 @@ class KafkaFacts:
         futures = admin.list_offsets(asked, isolation_level=level, request_timeout=self._timeout_seconds)
         return {(tp.topic, tp.partition): self._answer(admin, future, tp.topic).offset for tp, future in futures.items()}
 
-    def _answer(self, admin: Any, future: Any, topic: str) -> Any:
+    def _answer(self, admin: Any, future: Any, topic: str, operation: str = "DESCRIBE") -> Any:
         """Return the answer of a client, which must live until then."""
         try:
             return future.result(timeout=self._timeout_seconds + 1)
         except KafkaException as exc:
-            error = told_error(self._connection, exc.args[0], self._troubles.told(admin), topic)
+            error = told_error(self._connection, exc.args[0], self._troubles.told(admin), topic, operation)
             if isinstance(error, KafkaLoginError):
                 self._renew()
             raise error from exc

@@ -27,7 +27,9 @@ _JAVA_FORBIDDEN = (
 _JAVA_LOGIN = re.compile(r"(?:Sasl|Ssl)AuthenticationException: ([^\n]*)")
 
 
-def told_error(connection: ConnectionSpec, error: KafkaError, trouble: KafkaError | None, topic: str) -> LakeboundError:
+def told_error(
+    connection: ConnectionSpec, error: KafkaError, trouble: KafkaError | None, topic: str, operation: str = "DESCRIBE"
+) -> LakeboundError:
     """Return the error of Lakebound's that a failed request is.
 
     Args:
@@ -35,12 +37,13 @@ def told_error(connection: ConnectionSpec, error: KafkaError, trouble: KafkaErro
         error: What the request ended with.
         trouble: What the client said of its connections meanwhile; None where it said nothing.
         topic: What was asked for.
+        operation: What a user must be allowed to do with the topic for that.
     """
     servers = connection.bootstrap_servers
     if error.code() in _UNKNOWN_TOPIC:
         return MissingTopicError(topic, servers)
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return KafkaForbiddenError(servers, who(connection), f"DESCRIBE on topic {topic}")
+        return KafkaForbiddenError(servers, who(connection), f"{operation} on topic {topic}")
     if error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
         return KafkaForbiddenError(servers, who(connection), "what was asked of the cluster")
     return connection_error(connection, trouble if trouble is not None else error, said=error.str())

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.cimpl import NewTopic
 
-from lakebound.errors import LakeboundError
+from lakebound.errors import KafkaForbiddenError, LakeboundError
 from lakebound.landing.kafka import DEFAULT_TIMEOUT_SECONDS, KafkaFacts
 from lakebound.landing.kafka_clients import Troubles, make_admin
-from lakebound.landing.kafka_errors import connection_error
+from lakebound.landing.kafka_errors import connection_error, who
 from lakebound.landing.kafka_settings import client_config
 from lakebound.spec.connection import ConnectionSpec
 
@@ -56,7 +56,7 @@ def create_topics(
 
     Raises:
         TopicNotCreatedError: The broker refused one; those before it may have been created.
-        KafkaLoginError: Kafka refuses the login.
+        KafkaRefusalError: Kafka refuses the login, or the user may not create the topic.
         BrokerUnavailableError: Kafka did not answer in time.
     """
     servers = connection.bootstrap_servers
@@ -73,6 +73,8 @@ def create_topics(
             error = exc.args[0]
             if error.code() in _NO_ANSWER:
                 raise connection_error(connection, troubles.told(client) or error, said=error.str()) from exc
+            if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
+                raise KafkaForbiddenError(servers, who(connection), f"CREATE on topic {name}") from exc
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise TopicNotCreatedError(name, servers, error.str()) from exc
     found = _when_led(KafkaFacts(connection), topics)

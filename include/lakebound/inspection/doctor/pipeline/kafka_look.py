@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingSecretError, MissingTopicError
+from lakebound.errors import BrokerUnavailableError, KafkaForbiddenError, LakeboundError, MissingSecretError, MissingTopicError
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook, Retention, Waiting
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_clients import make_consumer
@@ -53,7 +53,10 @@ def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: NextOffsets, now
     topics = [topic for topic, facts in look.topics.items() if facts is not None]
     try:
         broker = KafkaFacts(spec.connection, timeout_seconds=TIMEOUT_SECONDS)
-        retention = {topic: Retention(*kept) for topic, kept in broker.retention(topics).items()}
+        try:
+            retention = {topic: Retention(*kept) for topic, kept in broker.retention(topics).items()}
+        except KafkaForbiddenError as exc:
+            unread.append(f"how long Kafka keeps records is not known: {exc}")
         before = broker.offsets_at(topics, int((now - _RATE_SECONDS) * 1000)) if places else {}
         times = _timestamps(spec, places) if places else {}
         for topic, partition in places:
