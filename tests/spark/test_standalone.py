@@ -1,20 +1,25 @@
-"""The standalone backend against a real master and worker, started from the pip package."""
+"""The standalone backend against real masters and workers, started from the pip package.
+
+The cluster is closed as a company would close it: its REST server takes signed requests only, and its processes know each other
+by a secret. One test has an open master.
+"""
 
 from __future__ import annotations
 
-import sys
+import base64
+import json
+import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.find_spark_home import _find_spark_home
+from tests.support.streams.spark_cluster import START_SECONDS, SparkCluster, spark_cluster
 from tests.support.streams.stand_ins import OWNER, orders, settings_fixture  # noqa: F401
 
-from lakebound.control import processes
 from lakebound.control.applications import ask_stop
 from lakebound.control.lease import read_lease
-from lakebound.control.ports import free_port, is_open
+from lakebound.control.ports import free_port
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import BackendName, read_submission
@@ -26,56 +31,47 @@ from lakebound_airflow.backends.target import Target
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
-START_SECONDS = 90.0
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """A master's two addresses."""
-
-    master: str
-    rest_url: str
+KEY = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+FILTER = "org.apache.spark.ui.JWSFilter"
+CLOSED = {
+    "spark.master.rest.filters": FILTER,
+    f"spark.{FILTER}.param.secretKey": KEY,
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+}
+AUTHENTICATED = json.dumps({"conf": {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}})
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One master and one worker with three cores to give, on the loopback interface."""
-    home = tmp_path_factory.mktemp("cluster")
-    port, rest_port = free_port(), free_port()
-    conf = {"spark.master.rest.enabled": "true", "spark.master.rest.port": rest_port, "spark.master.rest.host": "127.0.0.1"}
-    (home / "spark.conf").write_text("".join(f"{key} {value}\n" for key, value in conf.items()))
-    spark_class = Path(_find_spark_home()) / "bin" / "spark-class"
-    deploy = "org.apache.spark.deploy"
-    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "SPARK_LOCAL_IP": "127.0.0.1", "HOME": str(home)}
-    options = ["--host", "127.0.0.1", "--webui-port", "0", "--properties-file", str(home / "spark.conf")]
-    started: list[processes.ProcessRecord] = []
-
-    def run(name: str, *arguments: str) -> None:
-        command = ["/bin/bash", str(spark_class), f"{deploy}.{name.lower()}.{name}", *options, *arguments]
-        started.append(processes.start(name, command, home / f"{name}.log", environment, folder=home))
-
-    try:
-        run("Master", "--port", str(port))
-        wait_until(lambda: is_open(port) and is_open(rest_port), START_SECONDS, f"the master ({home}/Master.log)")
-        run("Worker", "--cores", "3", "--memory", "3g", "--work-dir", str(home / "work"), f"spark://127.0.0.1:{port}")
-        log = home / "Worker.log"
-        registered = lambda: "Successfully registered" in log.read_text(errors="replace")  # noqa: E731
-        wait_until(registered, START_SECONDS, f"the worker ({log})")
-        yield Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{rest_port}")
-    finally:
-        for record in reversed(started):
-            processes.kill(record)
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A closed master, and one worker with three cores to give."""
+    secret = {"_SPARK_AUTH_SECRET": secrets.token_urlsafe(32)}
+    with spark_cluster(tmp_path_factory.mktemp("cluster"), workers=1, conf=CLOSED, environment=secret) as found:
+        yield found
 
 
 @pytest.fixture
-def backend(cluster: Cluster, settings: Settings) -> StandaloneBackend:
+def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that holds the master's key, named by the environment."""
+    file = tmp_path / "rest-key"
+    file.write_text(KEY)
+    monkeypatch.setenv("LAKEBOUND_SPARK_REST_KEY_FILE", str(file))
+    return file
+
+
+@pytest.fixture
+def backend(cluster: SparkCluster, settings: Settings, key_file: Path) -> StandaloneBackend:
+    return backend_at(cluster, replace(settings, spark_settings=AUTHENTICATED))
+
+
+def backend_at(cluster: SparkCluster, settings: Settings) -> StandaloneBackend:
     found = backend_for(Target(BackendName.STANDALONE, cluster.master, cluster.rest_url), settings)
     assert isinstance(found, StandaloneBackend)
     return found
 
 
 def test_an_application_runs_as_a_driver_on_the_cluster_is_found_again_and_stops_when_asked(
-    backend: StandaloneBackend, cluster: Cluster, settings: Settings
+    backend: StandaloneBackend, cluster: SparkCluster, settings: Settings
 ) -> None:
     run_spec = orders(settings)
     control = run_spec.control
@@ -96,6 +92,7 @@ def test_an_application_runs_as_a_driver_on_the_cluster_is_found_again_and_stops
     assert outcome.verdict == "stopped"
     assert backend.state(submission) == "FINISHED"
     assert "driver-" in watcher.where_log_is(recorded)
+    assert KEY not in control.submission.read_text()
 
 
 def test_a_driver_is_killed_through_the_master(backend: StandaloneBackend, settings: Settings) -> None:
@@ -110,12 +107,43 @@ def test_a_driver_is_killed_through_the_master(backend: StandaloneBackend, setti
     wait_until(lease.holder_is_dead, START_SECONDS, "the end of its Python, which outlives the driver for a moment")
 
 
-def test_executors_come_from_the_cluster_and_not_from_the_driver(
-    backend: StandaloneBackend, cluster: Cluster, settings: Settings
+def test_a_request_without_the_masters_key_is_refused_with_a_sentence(
+    cluster: SparkCluster, settings: Settings, key_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = backend._request(orders(settings))
-    arguments = request["appArgs"]
+    run_spec, backend = orders(settings), backend_at(cluster, settings)
+    other = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    key_file.write_text(other)
+    with pytest.raises(
+        SubmitFailedError, match=r"refused the signature \(HTTP 403\): the key in the file .*/rest-key"
+    ) as wrong:
+        backend.submit(run_spec, OWNER)
+    monkeypatch.delenv("LAKEBOUND_SPARK_REST_KEY_FILE")
+    with pytest.raises(SubmitFailedError, match=r"takes only signed requests \(HTTP 403\): give its key") as missing:
+        backend.submit(run_spec, OWNER)
+    assert other not in str(wrong.value) + str(missing.value)
+    assert read_submission(run_spec.control) is None, "nothing was submitted"
+
+
+def test_an_open_master_takes_requests_without_a_key_and_those_that_are_signed(
+    tmp_path: Path, settings: Settings, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with spark_cluster(tmp_path, workers=0) as cluster:
+        signed = backend_at(cluster, settings).submit(orders(settings), OWNER)
+        assert backend_at(cluster, settings).kill(signed)
+        monkeypatch.delenv("LAKEBOUND_SPARK_REST_KEY_FILE")
+        assert backend_at(cluster, settings).state(signed) == "KILLED"
+
+
+def test_a_driver_gets_what_the_pipeline_asks_for_and_its_executors_come_from_the_cluster(
+    cluster: SparkCluster, settings: Settings
+) -> None:
+    installed = replace(settings, spark_settings=json.dumps({"driver_memory": "2g", "driver_cores": 2, "max_cores": 6}))
+    request = backend_at(cluster, installed)._request(orders(settings))
+    arguments, properties = request["appArgs"], request["sparkProperties"]
     assert arguments[arguments.index("--master") + 1] == cluster.master
+    assert "spark.cores.max=6" in arguments
+    assert (properties["spark.driver.memory"], properties["spark.driver.cores"]) == ("2g", "2")
+    assert "-XX:+ExitOnOutOfMemoryError" in properties["spark.driver.extraJavaOptions"]
 
 
 def test_a_master_that_does_not_answer_is_said_and_leaves_no_record(settings: Settings) -> None:

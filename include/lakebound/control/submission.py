@@ -64,6 +64,7 @@ class Submission(FrozenRecord):
         pid: Local backend: the leader of the application's session; None while it is being started.
         remote_id: Standalone backend: the driver's id at the master.
         address: Standalone backend: the master's REST address.
+        key_connection: Standalone backend: the Airflow connection whose password signs requests to it; None: a file does.
         boot_id: Of the machine on which ``pid`` counts; None in a record of an older release.
         pid_namespace: In which ``pid`` counts; None in a record of an older release.
         owner: None for an application that nobody in Airflow started.
@@ -76,6 +77,7 @@ class Submission(FrozenRecord):
     pid_started_at: float | None = None
     remote_id: str | None = None
     address: str | None = None
+    key_connection: str | None = None
     submitted_at: float = Field(default_factory=time.time)
     log: Path | None = None
     generation: int = 0

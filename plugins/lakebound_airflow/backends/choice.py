@@ -12,19 +12,19 @@ from lakebound_airflow.backends.backend import Backend
 from lakebound_airflow.backends.target import Target
 
 
-def _load_local(settings: Settings, target: Target | None) -> Backend:
+def _load_local(settings: Settings, target: Target) -> Backend:
     from lakebound_airflow.backends.local import LocalBackend
 
     return LocalBackend(settings)
 
 
-def _load_standalone(settings: Settings, target: Target | None) -> Backend:
+def _load_standalone(settings: Settings, target: Target) -> Backend:
     from lakebound_airflow.backends.standalone import StandaloneBackend
 
-    return StandaloneBackend(settings, rest_url=target.rest_url if target else None)
+    return StandaloneBackend(settings, rest_url=target.rest_url, key_connection=target.key_connection)
 
 
-_LOADERS: Mapping[BackendName, Callable[[Settings, Target | None], Backend]] = {
+_LOADERS: Mapping[BackendName, Callable[[Settings, Target], Backend]] = {
     BackendName.LOCAL: _load_local,
     BackendName.STANDALONE: _load_standalone,
 }
@@ -41,5 +41,6 @@ def backend_for(target: Target, settings: Settings) -> Backend:
 
 
 def backend_of(submission: Submission, settings: Settings) -> Backend:
-    """Return the backend that looks after an application that was submitted before; it needs no connection."""
-    return _LOADERS[submission.backend](settings, None)
+    """Return the backend that looks after an application that was submitted before, whatever the connections say now."""
+    target = Target(submission.backend, settings.spark_master, submission.address, key_connection=submission.key_connection)
+    return _LOADERS[submission.backend](settings, target)

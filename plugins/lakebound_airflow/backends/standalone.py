@@ -11,19 +11,23 @@ import json
 import os
 import socket
 import sys
+import time
 from importlib.metadata import version
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+import structlog
+
 from lakebound.control.applications import holds_lease, living_submission, submission_is_alive
 from lakebound.control.folder import ControlFolder, locked
 from lakebound.control.submission import BackendName, Owner, Submission, write_submission
-from lakebound.errors import SubmitFailedError
+from lakebound.errors import LakeboundError, SubmitFailedError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import app_name, spark_conf, submit_arguments
 from lakebound.landing.spark_resources import spark_resources
 from lakebound.settings import Settings
+from lakebound_airflow.hooks.rest_key import FILE_VARIABLE, VALID_SECONDS, RestKey, load_rest_key
 
 TIMEOUT_SECONDS = 10.0
 
@@ -31,6 +35,26 @@ TIMEOUT_SECONDS = 10.0
 _ACTIVE = frozenset({"SUBMITTED", "RUNNING", "RELAUNCHING"})
 _NAMES_OF_SECRETS = ("LAKEBOUND_SECRETS", "LAKEBOUND_SECRETS_FOLDER")
 _ENDED = frozenset({"FINISHED", "KILLED", "FAILED", "ERROR"})
+_NOT_ALLOWED = frozenset({401, 403})
+
+log = structlog.get_logger(__name__)
+
+
+class NotAllowedError(LakeboundError):
+    """A Spark master's REST server did not take a request, because it was not signed, or by another key."""
+
+    def __init__(self, rest_url: str, code: int, key: RestKey | None) -> None:
+        if key is None:
+            super().__init__(
+                f"the REST server of the Spark master at {rest_url} takes only signed requests (HTTP {code}): give its key as "
+                f"the password of the Airflow connection, or in a file that {FILE_VARIABLE} names; see docs/how-to/backends.md"
+            )
+            return
+        super().__init__(
+            f"the REST server of the Spark master at {rest_url} refused the signature (HTTP {code}): the key in {key.where} is "
+            f"not the one in spark.org.apache.spark.ui.JWSFilter.param.secretKey of the master, or the two clocks differ by "
+            f"more than {VALID_SECONDS // 60} minutes"
+        )
 
 
 class StandaloneBackend:
@@ -39,11 +63,13 @@ class StandaloneBackend:
     Args:
         settings: Its ``spark_master`` is where the application's executors come from.
         rest_url: The master's REST server; None suffices to look after an application whose record names it.
+        key_connection: The Airflow connection whose password signs requests; None: the file of the environment does, if any.
     """
 
-    def __init__(self, settings: Settings, rest_url: str | None = None) -> None:
+    def __init__(self, settings: Settings, rest_url: str | None = None, key_connection: str | None = None) -> None:
         self._settings = settings
         self._rest_url = rest_url
+        self._key_connection = key_connection
 
     def submit(self, run_spec: RunSpec, owner: Owner | None) -> Submission:
         """Start the application, or return the one that already lives for the pipeline.
@@ -62,6 +88,7 @@ class StandaloneBackend:
                 backend=BackendName.STANDALONE,
                 host=socket.gethostname(),
                 address=self._rest_url,
+                key_connection=self._key_connection,
                 generation=run_spec.generation,
                 source_hash=run_spec.source_hash,
                 owner=owner,
@@ -70,7 +97,7 @@ class StandaloneBackend:
             write_submission(control, submission)
             try:
                 remote_id = self._create(run_spec.spec.pipeline, request)
-            except SubmitFailedError:
+            except LakeboundError:
                 control.submission.unlink(missing_ok=True)
                 raise
             submission = submission.model_copy(update={"remote_id": remote_id})
@@ -91,8 +118,8 @@ class StandaloneBackend:
         if submission.remote_id is None or submission.address is None:
             return None
         try:
-            answer = _call(f"{submission.address}/v1/submissions/status/{submission.remote_id}")
-        except (OSError, ValueError):
+            answer = self._call(submission.address, f"status/{submission.remote_id}")
+        except (OSError, ValueError, LakeboundError):
             return None
         state = answer.get("driverState")
         return str(state) if state else None
@@ -102,8 +129,9 @@ class StandaloneBackend:
         if submission.remote_id is None or submission.address is None:
             return False
         try:
-            answer = _call(f"{submission.address}/v1/submissions/kill/{submission.remote_id}", body={})
-        except (OSError, ValueError):
+            answer = self._call(submission.address, f"kill/{submission.remote_id}", body={})
+        except (OSError, ValueError, LakeboundError) as exc:
+            log.warning("the Spark master did not end the driver", driver=submission.remote_id, error=str(exc))
             return False
         return bool(answer.get("success"))
 
@@ -115,7 +143,9 @@ class StandaloneBackend:
         if self._rest_url is None:
             raise SubmitFailedError(pipeline, "the REST address of the Spark master is unknown; see docs/how-to/backends.md")
         try:
-            answer = _call(f"{self._rest_url}/v1/submissions/create", body=request)
+            answer = self._call(self._rest_url, "create", body=request)
+        except NotAllowedError as exc:
+            raise SubmitFailedError(pipeline, str(exc)) from exc
         except (OSError, ValueError) as exc:
             hint = "set spark.master.rest.enabled=true on the master"
             raise SubmitFailedError(
@@ -124,6 +154,21 @@ class StandaloneBackend:
         if not answer.get("success") or not answer.get("submissionId"):
             raise SubmitFailedError(pipeline, f"the Spark master refused: {answer.get('message', 'no reason given')}")
         return str(answer["submissionId"])
+
+    def _call(self, rest_url: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ask the REST server, with a signature where there is a key.
+
+        Raises:
+            NotAllowedError: It does not take the request without a signature, or with this one.
+            UnusableRestKeyError: There is a key that is none.
+            OSError: It does not answer.
+            ValueError: It is no Spark master.
+        """
+        key = load_rest_key(self._key_connection)
+        try:
+            return _call(f"{rest_url}/v1/submissions/{path}", body, key.token(time.time()) if key else None)
+        except HTTPError as exc:
+            raise NotAllowedError(rest_url, exc.code, key) from None
 
     def _request(self, run_spec: RunSpec) -> dict[str, Any]:
         resources = spark_resources(self._settings, run_spec.spec.spark)
@@ -143,6 +188,8 @@ class StandaloneBackend:
                 "TZ": "UTC",
             },
             "sparkProperties": {
+                # The JVM of the driver speaks with its worker before it reads appArgs, for instance with authentication.
+                **resources.conf,
                 "spark.app.name": app_name(run_spec.app_id),
                 "spark.driver.cores": str(resources.driver_cores),
                 # SparkSubmit runs the application in its own JVM: those in appArgs come too late.
@@ -155,14 +202,17 @@ class StandaloneBackend:
         }
 
 
-def _call(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Ask the REST server and return its JSON answer, also when it is an answer of failure."""
+def _call(url: str, body: dict[str, Any] | None, token: str | None) -> dict[str, Any]:
+    """Ask the REST server and return its JSON answer, also when it is an answer of failure; raise HTTPError if not allowed."""
     data = None if body is None else json.dumps(body).encode()
-    request = Request(url, data=data, headers={"Content-Type": "application/json"}, method="GET" if data is None else "POST")
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    request = Request(url, data=data, headers=headers, method="GET" if data is None else "POST")
     try:
         with urlopen(request, timeout=TIMEOUT_SECONDS) as response:
             answer: Any = json.load(response)
     except HTTPError as exc:
+        if exc.code in _NOT_ALLOWED:
+            raise
         answer = json.load(exc)
     except URLError as exc:
         raise OSError(str(exc.reason)) from exc

@@ -38,12 +38,14 @@ class Target:
     Attributes:
         rest_url: Standalone: the master's REST server, for example ``http://master:6066``.
         spark: Memory, cores and settings of Spark that the connection names.
+        key_connection: Standalone: the connection whose password is the key of the REST server; None where it has none.
     """
 
     backend: BackendName = BackendName.LOCAL
     master: str = "local[2]"
     rest_url: str | None = None
     spark: SparkSpec = field(default_factory=SparkSpec)
+    key_connection: str | None = None
 
 
 class UnknownBackendError(LakeboundError):
@@ -81,7 +83,9 @@ def target_from_environment(settings: Settings, environ: Mapping[str, str] | Non
     return Target(backend, settings.spark_master, env.get("LAKEBOUND_SPARK_REST") or rest_url_of(settings.spark_master))
 
 
-def target_from_connection(conn_id: str, host: str, port: int | None, extra: Mapping[str, object]) -> Target:
+def target_from_connection(
+    conn_id: str, host: str, port: int | None, extra: Mapping[str, object], *, has_password: bool = False
+) -> Target:
     """Return the target that an Airflow connection of type ``spark`` names.
 
     Args:
@@ -89,6 +93,7 @@ def target_from_connection(conn_id: str, host: str, port: int | None, extra: Map
         host: Host field of the connection: ``local[...]`` or ``spark://...``.
         port: Port field of the connection; None when it is empty. A port in ``host`` counts before it.
         extra: Extra field of the connection; the module says what is read from it.
+        has_password: Whether the connection has a password: the key of the REST server.
 
     Raises:
         UnknownBackendError: Its host is neither ``local[...]`` nor ``spark://...``.
@@ -105,10 +110,8 @@ def target_from_connection(conn_id: str, host: str, port: int | None, extra: Map
     master = host if port is None or host.rpartition(":")[2].isdigit() else f"{host}:{port}"
     if mode == "client":
         return Target(BackendName.LOCAL, master, spark=spark)
-    rest_port = int(str(extra.get("rest-port", DEFAULT_REST_PORT)))
-    return Target(
-        BackendName.STANDALONE, master, rest_url_of(master, rest_port, str(extra.get("rest-scheme", "http"))), spark=spark
-    )
+    rest_url = rest_url_of(master, int(str(extra.get("rest-port", DEFAULT_REST_PORT))), str(extra.get("rest-scheme", "http")))
+    return Target(BackendName.STANDALONE, master, rest_url, spark, conn_id if has_password else None)
 
 
 def spark_of_extra(conn_id: str, extra: Mapping[str, object]) -> SparkSpec:

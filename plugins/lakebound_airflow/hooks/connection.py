@@ -28,7 +28,13 @@ def choose_target(conn_id: str, pipeline: str, settings: Settings) -> Target:
             connection = BaseHook.get_connection(candidate)
         except AirflowNotFoundException:
             continue
-        return target_from_connection(candidate, connection.host or "", connection.port, connection.extra_dejson)
+        return target_from_connection(
+            candidate,
+            connection.host or "",
+            connection.port,
+            connection.extra_dejson,
+            has_password=bool(connection.password),
+        )
     return target_from_environment(settings)
 
 

@@ -92,7 +92,7 @@ class StreamOperator(BaseOperator):
             StreamStuckError: An application that must be replaced cannot be ended from here.
             StreamStalledError: The application lives and does not land.
             StreamFailedError: The application ended with an error, or without an outcome.
-            AirflowFailException: The application refused to start, or to go on.
+            AirflowFailException: The application refused to start or to go on, or runs where its trigger cannot see it.
         """
         with noting_outages(context):
             return self._act(context, event)
@@ -110,6 +110,8 @@ class StreamOperator(BaseOperator):
         self._take(control, submission, context)
         if kind == "stalled":
             self._stalled(context, control, submission, reason)
+        if kind == "elsewhere":
+            self._elsewhere(context, control, submission, reason)
         return self._ended(context, settings, control, submission)
 
     # --- start ---------------------------------------------------------------------------------------------------
@@ -227,6 +229,15 @@ class StreamOperator(BaseOperator):
         push_verdict(context, End.FAILED, has_landed(submission, None, readable_progress(control)))
         alert(context, control, "stalled", reason, submission.app_id)
         raise StreamStalledError(reason)
+
+    def _elsewhere(self, context: Context, control: ControlFolder, submission: Submission, reason: str) -> NoReturn:
+        """Stop an application that ran where its trigger cannot see it; such starts count, until the DAG is paused."""
+        ask_stop(control, submission.app_id, reason=reason, by="airflow")
+        if submission.owner is not None:
+            write_submission(control, submission.model_copy(update={"custody": Custody.CONDEMNED}))
+        push_verdict(context, End.REFUSED, landed=False)
+        alert(context, control, "refused", reason, submission.app_id)
+        raise AirflowFailException(reason)
 
     def _rest_after_completion(self, settings: Settings, control: ControlFolder, outcome: Outcome) -> None:
         """Stop a pipeline that would else run its bounded run again and again."""

@@ -24,7 +24,7 @@ DEFERRED = "deferred"
 
 
 class StreamTrigger(SettledTrigger):
-    """Watches one application until it ended or stalled.
+    """Watches one application until it ended or stalled, or turns out to be where nobody can watch it.
 
     Args:
         pipeline: Its name.
@@ -46,7 +46,7 @@ class StreamTrigger(SettledTrigger):
         return "lakebound_airflow.triggers.stream.StreamTrigger", arguments
 
     async def wait(self) -> Event:
-        """Return ``ended`` or ``stalled``."""
+        """Return ``ended``, ``stalled`` or ``elsewhere``."""
         watch = StreamWatch(ControlFolder(Path(self.home), self.pipeline), self.app_id)
         outside = asyncio.create_task(self._look_outside(watch))
         try:

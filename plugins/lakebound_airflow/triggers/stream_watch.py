@@ -10,9 +10,10 @@ import structlog
 from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import readable_lease
+from lakebound.control.process_identity import is_visible, own_space
 from lakebound.control.progress import read_outcome, readable_progress
 from lakebound.control.situations import restart_command
-from lakebound.control.submission import Submission, read_submission
+from lakebound.control.submission import BackendName, Submission, read_submission
 from lakebound.control.supervision import KafkaView, is_outdated, look_at_kafka, stall
 from lakebound.errors import LakeboundError
 from lakebound.landing.kafka import KafkaFacts
@@ -45,6 +46,18 @@ def submission_of(control: ControlFolder, app_id: str) -> Submission:
     return Submission(app_id=app_id, submitted_at=0.0)
 
 
+class ApplicationElsewhereError(LakeboundError):
+    """The backend started an application as a process that the triggerer cannot see, and could neither end nor restart."""
+
+    def __init__(self, app_id: str, host: str | None) -> None:
+        super().__init__(
+            f"{app_id} is a process of another container or machine ({host or 'unknown'}) than Airflow's triggerer: it ends "
+            f"when that container ends, and the triggerer cannot end it when it stalls. Let applications run on a cluster "
+            f"(backend standalone, whose drivers run on the cluster's workers), or run Airflow's workers and its triggerer on "
+            f"one machine with one PID namespace; see docs/how-to/backends.md"
+        )
+
+
 @dataclass
 class StreamWatch:
     """Watches one application; what it remembers between two looks may be lost, and is then learned again.
@@ -59,6 +72,7 @@ class StreamWatch:
     _spec: PipelineSpec | None = None
     _facts: KafkaFacts | None = None
     _said: set[str] = field(default_factory=set)
+    _sign_of_life: float | None = None
 
     def look(self, now: float) -> Event | None:
         """Return the event that ends the watch, or None. Reads files only."""
@@ -71,7 +85,27 @@ class StreamWatch:
             if now - outcome.ended_at > EXIT_SECONDS:
                 backend.kill(submission)
             return None
-        return self._stalled(submission, now)
+        return self._elsewhere(submission) or self._stalled(submission, now)
+
+    def _elsewhere(self, submission: Submission) -> Event | None:
+        """Return the event for a process of another container or machine that lives: it would end with that container.
+
+        One sign of life is not enough: it may be the last one of an application that ended when both containers were started
+        anew. Who started an application by hand knows where it runs.
+        """
+        process, lease = submission.process, readable_lease(self.control)
+        if submission.backend is not BackendName.LOCAL or submission.owner is None or process is None:
+            return None
+        if lease is None or lease.app_id != self.app_id or is_visible(process.space, own_space()) is not None:
+            return None
+        before, self._sign_of_life = self._sign_of_life, lease.heartbeat_at
+        if before is None or before == lease.heartbeat_at:
+            return None
+        return {
+            "event": "elsewhere",
+            "app_id": self.app_id,
+            "reason": str(ApplicationElsewhereError(self.app_id, process.space.host)),
+        }
 
     def _stalled(self, submission: Submission, now: float) -> Event | None:
         desired = read_desired(self.control)

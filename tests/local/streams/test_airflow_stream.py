@@ -18,12 +18,12 @@ from tests.support.streams.stand_ins import OWNER, settings_fixture  # noqa: F40
 from lakebound.control.applications import living_submission
 from lakebound.control.crash_loop import CrashLoop, read_crash_loop, write_crash_loop
 from lakebound.control.desired import change_desired, read_desired
-from lakebound.control.folder import ControlFolder, write_json
+from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import Custody, Owner, Submission, read_submission, write_submission
 from lakebound.errors import SubmitFailedError
-from lakebound.settings import Settings
+from lakebound.settings import Settings, load_settings
 from lakebound_airflow.backends.local import LocalBackend
 from lakebound_airflow.hooks import task_state
 from lakebound_airflow.operators import stream as stream_module
@@ -267,3 +267,61 @@ def test_an_application_that_hangs_after_its_last_word_is_ended(
     monkeypatch.setattr(stream_watch, "EXIT_SECONDS", -1.0)
     assert watch.look(time.time()) is None
     assert wait_until(lambda: watch.look(time.time()), 10, "the end")["event"] == "ended"
+
+
+def moved_to_another_container(control: ControlFolder) -> Submission:
+    """Make the application's record that of a process in another PID namespace; return it."""
+    submission = read_submission(control)
+    assert submission is not None
+    place = {"pid_namespace": "pid:[1]", "host": "airflow-worker-0"}
+    write_submission(control, submission.model_copy(update=place))
+    return submission.model_copy(update=place)
+
+
+def test_an_application_that_the_triggerer_cannot_see_is_stopped_with_the_way_out(
+    operator: StreamOperator, control: ControlFolder, sent: Alerts, states: States
+) -> None:
+    started = running(operator, control)
+    moved = moved_to_another_container(control)
+    seen = event(StreamTrigger("orders", str(control.home), moved.app_id))
+    assert seen["event"] == "elsewhere"
+    ti = FakeTi()
+    with pytest.raises(
+        AirflowFailException, match=r"another container or machine \(airflow-worker-0\).*backend standalone"
+    ) as caught:
+        operator.resume(context(ti), seen)
+    assert sent == [("refused", str(caught.value))]
+    assert ti.pushed["verdict"] == {"end": "refused", "landed": False, "is_outage": False}, "the guard counts it"
+    wait_until(lambda: read_outcome(control, started.app_id), 20, "its end")
+    states["run-1"] = "failed"
+    following = deferral(lambda: operator.execute(context(FakeTi("run-2"))))
+    assert isinstance(following, StreamTrigger | ReplaceTrigger)
+    assert following.app_id != started.app_id or event(following)["event"] == "replaced"
+
+
+def test_an_application_that_ended_with_its_container_is_not_taken_for_one_elsewhere(
+    operator: StreamOperator, control: ControlFolder
+) -> None:
+    started = running(operator, control)
+    assert LocalBackend(load_settings()).kill(started)
+    moved_to_another_container(control)
+    write_json(control.lease, read_json(control.lease) | {"pid_namespace": "pid:[1]", "host": "airflow-worker-0"})
+    watch, now = StreamWatch(control, started.app_id), time.time()
+    assert [watch.look(now + second) for second in range(3)] == [None] * 3, "its lease has not ended yet"
+    control.lease.unlink()
+    control.submission.unlink()
+
+
+def test_an_application_that_a_person_started_elsewhere_is_watched(operator: StreamOperator, control: ControlFolder) -> None:
+    running(operator, control)
+    moved = moved_to_another_container(control).model_copy(update={"owner": None})
+    write_submission(control, moved)
+    watch = StreamWatch(control, moved.app_id)
+
+    def beats() -> bool:
+        before = read_progress(control)
+        assert watch.look(time.time()) is None
+        wait_until(lambda: read_progress(control) != before, 20, "another sign of life")
+        return True
+
+    assert beats() and beats() and beats()
