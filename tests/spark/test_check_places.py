@@ -16,6 +16,7 @@ from lakebound.spec.load import load_file
 from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.placed import told
 from lakebound_spark.check.plan import check
+from lakebound_spark.session import hadoop_settings
 
 pytestmark = pytest.mark.spark
 
@@ -145,3 +146,13 @@ def imported_transforms() -> list[str]:
 def test_a_problem_has_its_file_its_line_and_a_way_out(problems, yaml, transform, begins, way_out) -> None:  # type: ignore[no-untyped-def]
     (line,) = problems(yaml, transform)
     assert line.startswith(begins) and way_out in line, line
+
+
+def test_a_pipelines_settings_of_file_systems_count_while_it_is_planned_and_no_longer(session: SparkSession) -> None:
+    def endpoint() -> str | None:
+        return session._jsparkSession.sessionState().newHadoopConf().get("fs.s3a.endpoint")
+
+    before = endpoint()
+    with hadoop_settings(session, {"spark.hadoop.fs.s3a.endpoint": "http://s3.example.com", "spark.task.cpus": "1"}):
+        assert endpoint() == "http://s3.example.com" != before
+    assert endpoint() == before

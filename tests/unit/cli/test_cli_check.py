@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,18 @@ def test_each_pipeline_has_an_answer_of_its_own(settings: Settings) -> None:
     specs = [PipelineSpec.model_validate({**ORDERS, "pipeline": name}) for name in ("orders", "returns")]
     found = [(plan.pipeline, plan.problems) for plan in check_plans(specs, settings)]
     assert found == [("orders", []), ("returns", [PlacedProblem("bad", ("tables", 0), ("id",))])]
+
+
+def test_a_plans_spark_gets_the_installations_settings_of_file_systems(settings: Settings) -> None:
+    conf = {"spark.hadoop.fs.s3a.endpoint": "http://s3 with a blank", "spark.task.cpus": "1"}
+    said = json.dumps({"max_cores": 4, "conf": conf})
+    application = "import os, shlex\nraise SystemExit(shlex.split(os.environ['PYSPARK_SUBMIT_ARGS']))"
+    (settings.apps / "check_pipelines.py").write_text(application)
+    with pytest.raises(CheckFailedError) as caught:
+        list(check_plans([PipelineSpec.model_validate(ORDERS)], replace(settings, spark_settings=said)))
+    assert "'--master', 'local[1]'" in str(caught.value)
+    assert "'spark.hadoop.fs.s3a.endpoint=http://s3 with a blank'" in str(caught.value)
+    assert "spark.task.cpus" not in str(caught.value) and "cores" not in str(caught.value)
 
 
 def test_a_plan_without_an_answer_says_why(settings: Settings) -> None:
