@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,12 +16,14 @@ from confluent_kafka.cimpl import NewTopic
 from xdist.remote import Producer
 from xdist.scheduler import Scheduling
 
+from lakebound.landing.spark_command import QUICK_START
 from lakebound.local.broker import Broker
 from lakebound.local.broker_config import SaslUser
 from lakebound.local.stack import wait_led
 from lakebound.settings import load_settings
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
+from tests.support.kafka.brokers import ShortLivedBroker
 from tests.support.s3.running import S3Server
 from tests.support.shared_parts import SharedParts
 from tests.support.tables.local_tables import places
@@ -38,6 +41,11 @@ class BrokerMaker(Protocol):
     """Starts a broker that belongs to one test alone, for tests that kill it or need a password."""
 
     def __call__(self, sasl: SaslUser | None = None) -> Broker: ...
+
+
+def pytest_configure() -> None:
+    """Every Spark that a test starts, by whatever command, lives for seconds: its JVM compiles once, as a quick start does."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -85,7 +93,7 @@ def jars() -> Path:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory, jars: Path) -> Iterator[Broker]:
     """A real broker for the whole session; do not stop it (use ``new_broker`` for that)."""
-    shared = Broker(tmp_path_factory.mktemp("broker"), jars)
+    shared = ShortLivedBroker(tmp_path_factory.mktemp("broker"), jars)
     try:
         shared.start()
         yield shared
@@ -100,7 +108,7 @@ def new_broker(tmp_path: Path, jars: Path) -> Iterator[BrokerMaker]:
     numbers = itertools.count(1)
 
     def make(sasl: SaslUser | None = None) -> Broker:
-        own = Broker(tmp_path / f"broker-{next(numbers)}", jars, sasl=sasl)
+        own = ShortLivedBroker(tmp_path / f"broker-{next(numbers)}", jars, sasl=sasl)
         made.append(own)
         own.start()
         return own

@@ -20,6 +20,7 @@ import yaml
 from tests.conftest import topic_maker
 from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.airflow.watching import RunningWatch
+from tests.support.kafka.brokers import ShortLivedBroker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
 from tests.support.runbook_pages import FOLDER, REPOSITORY, commands
@@ -93,7 +94,7 @@ class OnCall:
 def on_call(tmp_path_factory: pytest.TempPathFactory, jars: Path) -> Iterator[OnCall]:
     """A pipeline that lands, and a watch that tells an endpoint; no Airflow is set up."""
     folder, journal, hook = tmp_path_factory.mktemp("on_call"), Journal(), WebhookEndpoint()
-    broker = Broker(folder / "broker", jars)
+    broker = ShortLivedBroker(folder / "broker", jars)
     broker.start()
     made = make_pipeline(folder, broker.bootstrap_servers, topic_maker(broker.bootstrap_servers)("on_call"), objectives=FLOOD)
     (folder / "pipelines").mkdir()

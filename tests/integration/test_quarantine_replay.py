@@ -22,7 +22,6 @@ from tests.support.streams.landing_transforms import expected_tag_rows
 from tests.support.streams.pipelines import TAG_ROWS, Pipeline, make_pipeline
 
 from lakebound.inspection.proof.collect import prove
-from lakebound.landing.spark_command import QUICK_START
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
 
@@ -46,7 +45,7 @@ class Scene:
 
     def lakebound(self, *arguments: str, code: int = 0, faults: str = "") -> dict[str, Any]:
         """Run the command, check its exit code and return what it says."""
-        environment = {**os.environ, **self.pipeline.settings.environment(), "SPARK_SUBMIT_OPTS": QUICK_START}
+        environment = {**os.environ, **self.pipeline.settings.environment()}
         environment |= {"LAKEBOUND_PIPELINES": str(self.pipeline.settings.home)}
         environment |= {"LAKEBOUND_FAULTS": faults} if faults else {}
         command = [str(Path(sys.executable).parent / "lakebound"), "quarantine", "events", "--json", *arguments]

@@ -24,7 +24,6 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import read_incidents
 from lakebound.control.person import operating_system_user
 from lakebound.inspection.proof.collect import prove
-from lakebound.landing.spark_command import QUICK_START
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
 
@@ -45,7 +44,7 @@ class Backfill:
 
     def replay(self, *arguments: str, faults: str = "") -> subprocess.CompletedProcess[str]:
         """Run the command."""
-        environment = {**os.environ, **self.pipeline.settings.environment(), "SPARK_SUBMIT_OPTS": QUICK_START}
+        environment = {**os.environ, **self.pipeline.settings.environment()}
         environment |= {"LAKEBOUND_PIPELINES": str(self.pipeline.settings.home)} | (
             {"LAKEBOUND_FAULTS": faults} if faults else {}
         )

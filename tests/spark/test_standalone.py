@@ -24,6 +24,7 @@ from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import BackendName, read_submission
 from lakebound.errors import SubmitFailedError
+from lakebound.landing.spark_command import QUICK_START
 from lakebound.settings import Settings
 from lakebound_airflow.backends.choice import backend_for, backend_of
 from lakebound_airflow.backends.standalone import StandaloneBackend
@@ -65,7 +66,8 @@ def backend(cluster: SparkCluster, settings: Settings, key_file: Path) -> Standa
 
 
 def backend_at(cluster: SparkCluster, settings: Settings) -> StandaloneBackend:
-    found = backend_for(Target(BackendName.STANDALONE, cluster.master, cluster.rest_url), settings)
+    quick = replace(settings, jvm_options=QUICK_START)
+    found = backend_for(Target(BackendName.STANDALONE, cluster.master, cluster.rest_url), quick)
     assert isinstance(found, StandaloneBackend)
     return found
 

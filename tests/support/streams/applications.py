@@ -18,7 +18,7 @@ from lakebound.control.process_identity import is_running
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.spark_command import QUICK_START, spark_environment, spark_submit_command
+from lakebound.landing.spark_command import spark_environment, spark_submit_command
 from tests.support.streams.pipelines import REPOSITORY, Pipeline
 
 START_SECONDS = 150.0
@@ -54,7 +54,6 @@ class RunningApplication:
         environment = {
             **spark_environment(pipeline.settings, secrets=pipeline.spec.connection.secret_variables),
             "PYTHONPATH": os.pathsep.join(str(REPOSITORY / part) for part in ("", "include", "spark_apps")),
-            "SPARK_SUBMIT_OPTS": QUICK_START,
             **(environ or {}),
         }
         if faults:

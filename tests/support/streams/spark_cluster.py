@@ -17,6 +17,7 @@ from pyspark.find_spark_home import _find_spark_home
 from lakebound.control import processes
 from lakebound.control.ports import free_port, is_open
 from lakebound.control.processes import wait_until
+from lakebound.landing.spark_command import QUICK_START
 
 START_SECONDS = 90.0
 _DEPLOY = "org.apache.spark.deploy"
@@ -83,7 +84,11 @@ def spark_cluster(
         spark_class = Path(_find_spark_home()) / "bin" / "spark-class"
         command = ["/bin/bash", str(spark_class), f"{_DEPLOY}.{kind.lower()}.{kind}", *options, *arguments]
         log = folder / f"{name}.log"
-        started.append(processes.start(name, command, log, {**inherited, **(environment or {})}, folder=folder))
+        started.append(
+            processes.start(
+                name, command, log, {"SPARK_DAEMON_JAVA_OPTS": QUICK_START, **inherited, **(environment or {})}, folder=folder
+            )
+        )
         return started[-1]
 
     cluster = SparkCluster(
