@@ -82,7 +82,7 @@ class BatchLander:
         self._how = how
         self._direct = direct
         self._rescuer = rescuer
-        self._ways = WayChooser(spec.driver_lane, cores)
+        self._ways = WayChooser(spec.driver_lane, cores, has_transform=spec.transform is not None)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = seen_columns()
@@ -166,7 +166,7 @@ class BatchLander:
         may_be_direct = self._direct is not None and self._direct.is_open and work.decoder is self._decoder
         way = self._ways.choose(size, may_be_direct=may_be_direct)
         if way == "direct":
-            written = self._write_directly(work.offsets, tables, tag, report)
+            written = self._write_directly(work, tables, tag, report)
             if written is not None:
                 return written
             way = self._ways.choose(size)
@@ -185,12 +185,12 @@ class BatchLander:
             return rows, observed_by(observation), "cluster"
 
     def _write_directly(
-        self, offsets: Offsets, tables: list[Table], tag: str, report: BatchReport
+        self, work: _Work, tables: list[Table], tag: str, report: BatchReport
     ) -> tuple[Written, Observed, Way] | None:
-        """Write a batch without a Spark job; None where it turns out to need one."""
+        """Write a batch that the driver reads and decodes; None where it turns out that Spark has to."""
         assert self._direct is not None
-        with RowWriter(tables, tag, self._how["left_out"], self._pool) as writer:
-            observed = self._direct.write(offsets, writer, report.timed)
+        with RowWriter(tables, tag, self._how["left_out"], self._pool, multiplies=self._how["multiplies"]) as writer:
+            observed = self._direct.write(work.offsets, work.records.sparkSession, writer, report.timed)
             if observed is None:
                 return None
             with report.timed("direct_write"):

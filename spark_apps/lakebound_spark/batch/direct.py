@@ -1,6 +1,7 @@
-"""A batch without a Spark job: the driver reads its records from Kafka and decodes them, where both are beyond doubt.
+"""A batch that the driver reads from Kafka and decodes, where both are beyond doubt.
 
-Spark still plans the batch and says its offsets. A pipeline with a transform has none of this: the transform is Spark's.
+Spark still plans the batch and says its offsets. A pipeline's transform is Spark's, too: it gets the decoded records as a
+local relation.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets
@@ -23,6 +27,8 @@ from lakebound_spark.batch.row_writer import RowWriter
 log = logging.getLogger(__name__)
 
 Timed = Callable[[str], AbstractContextManager[None]]
+TransformHeld = Callable[[SparkSession, pa.Table], pa.Table]
+"""What a transform makes of rows that the driver holds (``lakebound_spark.batch.local_transform``)."""
 
 _SPARKS_TURN_SECONDS = 30.0
 """Where one batch was refused the next ones often are, and reading twice costs more than reading by Spark."""
@@ -31,11 +37,28 @@ _SPARKS_TURN_SECONDS = 30.0
 class DirectLane:
     """Reads batches until one is refused; then it is Spark's turn for a while."""
 
-    def __init__(self, reader: DirectReader, decode: ValueDecoder, topic_ids: Mapping[str, str], check: LandableCheck) -> None:
+    def __init__(
+        self,
+        reader: DirectReader,
+        decode: ValueDecoder,
+        topic_ids: Mapping[str, str],
+        check: LandableCheck,
+        transform: TransformHeld | None = None,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            reader: Of the pipeline's topics.
+            decode: Of their values.
+            topic_ids: Every row will carry its topic's id.
+            check: Finds what cannot land.
+            transform: The pipeline's; None without one.
+        """
         self._reader = reader
         self._decode = decode
         self._topic_ids = topic_ids
         self._check = check
+        self._transform = transform
         self._not_before = 0.0
 
     @property
@@ -43,11 +66,12 @@ class DirectLane:
         """Whether it is not Spark's turn."""
         return time.monotonic() >= self._not_before
 
-    def write(self, offsets: Offsets, writer: RowWriter, timed: Timed) -> Observed | None:
+    def write(self, offsets: Offsets, session: SparkSession, writer: RowWriter, timed: Timed) -> Observed | None:
         """Give the batch's rows to the writer, slice by slice; return what was seen, or None where Spark is to read it.
 
         Args:
             offsets: Of the batch.
+            session: Spark's of this batch.
             writer: Gets the rows; what it got before a refusal is not to be kept.
             timed: Notes how long each step took.
         """
@@ -59,10 +83,15 @@ class DirectLane:
                     records = next(slices, None)
                 if records is None:
                     return seen.observed()
+                if not len(records):
+                    continue
                 with timed("direct_decode"):
                     rows = rows_of_records(records, self._decode(records), self._topic_ids)
-                    if not self._check.holds(rows):
-                        raise DirectReadRefusedError("a record cannot land")
+                if self._transform is not None:
+                    with timed("direct_transform"):
+                        rows = _transformed(self._transform, session, rows)
+                if not self._check.holds(rows):
+                    raise DirectReadRefusedError("a record cannot land")
                 with timed("direct_write"):
                     writer.write(rows)
                 seen.add(records)
@@ -77,8 +106,23 @@ class DirectLane:
         self._reader.close()
 
 
+def _transformed(transform: TransformHeld, session: SparkSession, rows: pa.Table) -> pa.Table:
+    """Return what the transform makes of the rows.
+
+    Whatever it raises here, Spark's lanes run it on the same records, and say what is wrong: so it is the same in each lane.
+    """
+    try:
+        return transform(session, rows)
+    except Exception as exc:
+        raise DirectReadRefusedError(f"the transform raises {type(exc).__name__} on what the driver read") from exc
+
+
 def make_direct_lane(
-    spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Collection[str], check: LandableCheck
+    spec: PipelineSpec,
+    topic_ids: Mapping[str, str],
+    unhoused: Collection[str],
+    check: LandableCheck,
+    transform: TransformHeld | None,
 ) -> DirectLane | None:
     """Return the pipeline's direct lane, or None where only Spark can do what it asks for.
 
@@ -87,13 +131,14 @@ def make_direct_lane(
         topic_ids: Every row will carry its topic's id.
         unhoused: Fields of the schema for which a table has no column; only Spark's decoder looks for them.
         check: Finds what cannot land; Spark then says which records it is.
+        transform: The pipeline's; None without one.
     """
-    if not spec.driver_lane.direct or spec.transform is not None or unhoused:
+    if not spec.driver_lane.direct or unhoused:
         return None
     decode = make_value_decoder(spec, value_schema(spec))
     if decode is None:
         return None
-    return DirectLane(DirectReader(spec.connection, spec.pipeline), decode, topic_ids, check)
+    return DirectLane(DirectReader(spec.connection, spec.pipeline), decode, topic_ids, check, transform)
 
 
 @dataclass
