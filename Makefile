@@ -187,7 +187,7 @@ format: install ## Fix and format the code with ruff
 	@ruff format .
 
 lock: ## Resolve the Python lock file again
-	uv pip compile --universal --generate-hashes --extra dev pyproject.toml -o requirements.lock
+	uv pip compile --universal --generate-hashes --extra dev --extra postgres pyproject.toml -o requirements.lock
 
 lock-jars: install ## Resolve ivy.xml again and record the SHA-256 sums
 	python -m lakebound.local.jars --record
