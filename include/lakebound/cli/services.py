@@ -42,12 +42,15 @@ def down(json: Json = False) -> None:
         print_json({"services": [asdict(service) for service in stack.status(settings)]})
 
 
-def demo() -> None:
+Running = Annotated[bool, typer.Option("--running", help="Use the Kafka and the Airflow that run already, and stop nothing.")]
+
+
+def demo(running: Running = False) -> None:
     """Start Kafka and Airflow, land a stream for a minute, prove it, and stop everything."""
-    from lakebound.local.demo import run_demo
+    from lakebound.local.demo import run_demo, run_demo_on_running
     from lakebound.settings import load_settings
 
-    raise typer.Exit(run_demo(load_settings()))
+    raise typer.Exit(run_demo_on_running(load_settings()) if running else run_demo(load_settings()))
 
 
 def _password(services: Services) -> str:

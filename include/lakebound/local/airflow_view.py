@@ -76,6 +76,19 @@ def look_at_airflow(settings: Settings, pipeline: str, *, unpause: bool) -> Airf
         return AirflowView(f"Airflow cannot be reached ({exc})")
 
 
+def running_airflow(settings: Settings) -> AirflowClient:
+    """Return a client of that Airflow, for someone who cannot do without it.
+
+    Raises:
+        ServiceError: There is none.
+        LoginFileError: Its login cannot be read.
+    """
+    found = _find(settings)
+    if not isinstance(found, _Reached):
+        raise ServiceError("Airflow", f"{found}; start it (lakebound up), or set LAKEBOUND_AIRFLOW_URL")
+    return found.client()
+
+
 def _find(settings: Settings) -> _Reached | str:
     """Return the Airflow that can be asked, or why there is none."""
     access = load_airflow_access()

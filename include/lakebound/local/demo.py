@@ -1,4 +1,7 @@
-"""The demo: starts Kafka and Airflow, lands two topics for a minute, and proves that no record is missing or duplicated."""
+"""The demo: starts Kafka and Airflow, lands two topics for a minute, and proves that no record is missing or duplicated.
+
+It also does so with services that run already, and then leaves them and the streams as they are.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,12 @@ from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFre
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_settings import client_config
 from lakebound.landing.spark_command import QUICK_START
+from lakebound.landing.topic_creation import create_topics
 from lakebound.ledger.entry import high_water_marks
 from lakebound.ledger.marks import NextOffsets
 from lakebound.local import stack
+from lakebound.local.airflow_client import AirflowClient
+from lakebound.local.airflow_view import running_airflow
 from lakebound.local.produce import Feed, Produced, produce
 from lakebound.settings import Settings
 from lakebound.spec.load import load_pipeline
@@ -64,8 +70,8 @@ class Judgement:
 
     Attributes:
         records: Acknowledged records that are in every table of their pipeline, or in its quarantine.
-        landed: Distinct records per format.
-        quarantined: Distinct records in quarantine.
+        landed: Distinct records of the journal per format.
+        quarantined: Distinct records of the journal in quarantine.
         missing: Acknowledged records that are in neither.
         duplicated: Rows beyond one per record, over all tables.
     """
@@ -94,7 +100,7 @@ def run_demo(settings: Settings, say: Say | None = None) -> int:
         with _handling((signal.SIGTERM,), _interrupt):
             services = stack.up(own, say, kafka_port=free_port(), airflow_port=free_port())
             own = replace(own, kafka=services.kafka)
-            report = _land(own, say)
+            report = _land(own, stack.airflow_of(own).client(), home / "journal.csv", say)
     finally:
         # Stopping is under way: nothing may cut it short. Not SIG_IGN, which processes started meanwhile would inherit.
         with _handling((signal.SIGINT, signal.SIGTERM), lambda *_: None):
@@ -103,11 +109,28 @@ def run_demo(settings: Settings, say: Say | None = None) -> int:
     return 0
 
 
-def _land(settings: Settings, say: Say) -> str:
+def run_demo_on_running(settings: Settings, say: Say | None = None) -> int:
+    """Run the demo with the Kafka of the pipelines' YAML and an Airflow that runs already; return the exit code.
+
+    Nothing is stopped at the end: the streams go on, and the tables keep what was landed before.
+
+    Raises:
+        DemoFailedError: Records are missing or doubled, or a proof does not hold.
+        LakeboundError: A service does not answer.
+    """
+    say = say or _stopwatch()
+    journal = settings.home / "demo" / "journal.csv"
+    journal.unlink(missing_ok=True)  # that of an earlier demo
+    for spec in (load_pipeline(name, settings) for name in PIPELINES):
+        create_topics(spec.connection, spec.topics, partitions=stack.EXAMPLE_TOPICS[spec.pipeline])
+    print(_land(settings, running_airflow(settings), journal, say))
+    return 0
+
+
+def _land(settings: Settings, airflow: AirflowClient, journal: Path, say: Say) -> str:
     specs = [load_pipeline(name, settings) for name in PIPELINES]
     places = places_of(settings, DEFAULT_WAREHOUSE)
-    _start_streams(settings, specs, say)
-    journal = settings.home / "journal.csv"
+    _start_streams(settings, airflow, specs, say)
     tables = [table for spec in specs for table in spec.tables]
     with FreshnessObserver(places, tables) as observer:
         warm_up = _warm_up(settings, specs, journal, say)
@@ -126,8 +149,8 @@ def _land(settings: Settings, say: Say) -> str:
     return last_line(judgement, freshness)
 
 
-def _start_streams(settings: Settings, specs: list[PipelineSpec], say: Say) -> None:
-    with stack.airflow_of(settings).client() as client:
+def _start_streams(settings: Settings, airflow: AirflowClient, specs: list[PipelineSpec], say: Say) -> None:
+    with airflow as client:
         dags = [f"ingest__{spec.pipeline}" for spec in specs]
         wait_until(lambda: set(dags) <= set(client.dags()), START_DEADLINE_SECONDS, "the DAGs made from include/pipelines")
         for dag in dags:
@@ -202,7 +225,7 @@ def judge(journal: Path, specs: list[PipelineSpec], places: Places) -> Judgement
         specs: Pipelines that were to land these records.
         places: Where this machine keeps tables and state folders.
     """
-    acknowledged = list(_acknowledged(journal))
+    acknowledged = set(_acknowledged(journal))
     landed: dict[str, set[Key]] = {"delta": set(), "iceberg": set()}
     complete: set[Key] = set()
     quarantined: set[Key] = set()
@@ -220,8 +243,8 @@ def judge(journal: Path, specs: list[PipelineSpec], places: Places) -> Judgement
             landed[table.format] |= found
         complete |= set.intersection(*targets) | bad
     missing = sum(1 for key in acknowledged if key not in complete)
-    counts = {name: len(keys) for name, keys in landed.items()}
-    return Judgement(len(acknowledged) - missing, counts, len(quarantined), missing, duplicated)
+    counts = {name: len(keys & acknowledged) for name, keys in landed.items()}
+    return Judgement(len(acknowledged) - missing, counts, len(quarantined & acknowledged), missing, duplicated)
 
 
 def _acknowledged(journal: Path) -> Iterator[Key]:

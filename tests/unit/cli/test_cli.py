@@ -246,6 +246,22 @@ def test_demo_passes_its_exit_code_on(settings: Settings, monkeypatch: pytest.Mo
     lakebound("demo", code=3)
 
 
+def test_the_demo_of_running_services_starts_none(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lakebound.local import demo
+
+    monkeypatch.setattr(demo, "run_demo", lambda _: pytest.fail("services were started"))
+    monkeypatch.setattr(demo, "run_demo_on_running", lambda _: 4)
+    lakebound("demo", "--running", code=4)
+
+
+def test_the_demo_of_running_services_needs_an_airflow(settings: Settings) -> None:
+    from lakebound.errors import ServiceError
+    from lakebound.local.airflow_view import running_airflow
+
+    with pytest.raises(ServiceError, match="LAKEBOUND_AIRFLOW_URL"):
+        running_airflow(settings)
+
+
 def test_stop_says_what_is_wanted_and_by_whom(settings: Settings) -> None:
     assert "orders: the desired state is stopped" in lakebound("stop", "orders", "--reason", "a new broker").stdout
     desired = read_desired(ControlFolder(settings.home, "orders"))
