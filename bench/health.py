@@ -114,8 +114,8 @@ def rows(day: date) -> pa.Table:
 def linked(original: DataFile, table: Table) -> DataFile:
     """Return another file of the same content."""
     path = table.layout().folder / f"{uuid.uuid4().hex}.parquet"
-    os.link(original.path, path)
-    return DataFile(path, original.size_bytes, original.metadata, original.partition)
+    os.link(original.path.path, path.path)
+    return DataFile(path, original.size_bytes, original.metadata, original.facts, original.partition)
 
 
 def entry(start: int) -> Entry:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField
+from lakebound.storage.location import Location
 from lakebound.tables.layout import FileLayout
 from lakebound_spark.batch.landable import LandableCheck, make_check
 
@@ -94,8 +94,8 @@ def test_a_record_of_several_rows_is_named_once(session: SparkSession) -> None:
 def truncated(width: int, kind: str) -> LandableCheck:
     field = PartitionField("truncate", width, "v")
     layouts = [
-        FileLayout("iceberg:a.b", "iceberg", Path("/nowhere"), (field,)),
-        FileLayout("delta:a.b", "delta", Path("/nowhere")),
+        FileLayout("iceberg:a.b", "iceberg", Location("/nowhere"), (field,)),
+        FileLayout("delta:a.b", "delta", Location("/nowhere")),
     ]
     schema = SparkSession.getActiveSession().range(0).select(F.lit(None).cast(kind).alias("v")).schema  # type: ignore[union-attr]
     return make_check(schema, layouts, has_transform=False)

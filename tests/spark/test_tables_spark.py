@@ -139,7 +139,7 @@ def test_files_that_spark_wrote_are_committed_and_read(
     batch = batch.set_column(batch.schema.get_field_index("city"), "city", pa.array(nasty))
     source = at.home / f"source-{spec.format}-{spec.short_name}"
     write_data_files(batch, layout_of(TableSpec(format="iceberg", name="any"), source), "s")
-    written = app.table.layout().folder / "lb-1"
+    written = app.table.layout().folder.path / "lb-1"
     pool.submit(_write, str(source), batch.column_names, helpers, partition_by, str(written)).result(timeout=500)
     app.land(0, 50, list_data_files(app.table.layout(), written))
     app.land(50, 60)

@@ -101,4 +101,4 @@ def test_what_cannot_be_asked_is_a_problem_of_its_own(
     assert evaluator.copy_failing(batch, failures) == copies and evaluator.copy_failing(batch, failures) == 0
     quarantine = open_table(SPEC.quarantine_table, at)
     assert quarantine.scan_kafka().num_rows == copies
-    assert (quarantine.layout().folder / f"lb-validation-{batch.claim}").is_dir()
+    assert (quarantine.layout().folder.path / f"lb-validation-{batch.claim}").is_dir()

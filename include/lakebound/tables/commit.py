@@ -227,7 +227,7 @@ def _own_commit(table: Table, before: LedgerView, draft: Entry) -> CommittedEntr
 def _full_disk(table: Table, error: Exception) -> DiskFullError | None:
     if not is_full_disk(error):
         return None
-    return full_disk_error(error, f"table {table.spec.id}", table.layout().folder)
+    return full_disk_error(error, f"table {table.spec.id}", table.layout().folder.path)
 
 
 def _fault_detail(table: Table, draft: Entry) -> str:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from lakebound.errors import TableMismatchError
 from lakebound.redaction import redacted
+from lakebound.storage.location import Location
 from lakebound.tables.column_facts import FactsByColumn, columns_with_statistics, facts_of, file_facts, float_facts
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.partition_values import PartitionKey, delta_partition, split
@@ -32,7 +33,7 @@ MAX_OPEN_FILES = 32
 
 @dataclass
 class _OpenFile:
-    path: Path
+    path: Location
     partition: dict[str, str | None]
     writer: pq.ParquetWriter
     floats: FactsByColumn = field(default_factory=dict)
@@ -44,8 +45,8 @@ class _OpenFile:
     def close(self) -> DataFile:
         self.writer.close()
         footer = self.writer.writer.metadata
-        facts = file_facts(self.path, footer, self.floats)
-        return DataFile(self.path, self.path.stat().st_size, footer, facts, self.partition)
+        facts = file_facts(self.path.path, footer, self.floats)
+        return DataFile(self.path, self.path.path.stat().st_size, footer, facts, self.partition)
 
 
 class DataFileWriter:
@@ -76,7 +77,7 @@ class DataFileWriter:
             return
         self._layout.check(rows.schema)
         rows = rows.cast(normalise_schema(rows.schema))
-        self._layout.folder.mkdir(parents=True, exist_ok=True)
+        self._layout.folder.path.mkdir(parents=True, exist_ok=True)
         for key, part in split(_as_told(rows, self._layout), self._layout.fields):
             self._file(key, part).write(part)
 
@@ -93,7 +94,7 @@ class DataFileWriter:
             with suppress(OSError):
                 unfinished.writer.close()
         for path in written:
-            path.unlink(missing_ok=True)
+            path.delete()
         self._open.clear()
         self._files = []
 
@@ -106,7 +107,7 @@ class DataFileWriter:
         partition = self._partition(part)
         path = self._layout.folder / f"{self._name}-{len(self._files) + len(self._open):05d}.parquet"
         writer = pq.ParquetWriter(
-            path,
+            path.path,
             part.schema,
             compression=COMPRESSION,
             use_dictionary=False,
@@ -164,7 +165,7 @@ def list_data_files(layout: FileLayout, written: Path) -> list[DataFile]:
         TableMismatchError: A partition folder is missing, a file holds several partition values, or it holds timestamps that
             no table format reads statistics of.
     """
-    if not written.is_relative_to(layout.folder):
+    if not written.is_relative_to(layout.folder.path):
         raise ValueError(f"{written} is not in {layout.folder}")
     files: list[DataFile] = []
     for path in sorted(written.rglob("*.parquet")):
@@ -196,7 +197,7 @@ def _found(layout: FileLayout, path: Path, footer: pq.FileMetaData) -> DataFile:
     partition: dict[str, str | None] = {}
     if layout.format == "delta":
         partition = _delta_partition(layout, facts, footer.schema.to_arrow_schema(), footer.num_rows)
-    return DataFile(path, path.stat().st_size, footer, facts, partition)
+    return DataFile(Location(str(path)), path.stat().st_size, footer, facts, partition)
 
 
 def _delta_partition(layout: FileLayout, facts: FactsByColumn, schema: pa.Schema, rows: int) -> dict[str, str | None]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
 
 from lakebound.spec.pipeline import PartitionField
+from lakebound.storage.location import Location
 from lakebound.tables.schemas import check_partitioning
 
 
@@ -25,7 +25,7 @@ class FileLayout:
 
     table: str
     format: Literal["delta", "iceberg"]
-    folder: Path
+    folder: Location
     fields: tuple[PartitionField, ...] = ()
 
     @property

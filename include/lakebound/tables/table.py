@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Entry, Offsets
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.column_facts import FactsByColumn
 from lakebound.tables.places import Places
 
@@ -49,14 +49,14 @@ class DataFile:
     """A Parquet file that lies in a table's folder and is not committed yet.
 
     Attributes:
-        path: Absolute path.
+        path: Where it is.
         size_bytes: Its size.
         metadata: Its footer: rows and row groups.
         facts: What is known of its columns.
         partition: Value per partition column, as Delta writes them; empty for Iceberg, whose bounds tell them.
     """
 
-    path: Path
+    path: Location
     size_bytes: int
     metadata: pq.FileMetaData
     facts: FactsByColumn

@@ -140,7 +140,7 @@ def _discard(tables: Sequence[Table], tag: str) -> None:
 
 
 def _folder(table: Table, tag: str) -> Path:
-    return table.layout().folder / f"lb-{tag}"
+    return table.layout().folder.path / f"lb-{tag}"
 
 
 def _write_spark(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:

@@ -40,7 +40,7 @@ def test_files_are_those_on_disk(spec: TableSpec, at: Places) -> None:
     app = landed(spec, at, 4)
     facts = read(spec, at)
     on_disk = sorted(
-        path.stat().st_size for path in app.table.layout().folder.rglob("*.parquet") if "_delta_log" not in path.parts
+        path.stat().st_size for path in app.table.layout().folder.path.rglob("*.parquet") if "_delta_log" not in path.parts
     )
     assert read(spec, at.read_only()) == facts
     assert sorted(file.size_bytes for part in facts.partitions for file in part.files) == on_disk

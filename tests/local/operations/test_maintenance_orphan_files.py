@@ -62,9 +62,9 @@ def lost_batch(spec: TableSpec, at: Places) -> str:
     """Write what the driver lane writes, and never commit it: its path in the table's folder."""
     root = table_folder(spec, at)
     (written,) = lander(spec, at).write(500, 501)
-    folder = written.path.parent / "lb-lost"
+    folder = written.path.path.parent / "lb-lost"
     folder.mkdir()
-    os.rename(written.path, folder / "part-0.parquet")
+    os.rename(written.path.path, folder / "part-0.parquet")
     return (folder / "part-0.parquet").relative_to(root).as_posix()
 
 

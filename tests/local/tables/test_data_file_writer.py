@@ -29,7 +29,7 @@ def part(first: int, cities: list[str]) -> pa.Table:
 
 
 def ids(files: list[DataFile]) -> list[list[int]]:
-    return [pq.ParquetFile(file.path).read(columns=["id"])["id"].to_pylist() for file in files]
+    return [pq.ParquetFile(file.path.path).read(columns=["id"])["id"].to_pylist() for file in files]
 
 
 def test_parts_become_row_groups_of_one_file(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_parts_become_row_groups_of_one_file(tmp_path: Path) -> None:
     writer.write(part(9, []))
     (file,) = writer.close()
     assert ids([file]) == [[0, 1, 2, 3, 4, 5]]
-    assert (file.rows, file.metadata.num_row_groups, file.size_bytes) == (6, 3, file.path.stat().st_size)
+    assert (file.rows, file.metadata.num_row_groups, file.size_bytes) == (6, 3, file.path.path.stat().st_size)
     assert [path.name for path in (tmp_path / "data").iterdir()] == [file.path.name]
 
 
@@ -78,7 +78,7 @@ def test_a_file_holds_what_its_footer_says(tmp_path: Path) -> None:
     writer.write(part(5, ["x"] * 10))
     writer.write(part(100, ["y"] * 10))
     (file,) = writer.close()
-    found = pq.ParquetFile(file.path).read()
+    found = pq.ParquetFile(file.path.path).read()
     groups = [file.metadata.row_group(number).column(0).statistics for number in range(2)]
     assert [(one.min, one.max) for one in groups] == [(5, 14), (100, 109)]
     assert pc.min_max(found["id"]).as_py() == {"min": 5, "max": 109}

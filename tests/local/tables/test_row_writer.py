@@ -60,7 +60,7 @@ def test_every_table_gets_all_slices(tmp_path: Path, pool: ThreadPoolExecutor, m
         written = writer.close()
     assert (written.rows, written.records, set(written.files)) == (100, 100, {"delta:db.one", "delta:db.two"})
     for (file,) in written.files.values():
-        found = pq.ParquetFile(file.path).read()
+        found = pq.ParquetFile(file.path.path).read()
         assert found["id"].to_pylist() == list(range(100))
         assert found["note"].null_count == 100, "a column that only the table has"
         assert 1 < file.metadata.num_row_groups < 10

@@ -23,7 +23,7 @@ def app(spec: TableSpec, at: Places) -> Lander:
 
 
 def test_missing_data_files_are_named(app: Lander, spec: TableSpec, at: Places) -> None:
-    gone = next(path for path in app.table.layout().folder.glob("*.parquet") if path.name.startswith("batch-10-"))
+    gone = next(path for path in app.table.layout().folder.path.glob("*.parquet") if path.name.startswith("batch-10-"))
     gone.unlink()
     table = open_table(spec, at)
     (found,) = table.look_back(version_of(table, 20).version).missing_files

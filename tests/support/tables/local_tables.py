@@ -12,6 +12,7 @@ import pytest
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec
+from lakebound.storage.location import Location
 from lakebound.tables.commit import Committed, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.layout import FileLayout
@@ -81,7 +82,7 @@ def genesis(epoch: int = 0) -> Entry:
 
 def layout_of(spec: TableSpec, folder: Path) -> FileLayout:
     """Return the layout that a new table of the spec would have in a folder."""
-    return FileLayout(spec.id, spec.format, folder, spec.partition_fields())
+    return FileLayout(spec.id, spec.format, Location(str(folder)), spec.partition_fields())
 
 
 def draft(start: int, end: int, epoch: int = 1, kind: str = "land") -> Entry:

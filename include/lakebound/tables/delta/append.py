@@ -12,6 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction
 
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
+from lakebound.storage.location import Location
 from lakebound.tables.delta.actions import CommitInfo, LogAction, add, commit_text, transaction
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit
 from lakebound.tables.table import DataFile
@@ -72,7 +73,7 @@ def _plain_text(folder: Path, partition_by: list[str], append: Append) -> str:
         is_blind_append=True,
     )
     added: list[LogAction] = [
-        add(file.path.relative_to(folder).as_posix(), file.size_bytes, file.partition, statistics, now_ms, is_new_data=True)
+        add(file.path.relative_to(Location(str(folder))), file.size_bytes, file.partition, statistics, now_ms, is_new_data=True)
         for file, statistics in append.files
     ]
     return commit_text([info.action(), *added, transaction(ENTRY_KEY, append.number)])
@@ -96,7 +97,7 @@ def _draft(folder: Path, version: int, append: Append) -> str:
 
 def _add_action(folder: Path, file: DataFile, statistics: str) -> AddAction:
     return AddAction(
-        path=file.path.relative_to(folder).as_posix(),  # deltalake itself encodes it as a URI
+        path=file.path.relative_to(Location(str(folder))),  # deltalake itself encodes it as a URI
         size=file.size_bytes,
         partition_values=dict(file.partition),
         modification_time=int(time.time() * 1000),

@@ -14,6 +14,7 @@ from lakebound.durable import make_folder, sync_new
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, TableRestoredError
 from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField, TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.delta.append import Append, append_text, commit_properties
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
 from lakebound.tables.delta.log import (
@@ -126,7 +127,9 @@ class DeltaLakeTable:
     def layout(self) -> FileLayout:
         """Where data files go; the partitioning is that of the table's metadata."""
         columns = self._table().metadata().partition_columns
-        return FileLayout(self._spec.id, "delta", self._path, tuple(PartitionField("identity", None, name) for name in columns))
+        return FileLayout(
+            self._spec.id, "delta", Location(str(self._path)), tuple(PartitionField("identity", None, name) for name in columns)
+        )
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
@@ -272,7 +275,7 @@ class DeltaLakeTable:
         handle = self._table()
         described = [(file, self._statistics(file)) for file in files]
         text = append_text(self._path, handle, tip.version, Append(described, entry, self._next_number(entry)))
-        sync_new((file.path for file in files), self._path)
+        sync_new((file.path.path for file in files), self._path)
         return put(self._path, tip, text, self._spec.id)
 
     def _next_number(self, entry: Entry) -> int:

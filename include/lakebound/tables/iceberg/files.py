@@ -98,7 +98,7 @@ def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
     }
     return IcebergDataFile.from_args(
         content=DataFileContent.DATA,
-        file_path=f"file://{file.path}" if plan.location.startswith("file:") else str(file.path),
+        file_path=file.path.uri if plan.location.startswith("file:") else file.path.address,
         file_format=FileFormat.PARQUET,
         partition=partition,
         record_count=file.rows,

@@ -21,6 +21,7 @@ from lakebound.durable import make_folder, sync_new
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg.append import append
 from lakebound.tables.iceberg.catalog import LedgerCatalog, make_namespace, open_catalog, slim
@@ -146,7 +147,7 @@ class IcebergTable:
         """Where data files go: the folder ``data`` in the table's location, by its default partitioning."""
         handle = self._table()
         fields = partition_fields(handle.metadata.spec(), handle.metadata.schema(), self._spec.id)
-        return FileLayout(self._spec.id, "iceberg", local_path(handle.location()) / "data", fields)
+        return FileLayout(self._spec.id, "iceberg", Location(str(local_path(handle.location()))) / "data", fields)
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
