@@ -76,6 +76,7 @@ def spark_cluster(
     file.touch(mode=0o600)
     file.write_text("".join(f"{key} {value}\n" for key, value in {**own, **(conf or {})}.items()))
     inherited = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "SPARK_LOCAL_IP": "127.0.0.1", "HOME": str(folder)}
+    inherited["SPARK_DAEMON_JAVA_OPTS"] = QUICK_START
     inherited |= {name: os.environ[name] for name in ("PYTHONPATH", "JAVA_HOME") if name in os.environ}
     started: list[processes.ProcessRecord] = []
 
@@ -84,11 +85,7 @@ def spark_cluster(
         spark_class = Path(_find_spark_home()) / "bin" / "spark-class"
         command = ["/bin/bash", str(spark_class), f"{_DEPLOY}.{kind.lower()}.{kind}", *options, *arguments]
         log = folder / f"{name}.log"
-        started.append(
-            processes.start(
-                name, command, log, {"SPARK_DAEMON_JAVA_OPTS": QUICK_START, **inherited, **(environment or {})}, folder=folder
-            )
-        )
+        started.append(processes.start(name, command, log, {**inherited, **(environment or {})}, folder=folder))
         return started[-1]
 
     cluster = SparkCluster(
