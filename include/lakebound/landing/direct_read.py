@@ -16,8 +16,9 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
 
-from lakebound.errors import LakeboundError
+from lakebound.errors import KafkaForbiddenError, LakeboundError
 from lakebound.landing.kafka_clients import make_consumer
+from lakebound.landing.kafka_errors import who
 from lakebound.landing.kafka_settings import consumer_config
 from lakebound.ledger.entry import Offsets, intervals_of
 from lakebound.ledger.topics import PartitionId
@@ -209,7 +210,7 @@ class DirectReader:
             refused = next((error for one in taken if (error := one.error()) is not None and error.code() != _END), None)
             if refused is not None:
                 # Some errors are of no partition: the group may not be read, or no broker is there.
-                raise DirectReadRefusedError(str(refused))
+                raise self._forbidden(refused, topic) or DirectReadRefusedError(str(refused))
             partition = self._partitions[topic, number]
             if partition.is_cut_off:
                 continue
@@ -221,6 +222,15 @@ class DirectReader:
             for message in ends:
                 partition.position = max(partition.position, message.offset())
         return kept_bytes
+
+    def _forbidden(self, error: KafkaError, topic: str | None) -> KafkaForbiddenError | None:
+        operations = {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED: f"READ on topic {topic}",
+            KafkaError.GROUP_AUTHORIZATION_FAILED: f"DESCRIBE on group {self._group}",
+        }
+        operation = operations.get(error.code())
+        servers = self._connection.bootstrap_servers
+        return KafkaForbiddenError(servers, who(self._connection), operation) if operation else None
 
     def _give_out(self, ends: Mapping[PartitionId, int]) -> RecordColumns:
         """Return what is held of the ranges, and cut off what is far beyond their ends."""

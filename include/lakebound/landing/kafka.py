@@ -11,7 +11,7 @@ from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr
 
 from lakebound.errors import BrokerUnavailableError, KafkaLoginError, LakeboundError, TopicWithoutIdError
 from lakebound.landing.kafka_clients import Troubles, make_admin
-from lakebound.landing.kafka_errors import told_error
+from lakebound.landing.kafka_errors import connection_error, told_error
 from lakebound.landing.kafka_settings import client_config
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
@@ -154,7 +154,9 @@ class KafkaFacts:
                 self._renew()
             raise error from exc
         except TimeoutError as exc:
-            reason = f"no answer within {self._timeout_seconds:.0f} s"
+            reason, trouble = f"no answer within {self._timeout_seconds:.0f} s", self._troubles.told(admin)
+            if trouble is not None:
+                raise connection_error(self._connection, trouble, said=reason) from exc
             raise BrokerUnavailableError(self._connection.bootstrap_servers, reason) from exc
 
     def _renew(self) -> None:

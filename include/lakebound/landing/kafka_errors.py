@@ -15,6 +15,7 @@ from lakebound.spec.connection import ConnectionSpec
 
 _UNKNOWN_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 _DURATIONS = re.compile(r" \(after \d+ms in state \w+(, \d+ identical error\(s\) suppressed)?\)")
+_MOST_CHARACTERS = 400
 _TOKEN = "Failed to acquire SASL OAUTHBEARER token: "
 _REFUSED_TOKEN = re.compile(r"\b(400|401|403)\b|invalid_client|invalid_grant|invalid_scope|unauthorized", re.IGNORECASE)
 _OWN_CERTIFICATE = re.compile(
@@ -57,7 +58,8 @@ def connection_error(connection: ConnectionSpec, trouble: KafkaError, *, said: s
         trouble: What the client said of its connection.
         said: What the request ended with, where that is something else.
     """
-    servers, text = connection.bootstrap_servers, _DURATIONS.sub("", trouble.str())
+    # A token server that refuses may answer with a whole page.
+    servers, text = connection.bootstrap_servers, _DURATIONS.sub("", trouble.str())[:_MOST_CHARACTERS]
     if reason := _login_problem(connection, trouble.code(), text):
         return KafkaLoginError(servers, *reason)
     if _TOKEN in text:

@@ -55,7 +55,8 @@ def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int,
 
     Raises:
         MissingTopicError: A topic is not there.
-        BrokerUnavailableError: Kafka did not answer in time, or does not let the records be read.
+        KafkaRefusalError: Kafka refuses the login, or the user may not read the topics, or use the reader's group.
+        BrokerUnavailableError: Kafka did not answer in time.
         EmptyTopicError: There are none.
     """
     facts = KafkaFacts(connection).topics(topics)
@@ -71,6 +72,8 @@ def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int,
             if sum(len(value or b"") for value in records.values) > MOST_BYTES:
                 break
     except DirectReadRefusedError as exc:
+        if isinstance(exc.__cause__, LakeboundError):
+            raise exc.__cause__ from None
         raise BrokerUnavailableError(connection.bootstrap_servers, str(exc)) from exc
     finally:
         source.close()
