@@ -13,15 +13,19 @@ if TYPE_CHECKING:
 
 _KEY_FIELD = "tls_key_file"
 _PASSWORD_FIELD = "tls_key_password"
+_BEGIN = "-----BEGIN CERTIFICATE-----"
 
 
 def check_authority(file: str, field: str) -> None:
-    """Check that a file holds certificates of authorities.
+    """Check that a file looks as if it held certificates of authorities.
+
+    They are not parsed: a bundle may hold old ones that only OpenSSL and Java read.
 
     Raises:
         TlsFileError: It does not, or cannot be read.
     """
-    _certificates(_text(file, field), file, field)
+    if _BEGIN not in _text(file, field):
+        raise _no_certificate(file, field)
 
 
 def read_chain(file: str, field: str) -> str:
@@ -83,4 +87,8 @@ def _certificates(text: str, file: str, field: str) -> list[Certificate]:
     try:
         return load_pem_x509_certificates(text.encode())
     except ValueError:
-        raise TlsFileError(field, f"{file} holds no certificate in PEM (it begins with -----BEGIN CERTIFICATE-----)") from None
+        raise _no_certificate(file, field) from None
+
+
+def _no_certificate(file: str, field: str) -> TlsFileError:
+    return TlsFileError(field, f"{file} holds no certificate in PEM (it begins with {_BEGIN})")

@@ -233,7 +233,15 @@ def test_down_where_nothing_runs(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("nope",), ("--bad-kind", "nope"), ("--topic", "x"), ("orders", "--bad-share", "2"), ("--seconds", "-1")]
+    "arguments",
+    [
+        ("nope",),
+        ("--bad-kind", "nope"),
+        ("--topic", "x"),
+        ("orders", "--bad-share", "2"),
+        ("--seconds", "-1"),
+        ("--kafka", "127.0.0.1:1", "--pipeline", "orders"),
+    ],
 )
 def test_produce_refuses_what_it_does_not_know(settings: Settings, arguments: tuple[str, ...]) -> None:
     lakebound("produce", *arguments, code=2)
