@@ -200,6 +200,12 @@ WRONG: dict[str, tuple[str, Callable[[Company], dict[str, Any]], type[LakeboundE
         KafkaLoginError,
         "check tls_ca_file and the host names in bootstrap_servers under connection",
     ),
+    "broker's name": (
+        "password",
+        lambda company: {"bootstrap_servers": company.broker.misnamed_servers, "client": {"broker.address.family": "v4"}},
+        KafkaLoginError,
+        "is for another host name; check tls_ca_file and the host names in bootstrap_servers under connection",
+    ),
     "no certificate": (
         "certificate",
         lambda company: {"tls_certificate_file": None, "tls_key_file": None},
@@ -270,6 +276,14 @@ def test_a_token_server_that_cannot_answer_is_an_outage_and_a_password_that_was_
         facts.topic_ids([topic])
     rotated.write_text(PASSWORD)
     assert facts.topic_ids([topic])
+
+
+def test_the_name_in_a_brokers_certificate_is_not_compared_where_the_pipeline_says_so(company: Company) -> None:
+    topic = company.topic("misnamed")
+    company.broker.allow("password", *least(topic))
+    unchecked = {"broker.address.family": "v4", "ssl.endpoint.identification.algorithm": "none"}
+    connection = company.spec("password", bootstrap_servers=company.broker.misnamed_servers, client=unchecked)
+    assert KafkaFacts(connection).topic_ids([topic])
 
 
 def test_what_the_user_may_not_do_is_told_as_the_acl_that_is_missing(company: Company) -> None:

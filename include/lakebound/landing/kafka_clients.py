@@ -66,6 +66,13 @@ def make_producer(config: Mapping[str, Any]) -> Producer:
     return Producer({**config, "logger": _LOG})
 
 
+def _telling(error: KafkaError) -> int:
+    """Return how much an error says of why there is no connection: a refused login more than another broker that is away."""
+    if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+        return 2
+    return 0 if error.code() == KafkaError._ALL_BROKERS_DOWN else 1
+
+
 class Troubles:
     """What clients say of their connections. It is asked for when a request has failed."""
 
@@ -73,8 +80,8 @@ class Troubles:
         self._latest: KafkaError | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        """Note an error; that all brokers are down follows from the others, and says nothing of its own."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN or self._latest is None:
+        """Note an error, unless it says less than the one before: that all brokers are down follows from the others."""
+        if self._latest is None or _telling(error) >= _telling(self._latest):
             self._latest = error
 
     def told(self, client: AdminClient) -> KafkaError | None:

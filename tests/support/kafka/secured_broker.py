@@ -65,6 +65,11 @@ class SecuredBroker(Broker):
         return f"{LOOPBACK}:{self._ports['LOGIN']}"
 
     @property
+    def misnamed_servers(self) -> str:
+        """The same by a name that is not in the broker's certificate."""
+        return f"localhost:{self._ports['LOGIN']}"
+
+    @property
     def old_port(self) -> int:
         """Where a proxy listens in on; clients are told ``advertised_old_port``."""
         return self._ports["OLD"]
@@ -133,7 +138,7 @@ class SecuredBroker(Broker):
         return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
 
     def _keystore(self) -> Path:
-        signed = self._authority.sign("broker", hosts=(LOOPBACK, "localhost"))
+        signed = self._authority.sign("broker", hosts=(LOOPBACK,))
         store = self.folder / "broker.pem"
         store.write_bytes(signed.key.read_bytes() + signed.certificate.read_bytes())
         return store

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 
-from lakebound.landing.kafka_clients import LOG_NAME, ClientLog, level_of, make_admin, make_consumer, make_producer
+from lakebound.landing.kafka_clients import LOG_NAME, ClientLog, Troubles, level_of, make_admin, make_consumer, make_producer
 from lakebound.local.produce import producer_config
 
 ROOT = Path(__file__).parents[3]
@@ -91,3 +91,22 @@ def _for_half_a_second(once: Callable[[], object]) -> None:
 
 def _called(node: ast.AST) -> str:
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
+def test_of_what_a_client_says_of_its_connections_a_refused_login_counts_most_and_is_told_once() -> None:
+    client, troubles = make_admin(NOBODY), Troubles()
+    for code in (KafkaError._TRANSPORT, KafkaError._AUTHENTICATION, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+        troubles(KafkaError(code))
+    told = troubles.told(client)
+    assert told is not None and told.code() == KafkaError._AUTHENTICATION
+    assert troubles.told(client) is None
+
+
+def test_an_admin_client_tells_why_nobody_answers() -> None:
+    troubles = Troubles()
+    client = make_admin(NOBODY, troubles)
+    deadline = time.monotonic() + 20
+    while (told := troubles.told(client)) is None:
+        assert time.monotonic() < deadline, "it says nothing"
+        time.sleep(0.05)
+    assert "Connection refused" in told.str()
