@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakebound.control.desired import read_desired
 from lakebound.errors import HeldError, LakeboundError
 from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.kafka_errors import refusal_in
 from lakebound.landing.table_settling import check_settled, check_unmoved
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, intervals_of, missing
 from lakebound.operations.release.reading import read_places
@@ -64,7 +65,7 @@ class Replay:
             self._replay()
         except Exception as exc:
             log.exception("replay of %s ended", self._orders.spec.pipeline)
-            error = exc
+            error = refusal_in(self._orders.spec.connection, exc) or exc
         changes = {"state": state_of(error), "reason": reason_of(error, self._result), "ended_at": time.time()}
         self._change(**changes, error_class=type(error).__name__ if error else None)
         return self._result
