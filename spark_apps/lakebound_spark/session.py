@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from lakebound.landing.spark_command import AUTH_SECRET
 from lakebound.landing.spark_resources import HADOOP
+
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
+"""Is set where spark-submit started Python, and not Python Spark."""
 
 
 def make_session(name: str, log_level: str = "WARN") -> SparkSession:
     """Return the session, started if need be; Spark logs from that level on."""
+    if _GATEWAY in os.environ and AUTH_SECRET in os.environ:
+        # A driver takes the secret from its settings alone, though its executors take it from the variable. It goes to the JVM
+        # that spark-submit has started by Python's own connection; a JVM that Python starts has settings on its command line.
+        SparkContext.getOrCreate(SparkConf().setAppName(name).set("spark.authenticate.secret", os.environ[AUTH_SECRET]))
     session: SparkSession = SparkSession.builder.appName(name).getOrCreate()
     session.sparkContext.setLogLevel(log_level)
     _without_java_calls(session)

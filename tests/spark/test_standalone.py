@@ -134,6 +134,7 @@ def test_an_open_master_takes_requests_without_a_key_and_those_that_are_signed(
         assert backend_at(cluster, settings).kill(signed)
         monkeypatch.delenv("LAKEBOUND_SPARK_REST_KEY_FILE")
         assert backend_at(cluster, settings).state(signed) == "KILLED"
+    orders(settings).control.submission.unlink()
 
 
 def test_a_driver_gets_what_the_pipeline_asks_for_and_its_executors_come_from_the_cluster(

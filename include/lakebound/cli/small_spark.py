@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from tempfile import TemporaryFile
 from threading import Timer
 from typing import IO, Any
@@ -15,6 +16,8 @@ from typing import IO, Any
 from lakebound.errors import LakeboundError
 from lakebound.landing.spark_command import driver_java_options, spark_environment
 from lakebound.settings import Settings
+
+MASTER = "local[1]"
 
 
 class SparkAnswers:
@@ -99,10 +102,11 @@ def start_spark(
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
     }
-    submit = ["--master", "local[1]", "--driver-java-options", java]
+    submit = ["--master", MASTER, "--driver-java-options", java]
     for name, value in ({**(conf or {}), **own}).items():
         submit += ["--conf", f"{name}={value}"]
-    environment = {**spark_environment(settings, secrets=secrets), "SPARK_LOCAL_IP": "127.0.0.1"}
+    # Its Spark is this machine's alone, whatever the master of streams is.
+    environment = spark_environment(replace(settings, spark_master=MASTER), secrets=secrets)
     return subprocess.Popen(
         [sys.executable, str(settings.apps / application)],
         env={**environment, "PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"])},

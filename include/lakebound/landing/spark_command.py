@@ -33,9 +33,10 @@ _INHERITED = re.compile(
 )
 
 AUTH_SECRET = "_SPARK_AUTH_SECRET"
-"""Where Spark's driver finds the secret of `spark.authenticate`, so that no command line and no setting has to hold it.
+"""Where Spark's processes find the secret of ``spark.authenticate``, so that no command line and no file has to hold it.
 
-Source: ``getSecretKey`` in Spark's SecurityManager.scala.
+Source: ``getSecretKey`` in Spark's SecurityManager.scala. A driver of a standalone cluster wants it as a setting, too
+(``initializeAuth`` there), which ``lakebound_spark.session`` sees to.
 """
 
 # What the pipeline or the installation may set otherwise (``spec.spark_rules.TUNABLE``).

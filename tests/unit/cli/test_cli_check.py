@@ -136,6 +136,17 @@ def test_a_plans_spark_gets_the_installations_settings_of_file_systems(settings:
     assert "spark.task.cpus" not in str(caught.value) and "cores" not in str(caught.value)
 
 
+def test_the_secret_of_a_cluster_does_not_reach_a_spark_that_takes_settings_on_its_command_line(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_SPARK_AUTH_SECRET", "s3cret")
+    application = "import os\nraise SystemExit(sorted(name for name in os.environ if 'SPARK' in name))"
+    (settings.apps / "check_pipelines.py").write_text(application)
+    with pytest.raises(CheckFailedError, match="PYSPARK_SUBMIT_ARGS") as caught:
+        list(check_plans([PipelineSpec.model_validate(ORDERS)], replace(settings, spark_master="spark://m:7077")))
+    assert "_SPARK_AUTH_SECRET" not in str(caught.value)
+
+
 def test_a_plan_without_an_answer_says_why(settings: Settings) -> None:
     (settings.apps / "check_pipelines.py").write_text("raise SystemExit('java is missing')")
     with pytest.raises(CheckFailedError, match="exit code 1: java is missing"):
