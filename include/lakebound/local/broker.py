@@ -92,9 +92,9 @@ class Broker:
         """Address of the authenticated listener."""
         return f"{LOOPBACK}:{self.ports.sasl}"
 
-    def configuration(self, ports: BrokerPorts) -> str:
+    def configuration(self, ports: BrokerPorts, sasl_host: str = LOOPBACK) -> str:
         """Return the text of its ``server.properties``."""
-        return server_properties(self.folder / "data", ports, self.sasl)
+        return server_properties(self.folder / "data", ports, self.sasl, sasl_host)
 
     def start(self, deadline_seconds: float = START_DEADLINE_SECONDS) -> None:
         """Start the broker if it does not run, and return when it answers.
@@ -114,15 +114,29 @@ class Broker:
         """
         if self.is_running:
             return
+        command = self.prepare()
+        processes.start("Kafka broker", command, self._console).save(self.folder / "process.json")
+
+    def prepare(self, ports: BrokerPorts | None = None, *, sasl_host: str = LOOPBACK, to_console: bool = False) -> list[str]:
+        """Write the configuration, format the storage at the first start, and return the command that runs the broker.
+
+        Args:
+            ports: Where it listens; None: the ports of the last start, or free ones.
+            sasl_host: Name by which other machines reach the authenticated listener.
+            to_console: Whether its log also goes to the console.
+
+        Raises:
+            ServiceError: Its jars, Java or port are missing.
+        """
         self._check_jars()
         make_private_folder(self.folder)
-        ports = self._choose_ports()
+        ports = ports or self._choose_ports()
         self._ports_file.write_text(json.dumps(asdict(ports)) + "\n")
-        self._write_configuration(ports)
+        self._write_configuration(self.configuration(ports, sasl_host))
+        (self.folder / "log4j2.properties").write_text(log4j2_properties(self.log, to_console=to_console))
         self._format_storage()
         self.log.parent.mkdir(exist_ok=True)
-        command = broker_command(self.jars, self.folder, self.heap_megabytes, self.jvm_options)
-        processes.start("Kafka broker", command, self._console).save(self.folder / "process.json")
+        return broker_command(self.jars, self.folder, self.heap_megabytes, self.jvm_options)
 
     def wait_ready(self, deadline_seconds: float = START_DEADLINE_SECONDS) -> None:
         """Return when the broker answers a client.
@@ -168,12 +182,11 @@ class Broker:
         if shutil.which("java") is None:
             raise ServiceError("Kafka broker", "there is no java on the PATH; install Java 17")
 
-    def _write_configuration(self, ports: BrokerPorts) -> None:
+    def _write_configuration(self, text: str) -> None:
         properties = self.folder / "server.properties"
         properties.touch(mode=0o600)
         properties.chmod(0o600)
-        properties.write_text(self.configuration(ports))
-        (self.folder / "log4j2.properties").write_text(log4j2_properties(self.log))
+        properties.write_text(text)
 
     def _format_storage(self) -> None:
         if (self.folder / "data" / "meta.properties").exists():

@@ -26,25 +26,29 @@ class BrokerPorts:
     sasl: int = 0
 
 
-def server_properties(data: Path, ports: BrokerPorts, sasl: SaslUser | None) -> str:
+def server_properties(data: Path, ports: BrokerPorts, sasl: SaslUser | None, sasl_host: str = LOOPBACK) -> str:
     """Return the broker's configuration; with ``sasl`` it holds the password, so keep it from other users.
 
     Args:
         data: Folder for the broker's log segments.
         ports: The broker's ports on this machine.
         sasl: Who may use the authenticated listener; None: there is no such listener.
+        sasl_host: Name by which clients reach the authenticated listener. If it is not the loopback address, that listener
+            takes connections on every address of the machine or container; the others stay on the loopback.
     """
-    listeners = {"PLAINTEXT": ports.plaintext}
+    listeners = [f"PLAINTEXT://{LOOPBACK}:{ports.plaintext}"]
+    advertised = list(listeners)
     if sasl:
-        listeners["SASL_PLAINTEXT"] = ports.sasl
-    advertised = ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in listeners.items())
+        bound = sasl_host if sasl_host == LOOPBACK else "0.0.0.0"
+        listeners.append(f"SASL_PLAINTEXT://{bound}:{ports.sasl}")
+        advertised.append(f"SASL_PLAINTEXT://{sasl_host}:{ports.sasl}")
     settings: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@{LOOPBACK}:{ports.controller}",
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"{advertised},CONTROLLER://{LOOPBACK}:{ports.controller}",
-        "advertised.listeners": advertised,
+        "listeners": ",".join([*listeners, f"CONTROLLER://{LOOPBACK}:{ports.controller}"]),
+        "advertised.listeners": ",".join(advertised),
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": data,
@@ -90,10 +94,22 @@ def _escaped(value: str) -> str:
     return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
 
 
-def log4j2_properties(log: Path) -> str:
-    """Return the logging configuration: one file at INFO, three of 10 MB kept, nothing on the console but errors."""
+def log4j2_properties(log: Path, *, to_console: bool = False) -> str:
+    """Return the logging configuration: one file at INFO, three of 10 MB kept, nothing on the console but errors.
+
+    Args:
+        log: The file.
+        to_console: Whether what goes to the file goes to the console, too, which is a container's log.
+    """
     pattern = "%d{ISO8601} %-5p %c{1} - %m%n"
-    return f"""\
+    console = f"""\
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = {pattern}
+rootLogger.appenderRef.console.ref = console
+"""
+    file = f"""\
 status = error
 appender.file.type = RollingFile
 appender.file.name = file
@@ -108,3 +124,4 @@ appender.file.strategy.max = 3
 rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
 """
+    return file + console if to_console else file

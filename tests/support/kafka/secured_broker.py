@@ -74,9 +74,9 @@ class SecuredBroker(Broker):
         """Where a proxy listens in on; clients are told ``advertised_old_port``."""
         return self._ports["OLD"]
 
-    def configuration(self, ports: BrokerPorts) -> str:
+    def configuration(self, ports: BrokerPorts, sasl_host: str = LOOPBACK) -> str:
         """Return the embedded broker's own configuration with the listeners added."""
-        lines = super().configuration(ports).splitlines()
+        lines = super().configuration(ports, sasl_host).splitlines()
         settings = dict(line.split("=", 1) for line in lines)
         own = ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in self._ports.items())
         told = own.replace(f":{self.old_port}", f":{self.advertised_old_port}")

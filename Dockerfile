@@ -1,0 +1,70 @@
+# One image for Airflow, Spark and the Kafka of docker-compose.yaml: the same environment in the same place everywhere.
+# docs/how-to/deploy.md says how to run it. State, tables, logs and temporary files are on volumes; the rest may be read-only.
+
+FROM python:3.11-slim-bookworm AS base
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
+ && apt-get clean \
+ && rm -rf /var/lib/apt/lists/*
+
+
+FROM base AS build
+WORKDIR /opt/lakebound
+ENV VIRTUAL_ENV=/opt/lakebound/.venv \
+    PATH=/opt/lakebound/.venv/bin:/usr/local/bin:/usr/bin:/bin \
+    PIP_NO_CACHE_DIR=1 \
+    UV_NO_CACHE=1 \
+    UV_LINK_MODE=copy
+COPY requirements.lock ./
+# The Python packages, by the hashes of their lock.
+RUN python -m venv .venv \
+ && awk '/^uv==/ {inside = 1} inside {print; if ($0 !~ /\\$/) exit}' requirements.lock > /tmp/uv.lock \
+ && python -m pip install --quiet --require-hashes --requirement /tmp/uv.lock \
+ && uv pip sync --quiet --require-hashes requirements.lock
+COPY ivy.xml jars.sha256 ./
+COPY include/lakebound include/lakebound
+# The jars, by their recorded SHA-256 sums. All get one time of change in whole seconds: layers keep no more, and the class
+# archive compares it.
+RUN PYTHONPATH=include LAKEBOUND_JARS=/tmp/lakebound/jars python -m lakebound.local.jars \
+ && mv /tmp/lakebound/jars jars \
+ && rm -rf /tmp/lakebound \
+ && find jars .venv/lib/python3.11/site-packages/pyspark/jars -name '*.jar' -exec touch --date=@1700000000 {} +
+COPY . .
+# What only tests, linters and this installation need goes again.
+RUN uv pip install --quiet --no-deps --no-build-isolation --editable . \
+ && uv pip uninstall --quiet pip $(python -c "import re, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(re.match('[a-z-]+', one)[0] for one in extras['dev']))") \
+ && { python -m compileall -q -j 0 -x '/(tests|testing|test)/' .venv/lib include plugins spark_apps > /dev/null || true; } \
+ && rm -rf /tmp/* requirements.lock ivy.xml jars.sha256
+
+
+FROM base
+# Nobody logs in as this user; it owns what is on the volumes, and nothing of the installation.
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /tmp --shell /usr/sbin/nologin lakebound \
+ && install --directory --owner=lakebound --group=lakebound --mode=0700 \
+      /run/secrets /run/lakebound/airflow /run/lakebound/database /var/lib/airflow /var/lib/kafka \
+ && install --directory --owner=lakebound --group=lakebound --mode=0711 \
+      /var/lib/lakebound /var/lib/lakebound/state /var/lib/lakebound/warehouse /var/lib/lakebound/spark /var/log/airflow
+ENV PATH=/opt/lakebound/.venv/bin:/usr/local/bin:/usr/bin:/bin \
+    HOME=/tmp \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    LAKEBOUND_HOME=/var/lib/lakebound/state \
+    LAKEBOUND_WAREHOUSE=/var/lib/lakebound/warehouse \
+    LAKEBOUND_PIPELINES=/opt/lakebound/include/pipelines \
+    LAKEBOUND_APPS=/opt/lakebound/spark_apps \
+    LAKEBOUND_JARS=/opt/lakebound/jars \
+    AIRFLOW_HOME=/var/lib/airflow \
+    AIRFLOW__CORE__DAGS_FOLDER=/opt/lakebound/dags \
+    AIRFLOW__CORE__PLUGINS_FOLDER=/opt/lakebound/plugins \
+    AIRFLOW__CORE__LOAD_EXAMPLES=False \
+    AIRFLOW__LOGGING__BASE_LOG_FOLDER=/var/log/airflow
+WORKDIR /opt/lakebound
+COPY --from=build /opt/lakebound /opt/lakebound
+# Applications start ten seconds sooner with it. It is made here because it fits only this Java and these jars; the broker that
+# it needs is one of the jars, and ends with the step.
+RUN python -m lakebound.local.training_run \
+ && test -n "$(ls .venv/class-archive/*.jsa)" \
+ && rm -rf /tmp/* /var/lib/airflow/* /var/lib/lakebound/state/*
+USER lakebound
+ENTRYPOINT ["tini", "--"]
+CMD ["lakebound", "--help"]

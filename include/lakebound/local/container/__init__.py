@@ -1,0 +1,1 @@
+"""What the services of docker-compose.yaml run beside Airflow's and Spark's own commands: keys, broker, signs of health."""

@@ -1,0 +1,164 @@
+"""docker-compose.yaml as text: what each service is told, may do, and waits for. That it runs is shown by running it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from airflow.sdk.configuration import conf
+from tests.support.compose.host_network import on_host_network
+
+from lakebound.settings import load_settings
+from lakebound.spec.load import load_pipeline
+from lakebound.spec.maintenance import MAINTENANCE_POOL
+
+REPOSITORY = Path(__file__).parents[3]
+TEXT = (REPOSITORY / "docker-compose.yaml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+ONE_SHOT = {"secrets", "airflow-init", "cli"}
+OWN = sorted(SERVICES.keys() - {"postgres"})
+SECRET_NAME = re.compile(r"(?i)password|secret|fernet|token|sql_alchemy_conn")
+
+
+def environment(name: str) -> dict[str, str]:
+    found: dict[str, str] = SERVICES[name].get("environment", {})
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_a_service_has_a_health_check_or_ends_by_itself(name: str) -> None:
+    service = SERVICES[name]
+    assert ("healthcheck" in service) != (name in ONE_SHOT)
+    assert (service["restart"] == "no") == (name in ONE_SHOT)
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_a_service_waits_for_what_is_healthy_or_has_ended_well(name: str) -> None:
+    for other, how in SERVICES[name].get("depends_on", {}).items():
+        wanted = "service_completed_successfully" if other in ONE_SHOT else "service_healthy"
+        assert how == {"condition": wanted}, f"{name} waits for {other}"
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_a_service_s_root_is_read_only_and_it_gains_no_right(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert any(mount.partition(":")[0] == "/tmp" for mount in service["tmpfs"])
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_services_of_the_image_have_no_capability(name: str) -> None:
+    assert SERVICES[name]["cap_drop"] == ["ALL"]
+    assert "user" not in SERVICES[name], "the image's user is none with rights"
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_images_are_pinned(name: str) -> None:
+    repository, _, tag = SERVICES[name]["image"].partition(":")
+    assert repository
+    assert re.match(r"\d+\.\d+", tag), f"{SERVICES[name]['image']} is another one tomorrow"
+
+
+def test_the_image_has_the_version_of_the_code() -> None:
+    from lakebound import __version__
+
+    assert {SERVICES[name]["image"] for name in OWN} == {f"lakebound:{__version__}"}
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_no_variable_holds_a_secret(name: str) -> None:
+    for variable, value in environment(name).items():
+        if SECRET_NAME.search(variable):
+            assert variable.endswith(("_CMD", "_FILE", "_USERS")), f"{variable} holds a secret itself"
+            assert variable.endswith("_USERS") or "/run/lakebound/" in value
+
+
+def test_airflow_s_keys_are_not_among_what_yaml_may_name() -> None:
+    folder = "/run/secrets"
+    for name in OWN:
+        volumes = [volume.split(":") for volume in SERVICES[name].get("volumes", [])]
+        assert {source for source, target, *_ in volumes if target == folder} <= {"pipeline-secrets"}
+    for name in ("kafka", "spark-master", "spark-worker-1", "spark-worker-2"):
+        assert "airflow-keys" not in str(SERVICES[name].get("volumes")), f"{name} needs none of Airflow's keys"
+
+
+def test_every_named_volume_is_declared_and_used() -> None:
+    used = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    assert {name for name in used if not name.startswith(".")} == set(COMPOSE["volumes"])
+
+
+def test_ports_are_published_on_the_loopback_only() -> None:
+    published = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert published
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(SERVICES) if name.startswith("airflow-")])
+def test_airflow_s_variables_are_options_of_this_airflow(name: str) -> None:
+    known = {
+        f"AIRFLOW__{section.upper()}__{option.upper()}"
+        for section, body in conf.configuration_description.items()
+        for option in body["options"]
+    }
+    for variable in environment(name):
+        if variable.startswith("AIRFLOW__"):
+            assert variable.removesuffix("_CMD") in known
+
+
+def test_all_of_airflow_s_components_are_told_the_same() -> None:
+    told = [environment(name) for name in SERVICES if name.startswith("airflow-")]
+    assert all(one == told[0] for one in told)
+
+
+def test_every_variable_of_lakebound_is_on_the_page_of_variables() -> None:
+    page = (REPOSITORY / "docs" / "environment.md").read_text()
+    named = set(re.findall(r"LAKEBOUND_[A-Z_]+", TEXT + (REPOSITORY / "Dockerfile").read_text()))
+    assert {name for name in named if f"`{name}`" not in page} == set()
+
+
+def test_the_pool_of_maintenance_is_made() -> None:
+    assert f"airflow pools set {MAINTENANCE_POOL} 1 " in " ".join(SERVICES["airflow-init"]["command"])
+
+
+@pytest.mark.parametrize("name", ["orders", "sensor_readings"])
+def test_the_pipelines_are_the_examples_with_a_login(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "kafka").write_text("word")
+    monkeypatch.setenv("LAKEBOUND_SECRETS_FOLDER", str(tmp_path))
+    folders = {"example": "include", "container": "deploy"}
+    found = {
+        kind: load_pipeline(
+            name,
+            load_settings(
+                {
+                    "LAKEBOUND_PIPELINES": str(REPOSITORY / folder / "pipelines"),
+                    "LAKEBOUND_APPS": str(REPOSITORY / "spark_apps"),
+                    "LAKEBOUND_KAFKA": "kafka:9092",
+                }
+            ),
+        )
+        for kind, folder in folders.items()
+    }
+    sasl = found["container"].connection.sasl
+    assert sasl is not None
+    assert sasl.username == "lakebound"
+    without = {kind: spec.model_dump(exclude={"connection"}) for kind, spec in found.items()}
+    assert without["container"] == without["example"]
+
+
+def test_the_expectations_are_those_of_the_examples() -> None:
+    for file in (REPOSITORY / "include" / "expectations").glob("*.yaml"):
+        assert (REPOSITORY / "deploy" / "expectations" / file.name).read_text() == file.read_text()
+
+
+def test_on_the_host_s_network_every_name_is_the_loopback() -> None:
+    changed = on_host_network(COMPOSE)["services"]
+    for name, service in changed.items():
+        assert "ports" not in service
+        if name != "secrets":
+            assert service["network_mode"] == "host"
+            assert service["extra_hosts"].keys() == SERVICES.keys()
