@@ -69,6 +69,18 @@ class UnknownWarehouseError(LakeboundError):
         super().__init__(f"there is no warehouse {warehouse!r} in {file}; the warehouses there are: {', '.join(known)}")
 
 
+class NotOnThisMachineError(LakeboundError):
+    """Something was asked of a folder in an object store that is done to folders of this machine only."""
+
+    is_refusal = True
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"{address} is in an object store; this is done to tables in a folder of this machine only; "
+            f"docs/how-to/object-stores.md lists what is done in an object store"
+        )
+
+
 class UnknownPipelineError(LakeboundError):
     """No YAML file declares the pipeline that was asked for."""
 

@@ -181,7 +181,11 @@ def _scan(table: TableSpec, places: Places) -> pl.LazyFrame:
     import polars as pl
 
     if table.format == "delta":
-        return pl.scan_delta(str(places.delta_path(table)))
+        folder = places.folder(table)
+        options = folder.delta_options
+        if options is not None:  # Polars has other names for how often it tries
+            options = {name: value for name, value in options.items() if name.startswith("aws_")}
+        return pl.scan_delta(folder.address, storage_options=options)
     from lakebound.tables.iceberg.catalog import open_catalog
 
     catalog = open_catalog(places)

@@ -13,17 +13,19 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
-from lakebound.tables.delta.log import commit_file
+from lakebound.storage.location import Location
+from lakebound.tables.delta.checkpoints import list_log
+from lakebound.tables.delta.log import commit_file, commit_lines
 from lakebound.tables.iceberg.catalog_file import open_existing, sqlite_file
 from lakebound.tables.places import Places
 
@@ -51,7 +53,7 @@ class _Commit:
     """A commit that was seen: when, and the files that it added."""
 
     visible_at_ms: float
-    files: tuple[Path, ...]
+    files: tuple[Location, ...]
 
 
 class FreshnessObserver:
@@ -95,9 +97,9 @@ class FreshnessObserver:
         return found
 
     def _delta_watch(self, spec: TableSpec) -> Callable[[], None]:
-        folder = self._places.delta_path(spec)
+        folder = self._places.folder(spec)
         seen = self._delta_seen[spec.id]
-        first = max((int(path.stem) for path in (folder / "_delta_log").glob("*.json") if path.stem.isdigit()), default=-1) + 1
+        first = _newest(folder) + 1
 
         def watch() -> None:
             version = first
@@ -138,9 +140,9 @@ class FreshnessObserver:
         return None if row is None else str(row[0])
 
     def _delta_commits(self, spec: TableSpec) -> Iterator[_Commit]:
-        folder = self._places.delta_path(spec)
+        folder = self._places.folder(spec)
         for version, visible_at_ms in self._delta_seen[spec.id].copy().items():
-            lines = commit_file(folder, version).read_text().splitlines()
+            lines = commit_lines(commit_file(folder, version).read().decode())
             adds = [action["add"] for action in map(json.loads, lines) if "add" in action]
             files = tuple(folder / unquote(add["path"]) for add in adds if add.get("dataChange", True))
             yield _Commit(visible_at_ms, files)
@@ -158,18 +160,25 @@ class FreshnessObserver:
                 yield _Commit(changes[index], tuple(_added_files(snapshot, table.io)))
 
 
+def _newest(folder: Location) -> int:
+    log = folder / "_delta_log"
+    if log.is_local and not log.path.is_dir():
+        return -1
+    return max((file.version for file in list_log(folder) if file.is_commit), default=-1)
+
+
 def _brings_rows(snapshot: Snapshot) -> bool:
     # A compaction's files hold rows that were visible before.
     return snapshot.summary is not None and snapshot.summary.operation == Operation.APPEND
 
 
-def _added_files(snapshot: Snapshot, io: FileIO) -> Iterator[Path]:
+def _added_files(snapshot: Snapshot, io: FileIO) -> Iterator[Location]:
     for manifest in snapshot.manifests(io):
         if manifest.added_snapshot_id == snapshot.snapshot_id:
             # By entry, not by manifest: commits merge small manifests now and then.
             for entry in manifest.fetch_manifest_entry(io):
                 if entry.snapshot_id == snapshot.snapshot_id:
-                    yield Path(urlparse(entry.data_file.file_path).path)
+                    yield Location(urlparse(entry.data_file.file_path).path)
 
 
 def changes_seen(known: str | None, looks: Iterable[tuple[float, str | None]]) -> Iterator[float]:
@@ -189,7 +198,12 @@ def _freshness(commits: list[_Commit], produced_after_ms: float) -> VisibleFresh
     for commit in commits:
         before = len(parts)
         for file in commit.files:
-            column = pq.ParquetFile(file).read(columns=[_TIMESTAMP]).flatten().column(0)
+            column = (
+                pq.ParquetFile(file.path if file.is_local else pa.BufferReader(file.read()))
+                .read(columns=[_TIMESTAMP])
+                .flatten()
+                .column(0)
+            )
             produced_ms = column.cast("int64").to_numpy() / 1000
             kept = produced_ms[produced_ms >= produced_after_ms]
             if len(kept):

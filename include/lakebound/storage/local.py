@@ -8,8 +8,9 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import BinaryIO
 
 from lakebound.durable import make_folder, sync_file, sync_folder
 from lakebound.storage.store import FileChangedError, StoredFile, Tagged
@@ -75,10 +76,14 @@ class LocalStore:
             self.put(key, content)
         return _digest(content)
 
-    def upload(self, key: str, source: Path) -> None:
+    def upload(self, key: str, source: Path | BinaryIO) -> None:
         """Copy a file."""
         with _draft(Path(key)) as draft:
-            shutil.copyfile(source, draft)
+            with (
+                open(draft, "wb") as target,
+                nullcontext(source) if not isinstance(source, Path) else source.open("rb") as file,
+            ):
+                shutil.copyfileobj(file, target)
             sync_file(draft)
             os.replace(draft, key)
         sync_folder(Path(key).parent)

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
+from lakebound.errors import NotOnThisMachineError
 from lakebound.spec.warehouse import StoreSpec
 from lakebound.storage.local import LocalStore
 from lakebound.storage.options import delta_options, obstore_options
@@ -44,10 +46,10 @@ class Location:
         """Its path on this machine.
 
         Raises:
-            ValueError: It is in an object store.
+            NotOnThisMachineError: It is in an object store.
         """
         if not self.is_local:
-            raise ValueError(f"{self.address} is not a path of this machine")
+            raise NotOnThisMachineError(self.address)
         return Path(self.address)
 
     @property
@@ -141,8 +143,8 @@ class Location:
         """
         return self._storage().replace(self.key, content, tag)
 
-    def upload(self, source: Path) -> None:
-        """Write a file with the content of one of this machine."""
+    def upload(self, source: Path | BinaryIO) -> None:
+        """Write a file with the content of one of this machine, which may have no name."""
         self._storage().upload(self.key, source)
 
     def delete(self) -> None:

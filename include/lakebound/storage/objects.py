@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import obstore
 from obstore import exceptions as failures
 
 from lakebound.storage.store import FileChangedError, StoredFile, Tagged
+
+_NO_BUCKET = "<Code>NoSuchBucket</Code>"
 
 
 class StoreUnavailableError(ConnectionError):
@@ -79,7 +81,7 @@ class ObjectStore:
         except FileNotFoundError:
             raise FileChangedError(f"{self._shown(key)} is gone") from None
 
-    def upload(self, key: str, source: Path) -> None:
+    def upload(self, key: str, source: Path | BinaryIO) -> None:
         """Write an object with the content of a file."""
         with self._explained(key):
             obstore.put(self._bucket, key, source)
@@ -108,6 +110,8 @@ class ObjectStore:
         except (failures.PermissionDeniedError, failures.UnauthenticatedError) as exc:
             raise StoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
         except failures.BaseError as exc:
+            if _NO_BUCKET in str(exc):
+                raise StoreRefusedError(f"{self._shown(key)}: there is no such bucket") from exc
             raise StoreUnavailableError(f"{self._shown(key)}: {_first_line(exc)}") from exc
 
     def _shown(self, key: str) -> str:

@@ -60,7 +60,8 @@ def delta_options(store: StoreSpec) -> dict[str, str]:
         options["aws_allow_http"] = "true"
     if region := _region(store):
         options["aws_region"] = region
-    return {**options, "aws_conditional_put": "etag"}
+    patience = {"max_retries": str(RETRIES), "retry_timeout": f"{RETRY_SECONDS}s", "timeout": f"{TIMEOUT_SECONDS}s"}
+    return {**options, **patience, "aws_conditional_put": "etag"}
 
 
 def pyiceberg_options(store: StoreSpec) -> dict[str, str]:

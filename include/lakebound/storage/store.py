@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 
 class FileChangedError(OSError):
@@ -92,7 +92,7 @@ class Store(Protocol):
             FileChangedError: It is another one, or is gone. The other one may be this call's own, as of ``put_new``.
         """
 
-    def upload(self, key: str, source: Path) -> None:
+    def upload(self, key: str, source: Path | BinaryIO) -> None:
         """Write a file with the content of one of this machine; large ones go in parts."""
 
     def delete(self, keys: Iterable[str]) -> None:

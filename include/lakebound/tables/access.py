@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.places import Places
 
 _SQLITE = "sqlite:///"
@@ -45,8 +47,8 @@ class TableAccess:
 def access_of(table: TableSpec, places: Places) -> TableAccess:
     """Return how to open a table, which need not exist yet."""
     if table.format == "delta":
-        path = str(places.delta_path(table))
-        return TableAccess(path, None, delta_snippets(path))
+        folder = places.folder(table)
+        return TableAccess(folder.address, None, delta_snippets(folder))
     catalog = catalog_of(places)
     # As PyIceberg's SQL catalog lays out what it creates.
     path = str(places.iceberg_warehouse / table.namespace / table.short_name)
@@ -64,16 +66,23 @@ def catalog_of(places: Places) -> IcebergCatalog:
     return IcebergCatalog(CATALOG_NAME, uri, jdbc, f"file://{places.iceberg_warehouse}")
 
 
-def delta_snippets(path: str) -> dict[str, str]:
-    """Return per tool the lines that read the Delta table in a folder."""
-    opened = f'from deltalake import DeltaTable\ntable = DeltaTable("{path}")'
+def delta_snippets(folder: Location) -> dict[str, str]:
+    """Return per tool the lines that read the Delta table in a folder; of a store they name no key, but where keys are."""
+    path, keys, options = folder.address, "", ""
+    if not folder.is_local:
+        endpoint = folder.store.endpoint if folder.store is not None else None
+        known = {"aws_endpoint": endpoint, "aws_allow_http": "true"} if endpoint else {}
+        keys = f"# keys: the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION\nstore = {json.dumps(known)}\n"
+        options = ", storage_options=store"
+    opened = f'from deltalake import DeltaTable\n{keys}table = DeltaTable("{path}"{options})'
+    in_spark = path.replace("s3://", "s3a://", 1)
     return {
         "Spark SQL": "-- with the package io.delta:delta-spark, and these two settings:\n"
         "--   spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension\n"
         "--   spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog\n"
-        f"SELECT * FROM delta.`{path}`",
+        f"SELECT * FROM delta.`{in_spark}`",
         "pandas": f"{opened}\nframe = table.to_pandas()",
-        "Polars": f'import polars as pl\nframe = pl.scan_delta("{path}").collect()',
+        "Polars": f'import polars as pl\n{keys}frame = pl.scan_delta("{path}"{options}).collect()',
         "DuckDB": f'import duckdb\n{opened}\norders = table.to_pyarrow_dataset()\nframe = duckdb.sql("SELECT * FROM orders")',
     }
 

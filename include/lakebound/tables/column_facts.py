@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,13 +72,13 @@ def float_facts(rows: pa.Table, before: FactsByColumn) -> dict[Leaf, ColumnFacts
     return found
 
 
-def file_facts(path: Path, footer: pq.FileMetaData, known: FactsByColumn | None = None) -> FactsByColumn:
+def file_facts(path: Path | BinaryIO, footer: pq.FileMetaData, known: FactsByColumn | None = None) -> FactsByColumn:
     """Return what is known of each column of a Parquet file that is not in a list or a map.
 
     Where the footer does not tell it (of floating-point numbers, and of strings over 4 KiB), the column is read.
 
     Args:
-        path: The file.
+        path: The file, or what it can be read from.
         footer: Its footer.
         known: Of some columns, what was seen of them while they were written.
     """
@@ -218,7 +218,7 @@ def decimal_of(unscaled: int, scale: int) -> Decimal:
     return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
 
 
-def _read_leaf(path: Path, index: int, leaf: Leaf) -> pa.ChunkedArray:
+def _read_leaf(path: Path | BinaryIO, index: int, leaf: Leaf) -> pa.ChunkedArray:
     """Read one column of a file, by its place: names with a dot in them do not tell columns from structs."""
     with pq.ParquetFile(path) as file:
         values = file.reader.read_all(column_indices=[index]).column(0)

@@ -6,6 +6,8 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import gettempdir
 
 import structlog
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
@@ -227,7 +229,9 @@ def _own_commit(table: Table, before: LedgerView, draft: Entry) -> CommittedEntr
 def _full_disk(table: Table, error: Exception) -> DiskFullError | None:
     if not is_full_disk(error):
         return None
-    return full_disk_error(error, f"table {table.spec.id}", table.layout().folder.path)
+    folder = table.layout().folder
+    # What goes into a store is written to a scratch file first.
+    return full_disk_error(error, f"table {table.spec.id}", folder.path if folder.is_local else Path(gettempdir()))
 
 
 def _fault_detail(table: Table, draft: Entry) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +19,8 @@ import pyarrow.parquet as pq
 
 from lakebound.errors import TableMismatchError
 from lakebound.redaction import redacted
-from lakebound.storage.location import Location
+from lakebound.storage.location import Location, delete_all
+from lakebound.storage.requests import begin
 from lakebound.tables.column_facts import FactsByColumn, columns_with_statistics, facts_of, file_facts, float_facts
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.partition_values import PartitionKey, delta_partition, split
@@ -36,6 +41,7 @@ class _OpenFile:
     path: Location
     partition: dict[str, str | None]
     writer: pq.ParquetWriter
+    scratch: BinaryIO | None
     floats: FactsByColumn = field(default_factory=dict)
 
     def write(self, rows: pa.Table) -> None:
@@ -45,8 +51,19 @@ class _OpenFile:
     def close(self) -> DataFile:
         self.writer.close()
         footer = self.writer.writer.metadata
-        facts = file_facts(self.path.path, footer, self.floats)
-        return DataFile(self.path, self.path.path.stat().st_size, footer, facts, self.partition)
+        if self.scratch is None:
+            facts = file_facts(self.path.path, footer, self.floats)
+            return DataFile(self.path, self.path.path.stat().st_size, footer, facts, self.partition)
+        scratch, facts = self.scratch, file_facts(self.scratch, footer, self.floats)
+        size = scratch.seek(0, os.SEEK_END)
+        return DataFile(self.path, size, footer, facts, self.partition, begin(lambda: _upload(scratch, self.path)))
+
+    def abandon(self) -> None:
+        """End the writing of a file that nobody wants."""
+        with suppress(OSError):
+            self.writer.close()
+        if self.scratch is not None:
+            self.scratch.close()
 
 
 class DataFileWriter:
@@ -77,24 +94,29 @@ class DataFileWriter:
             return
         self._layout.check(rows.schema)
         rows = rows.cast(normalise_schema(rows.schema))
-        self._layout.folder.path.mkdir(parents=True, exist_ok=True)
+        if self._layout.folder.is_local:
+            self._layout.folder.path.mkdir(parents=True, exist_ok=True)
         for key, part in split(_as_told(rows, self._layout), self._layout.fields):
             self._file(key, part).write(part)
 
     def close(self) -> list[DataFile]:
-        """End the files and return them."""
+        """End the files and return them; in an object store they may not be yet: see ``wait_stored``."""
         while self._open:
             self._end_oldest()
         return self._files
 
     def discard(self) -> None:
         """Delete what was written; it may be that a file could not be written to its end."""
-        written = [file.path for file in self._files] + [file.path for file in self._open.values()]
+        written = [file.path for file in self._files]
+        for file in self._files:
+            if file.stored is not None:
+                file.stored.cancel()
+        wait([file.stored for file in self._files if file.stored is not None])
         for unfinished in self._open.values():
-            with suppress(OSError):
-                unfinished.writer.close()
-        for path in written:
-            path.delete()
+            unfinished.abandon()
+            if unfinished.scratch is None:
+                written.append(unfinished.path)
+        delete_all(written)
         self._open.clear()
         self._files = []
 
@@ -106,15 +128,16 @@ class DataFileWriter:
             self._end_oldest()
         partition = self._partition(part)
         path = self._layout.folder / f"{self._name}-{len(self._files) + len(self._open):05d}.parquet"
+        scratch = None if path.is_local else cast(BinaryIO, TemporaryFile())  # has no name, so that nothing is left by a kill
         writer = pq.ParquetWriter(
-            path.path,
+            path.path if scratch is None else scratch,
             part.schema,
             compression=COMPRESSION,
             use_dictionary=False,
             store_schema=False,
             write_statistics=columns_with_statistics(part.schema),
         )
-        self._open[key] = _OpenFile(path, partition, writer)
+        self._open[key] = _OpenFile(path, partition, writer, scratch)
         return self._open[key]
 
     def _partition(self, part: pa.Table) -> dict[str, str | None]:
@@ -138,6 +161,24 @@ def _as_told(rows: pa.Table, layout: FileLayout) -> pa.Table:
             known = pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values)
             rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), known)
     return rows
+
+
+def wait_stored(files: Iterable[DataFile]) -> None:
+    """Wait until files are in their object store; those of this machine are where they belong.
+
+    Raises:
+        OSError: One of them could not be written.
+    """
+    storing = [file.stored for file in files if file.stored is not None]
+    wait(storing)
+    for one in storing:
+        one.result()
+
+
+def _upload(scratch: BinaryIO, to: Location) -> None:
+    with scratch:
+        scratch.seek(0)
+        to.upload(scratch)
 
 
 def write_data_files(rows: pa.Table, layout: FileLayout, tag: str) -> list[DataFile]:

@@ -50,6 +50,13 @@ _KAFKA = (
 )
 """What Spark's error quotes of Kafka's client when a broker is away."""
 
+_STORE = "error performing "
+"""Begins what the object_store library says of a request, in deltalake and Polars; obstore's errors are told apart in ``storage``."""
+_STORE_PASSES = re.compile(
+    r"\b(?:429 too many|500 internal|502 bad gateway|503 service|503 slow|504 gateway)|error sending request"
+)
+_BODY_CUT_SHORT = "request or response body error"
+
 _ABOUT_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError)
 """Of what a program does with its values: none passes, and what it says may quote a record."""
 
@@ -99,8 +106,10 @@ def _passes(error: BaseException) -> bool:
     if isinstance(error, _ABOUT_VALUES):
         return False
     text = str(error).lower()
-    return any(int(number) in _PASSING for number in _NUMBERED.findall(text)) or any(
-        said in text for said in (*_CATALOG, _JAVA_FULL, *_KAFKA)
+    return (
+        any(int(number) in _PASSING for number in _NUMBERED.findall(text))
+        or any(said in text for said in (*_CATALOG, _JAVA_FULL, *_KAFKA, _BODY_CUT_SHORT))
+        or (_STORE in text and _STORE_PASSES.search(text) is not None)
     )
 
 

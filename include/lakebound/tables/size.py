@@ -37,7 +37,7 @@ def _delta_size(spec: TableSpec, places: Places) -> TableSize:
 
     from lakebound.tables.delta.open import open_delta
 
-    files = pa.table(open_delta(places.delta_path(spec), spec.id).get_add_actions(flatten=True))
+    files = pa.table(open_delta(places.folder(spec), spec.id).get_add_actions(flatten=True))
     rows, sizes = files["num_records"].to_pylist(), files["size_bytes"].to_pylist()
     return TableSize(sum(count or 0 for count in rows), len(sizes), sum(sizes))
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from lakebound.errors import LedgerBehindError
 from lakebound.ledger.entry import ENTRY_KEY, Offsets, count, missing
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.fence import epoch_of
 from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, Table
@@ -25,7 +24,7 @@ def rows_beyond(table: Table, view: LedgerView) -> Offsets:
 
 def txn_epoch(spec: TableSpec, places: Places) -> int | None:
     """Return the epoch in a Delta log's ``txn``, which no log clean-up removes; None for other formats, or without one."""
-    return _read_txn_epoch(places.delta_path(spec)) if spec.format == "delta" else None
+    return _read_txn_epoch(places.folder(spec)) if spec.format == "delta" else None
 
 
 def check_not_behind(table: Table, view: LedgerView, places: Places) -> None:
@@ -51,8 +50,8 @@ def check_not_behind(table: Table, view: LedgerView, places: Places) -> None:
         )
 
 
-def _read_txn_epoch(path: Path) -> int | None:
-    from deltalake import DeltaTable
+def _read_txn_epoch(folder: Location) -> int | None:
+    from lakebound.tables.delta.open import open_at
 
-    version = DeltaTable(str(path)).transaction_version(ENTRY_KEY)
+    version = open_at(folder).transaction_version(ENTRY_KEY)
     return None if version is None else epoch_of(version)

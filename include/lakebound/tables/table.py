@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -54,6 +55,7 @@ class DataFile:
         metadata: Its footer: rows and row groups.
         facts: What is known of its columns.
         partition: Value per partition column, as Delta writes them; empty for Iceberg, whose bounds tell them.
+        stored: Ends when the file is in its object store; None of a file that is where it belongs.
     """
 
     path: Location
@@ -61,6 +63,7 @@ class DataFile:
     metadata: pq.FileMetaData
     facts: FactsByColumn
     partition: Mapping[str, str | None] = field(default_factory=dict)
+    stored: Future[None] | None = field(default=None, compare=False, repr=False)
 
     @property
     def rows(self) -> int:

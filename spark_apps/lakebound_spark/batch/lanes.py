@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypedDict
 
@@ -17,11 +19,12 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StringType
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField
-from lakebound.tables.datafiles import HELPER_COLUMN, list_data_files
+from lakebound.storage.location import delete_all
+from lakebound.tables.datafiles import HELPER_COLUMN, DataFileWriter, list_data_files, wait_stored
 from lakebound.tables.schemas import normalise_type
 from lakebound.tables.table import DataFile, Table
 from lakebound_spark.batch.landable import LandableCheck
-from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, write_rows
+from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, fit, write_rows
 
 Lane = Literal["driver", "cluster"]
 
@@ -110,12 +113,12 @@ def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, how: 
     try:
         # The first write fills the cache, so that Kafka is read once; the others can then go side by side.
         first, *others = tables
-        files = {first.spec.id: _write_spark(frame, first, tag, how["left_out"])}
+        files = {first.spec.id: _write_table(frame, first, tag, how["left_out"])}
         with ThreadPoolExecutor(max_workers=len(tables)) as pool:
-            written = {table.spec.id: pool.submit(_write_spark, frame, table, tag, how["left_out"]) for table in others}
+            written = {table.spec.id: pool.submit(_write_table, frame, table, tag, how["left_out"]) for table in others}
             files |= {table_id: future.result() for table_id, future in written.items()}
         if unlandable is not None and unlandable.get["rows"]:
-            _discard(tables, tag)
+            _discard(tables, tag, files)
             raise UnlandableRowsError
         rows = sum(file.rows for file in files[first.spec.id])
         keys = [F.col(f"{KAFKA_COLUMN}.{name}") for name in KEY_FIELDS]
@@ -134,13 +137,44 @@ def _landable(output: DataFrame, tag: str, check: LandableCheck) -> tuple[DataFr
     return output.observe(observation, F.count_if(problem.isNotNull()).alias("rows")).where(problem.isNull()), observation
 
 
-def _discard(tables: Sequence[Table], tag: str) -> None:
+def _discard(tables: Sequence[Table], tag: str, files: Mapping[str, Sequence[DataFile]]) -> None:
     for table in tables:
-        shutil.rmtree(_folder(table, tag), ignore_errors=True)
+        if table.layout().folder.is_local:
+            shutil.rmtree(_folder(table, tag), ignore_errors=True)
+        else:
+            delete_all(file.path for file in files[table.spec.id])
 
 
 def _folder(table: Table, tag: str) -> Path:
     return table.layout().folder.path / f"lb-{tag}"
+
+
+def _write_table(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
+    if table.layout().folder.is_local:
+        return _write_spark(frame, table, tag, left_out)
+    return _write_to_store(frame, table, tag, left_out)
+
+
+def _write_to_store(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
+    """Have each executor put its own files under names that are no other's, and tell them.
+
+    Spark's own writer renames files at the end, which a store does by copying. What a task that was tried again has put is
+    told by nobody, and so never committed.
+    """
+    layout, schema = table.layout(), table.schema()
+    check_housed(frame.columns, schema, table.spec.id, left_out)
+    columns = [_as_in_table(frame, field, layout.told_by_log) for field in schema if field.name in frame.columns]
+
+    def put(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = DataFileWriter(layout, tag)
+        for batch in batches:
+            writer.write(fit(pa.Table.from_batches([batch]), schema))
+        files = writer.close()
+        wait_stored(files)
+        yield pa.record_batch([pa.array([pickle.dumps(replace(file, stored=None)) for file in files], pa.binary())], ["file"])
+
+    told = frame.select(*columns).mapInArrow(put, "file binary").collect()
+    return [pickle.loads(row["file"]) for row in told]  # made by the function above
 
 
 def _write_spark(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:

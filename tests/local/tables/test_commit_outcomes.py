@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from deltalake import DeltaTable
 from tests.support.tables.local_tables import Lander, app_fixture, draft, landed_offsets, lander, make_table, rows  # noqa: F401
 
 from lakebound import faults
@@ -25,6 +24,7 @@ from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.commit import BatchOverlapError, commit_entry
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile, LedgerView, open_table
 
@@ -255,6 +255,6 @@ def test_the_entry_stands_where_other_tools_look_for_it(at: Places) -> None:
     make_table(delta, at)
     app = lander(delta, at)
     app.land(0, 10)
-    newest = DeltaTable(str(at.delta_path(delta))).history(1)[0]
+    newest = open_at(at.folder(delta)).history(1)[0]
     assert json.loads(newest["userMetadata"])["lakebound"]["commit"] == app.view.entry.commit  # type: ignore[union-attr]
-    assert DeltaTable(str(at.delta_path(delta))).transaction_version("lakebound") >= 2**40
+    assert open_at(at.folder(delta)).transaction_version("lakebound") >= 2**40

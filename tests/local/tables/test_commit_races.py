@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 from sqlalchemy.exc import OperationalError
 from tests.support.tables.local_tables import Lander, app_fixture, landed_offsets, lander, make_table  # noqa: F401
 
 from lakebound.ledger.entry import ENTRY_KEY, encode
 from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.places import Places
 
@@ -23,7 +24,7 @@ from lakebound.tables.places import Places
 def change_property(spec: TableSpec, at: Places) -> None:
     """A metadata change by somebody else."""
     if spec.format == "delta":
-        DeltaTable(str(at.delta_path(spec))).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+        open_at(at.folder(spec)).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
     else:
         other = open_catalog(at).load_table(spec.name)
         with other.transaction() as transaction:
@@ -38,7 +39,7 @@ def carried(app: Lander) -> str:
 def compact(spec: TableSpec, at: Places, text: str) -> Callable[[], None]:
     """Prepare a compaction that carries the entry on; the commit is done by calling what is returned."""
     if spec.format == "delta":
-        table = DeltaTable(str(at.delta_path(spec)))
+        table = open_at(at.folder(spec))
         properties = CommitProperties(custom_metadata={"userMetadata": text})
         return lambda: _ignore(table.optimize.compact(commit_properties=properties))
     table = open_catalog(at).load_table(spec.name)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 from deltalake.table import TableFeatures
 from tests.support.tables.local_tables import SCHEMA, Lander, draft, genesis, landed_offsets, lander, make_table, rows
 
 from lakebound.errors import CommitRefusedError
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.table import DeltaLakeTable
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile, open_table
@@ -76,7 +76,7 @@ def test_it_is_never_put_over_another_commit(app: Lander, at: Places) -> None:
 
 def test_a_table_that_asks_more_of_its_writers_is_left_to_deltalake(app: Lander, at: Places) -> None:
     app.land(0, 5)
-    handle = DeltaTable(str(at.delta_path(SPEC)))
+    handle = open_at(at.folder(SPEC))
     handle.alter.add_feature(TableFeatures.ChangeDataFeed, allow_protocol_versions_increase=True)
     second = lander(SPEC, at)
     second.land(5, 10)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from tests.support.power.disk import states
 from tests.support.power.oracle import read_delta
 from tests.support.power.recording import Recording
@@ -22,6 +21,7 @@ from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.commit import LedgerWentBackError
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places
 
 SPEC = TableSpec(format="delta", name="shop.orders")
@@ -148,7 +148,7 @@ def test_a_commit_of_somebody_else_is_on_the_disk_before_ours_that_follows_it(
     """deltalake syncs nothing: were its commit empty after a power cut and ours whole, the log would have a hole."""
     recording = Recording(at.home)
     with recording.running(monkeypatch):
-        DeltaTable(str(at.delta_path(SPEC))).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+        open_at(at.folder(SPEC)).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
         again = lander(SPEC, at)
         again.land(1, 2)
         recording.reached("ours")

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 from pyiceberg.expressions import EqualTo
 from tests.support.tables.local_tables import (
     SCHEMA,
@@ -33,6 +32,7 @@ from tests.support.tables.local_tables import (
 from lakebound.errors import TableMismatchError
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import list_data_files, write_data_files
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.partition_values import delta_partition_text, delta_partition_texts
 from lakebound.tables.places import Places
@@ -50,7 +50,7 @@ def iceberg(*partition_by: str) -> TableSpec:
 def content(spec: TableSpec, at: Places) -> pa.Table:
     """Read the table as any other tool would."""
     if spec.format == "delta":
-        return DeltaTable(str(at.delta_path(spec))).to_pyarrow_table().sort_by("id")
+        return open_at(at.folder(spec)).to_pyarrow_table().sort_by("id")
     table = open_catalog(at).load_table(spec.name)
     return table.scan().to_arrow().sort_by("id")
 

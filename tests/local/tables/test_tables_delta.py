@@ -12,13 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 from tests.support.tables.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, rows
 
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.draft import SCRATCH, scratch_folder
 from lakebound.tables.delta.log import last_checkpoint, statistics_columns, with_kafka_statistics
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE, open_table
 
@@ -37,7 +37,7 @@ def landed(at: Places, table_spec: TableSpec, commits: int) -> Lander:
 
 def test_the_protocol_is_plain(at: Places) -> None:
     make_table(spec(), at)
-    protocol = DeltaTable(str(at.delta_path(spec()))).protocol()
+    protocol = open_at(at.folder(spec())).protocol()
     assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
 
 
@@ -92,7 +92,7 @@ def test_checkpoints_are_written_beside_the_commits(at: Places) -> None:
         assert kept.result(timeout=60) > 0
     assert attempts == {1}
     assert landed_offsets(app.table) == list(range(40))
-    assert last_checkpoint(at.delta_path(table_spec)) > 3
+    assert last_checkpoint(at.folder(table_spec)) > 3
 
 
 def test_no_commit_writes_a_checkpoint_or_cleans_the_log(at: Places) -> None:
@@ -148,7 +148,7 @@ def test_properties_that_keep_them_stay_as_they_are() -> None:
 def test_properties_of_the_user_reach_the_table(at: Places) -> None:
     table_spec = spec(**{"delta.logRetentionDuration": "interval 3 days", "team": "shop"})
     open_table(table_spec, at).create(SCHEMA, genesis())
-    found = DeltaTable(str(at.delta_path(table_spec))).metadata().configuration
+    found = open_at(at.folder(table_spec)).metadata().configuration
     assert found["delta.logRetentionDuration"] == "interval 3 days" and found["team"] == "shop"
 
 

@@ -25,6 +25,7 @@ from lakebound.errors import BadEntryError, NewerEntryError, NoLedgerError, Tabl
 from lakebound.ledger.entry import ENTRY_KEY, TopicOffsets, encode
 from lakebound.operations.recovery.rebuild import rebuild
 from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.catalog import make_namespace, open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, Table, open_table
@@ -60,13 +61,13 @@ def test_a_handle_tells_when_somebody_else_has_committed(format_: str, at: Place
 
 
 def delta_handle(spec: TableSpec, at: Places) -> DeltaTable:
-    return DeltaTable(str(at.delta_path(spec)))
+    return open_at(at.folder(spec))
 
 
 def write_foreign_rows(spec: TableSpec, at: Places) -> None:
     """Make a table with rows that no Lakebound wrote."""
     if spec.format == "delta":
-        write_deltalake(str(at.delta_path(spec)), rows(0, 5))
+        write_deltalake(at.folder(spec).address, storage_options=at.folder(spec).delta_options, data=rows(0, 5))
         return
     catalog = open_catalog(at)
     make_namespace(catalog, spec.namespace)
@@ -76,7 +77,7 @@ def write_foreign_rows(spec: TableSpec, at: Places) -> None:
 def make_foreign_table(spec: TableSpec, at: Places) -> None:
     """Make an empty table that no Lakebound made."""
     if spec.format == "delta":
-        DeltaTable.create(str(at.delta_path(spec)), SCHEMA)
+        DeltaTable.create(at.folder(spec).address, SCHEMA, storage_options=at.folder(spec).delta_options)
         return
     catalog = open_catalog(at)
     make_namespace(catalog, spec.namespace)

@@ -20,6 +20,7 @@ from tests.support.tables.restoring import delta_fixture, iceberg_fixture, put_b
 from lakebound.errors import CommitRefusedError, LeaseLostError, TableRestoredError
 from lakebound.ledger.entry import ENTRY_KEY, encode, new_commit_id
 from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
@@ -37,7 +38,7 @@ def compact(spec: TableSpec, at: Places) -> None:
     carried = {ENTRY_KEY: encode(counting.model_copy(update={"kind": "carry", "commit": new_commit_id()}))}
     if spec.format == "delta":
         properties = CommitProperties(custom_metadata={"userMetadata": carried[ENTRY_KEY]})
-        assert DeltaTable(str(at.delta_path(spec))).optimize.compact(commit_properties=properties)["numFilesRemoved"]
+        assert open_at(at.folder(spec)).optimize.compact(commit_properties=properties)["numFilesRemoved"]
     else:
         table = open_catalog(at).load_table(spec.name)
         table.overwrite(table.scan().to_arrow(), snapshot_properties=carried)
@@ -176,10 +177,10 @@ def test_a_delta_restore_is_one_commit_with_entry_and_transaction(delta: TableSp
 def test_a_protocol_that_was_raised_since_stays(delta: TableSpec, at: Places) -> None:
     """Other writers may rely on it by now."""
     three_batches(delta, at)
-    handle = DeltaTable(str(at.delta_path(delta)))
+    handle = open_at(at.folder(delta))
     handle.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
     put_back(delta, at, 10)
-    protocol = DeltaTable(str(at.delta_path(delta))).protocol()
+    protocol = open_at(at.folder(delta)).protocol()
     assert protocol.min_reader_version == 3 and protocol.reader_features == ["deletionVectors"]
     again = lander(delta, at, epoch=2)
     again.land(10, 15)
@@ -188,14 +189,14 @@ def test_a_protocol_that_was_raised_since_stays(delta: TableSpec, at: Places) ->
 
 def test_a_table_restored_by_hand_is_known_again_after_ours(delta: TableSpec, at: Places) -> None:
     three_batches(delta, at)
-    DeltaTable(str(at.delta_path(delta))).restore(1)
+    open_at(at.folder(delta)).restore(1)
     with pytest.raises(TableRestoredError):
         open_table(delta, at).read_ledger()
     with pytest.raises(TableRestoredError):
         open_table(delta, at).look_back("4")
     table = put_back(delta, at, 20)
     assert table.read_ledger().coverage == offsets(0, 20) and landed_offsets(table) == list(range(20))
-    DeltaTable(str(at.delta_path(delta))).restore(1)
+    open_at(at.folder(delta)).restore(1)
     with pytest.raises(TableRestoredError, match="version 6"):
         open_table(delta, at).read_ledger()
 
@@ -218,7 +219,9 @@ def test_foreign_rows_on_top_are_removed(app: Lander, spec: TableSpec, at: Place
     if spec.format == "delta":
         from deltalake import write_deltalake
 
-        write_deltalake(str(at.delta_path(spec)), rows(900, 905), mode="append")
+        write_deltalake(
+            at.folder(spec).address, storage_options=at.folder(spec).delta_options, data=rows(900, 905), mode="append"
+        )
     else:
         open_catalog(at).load_table(spec.name).append(rows(900, 905))
     assert len(landed_offsets(app.table)) == 35

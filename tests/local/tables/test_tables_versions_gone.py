@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from deltalake import DeltaTable
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 from tests.support.tables.local_tables import (
     Lander,
@@ -12,6 +11,7 @@ from tests.support.tables.local_tables import (
 from tests.support.tables.restoring import delta_fixture, iceberg_fixture, put_back, reset, three_batches, version_of  # noqa: F401
 
 from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import VersionGoneError, open_table
@@ -23,8 +23,8 @@ def app(spec: TableSpec, at: Places) -> Lander:
 
 
 def test_missing_data_files_are_named(app: Lander, spec: TableSpec, at: Places) -> None:
-    gone = next(path for path in app.table.layout().folder.path.glob("*.parquet") if path.name.startswith("batch-10-"))
-    gone.unlink()
+    gone = next(file for file, _ in app.table.layout().folder.list() if file.name.startswith("batch-10-"))
+    gone.delete()
     table = open_table(spec, at)
     (found,) = table.look_back(version_of(table, 20).version).missing_files
     assert gone.name in found
@@ -35,7 +35,7 @@ def test_what_vacuum_took_is_missed(delta: TableSpec, at: Places) -> None:
     three_batches(delta, at)
     put_back(delta, at, 10)
     left = next(v for v in list(open_table(delta, at).versions())[1:])
-    DeltaTable(str(at.delta_path(delta))).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    open_at(at.folder(delta)).vacuum(0, dry_run=False, enforce_retention_duration=False)
     table = open_table(delta, at)
     assert len(table.look_back(left.version).missing_files) == 2
     with pytest.raises(VersionGoneError, match="2 of its files are gone"):
@@ -58,7 +58,7 @@ def test_an_expired_snapshot_is_gone(iceberg: TableSpec, at: Places) -> None:
 
 def test_a_delta_version_whose_log_was_cleaned_up_is_gone(delta: TableSpec, at: Places) -> None:
     app = three_batches(delta, at)
-    handle = DeltaTable(str(at.delta_path(delta)))
+    handle = open_at(at.folder(delta))
     handle.create_checkpoint()
     app.land(30, 40)
     for version in range(3):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as PyIcebergTable
 
 from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.catalog import CATALOG_NAME
 from lakebound.tables.places import Places
 
@@ -14,7 +14,7 @@ from lakebound.tables.places import Places
 def take_back(spec: TableSpec, at: Places, version: str) -> None:
     """Put a table back to an older version with its format's own tool: Delta's RESTORE, Iceberg's rollback."""
     if spec.format == "delta":
-        DeltaTable(str(at.delta_path(spec))).restore(int(version))
+        open_at(at.folder(spec)).restore(int(version))
     else:
         foreign_iceberg(spec, at).manage_snapshots().rollback_to_snapshot(int(version)).commit()
 

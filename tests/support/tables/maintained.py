@@ -18,6 +18,7 @@ from lakebound.settings import Settings, load_settings
 from lakebound.spec.maintenance import MIB
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.files import describe
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
@@ -37,9 +38,7 @@ class Content:
 def content(spec: TableSpec, at: Places) -> Content:
     """Return what a table holds, read by its own library."""
     if spec.format == "delta":
-        from deltalake import DeltaTable
-
-        found = DeltaTable(str(at.delta_path(spec))).to_pyarrow_table()
+        found = open_at(at.folder(spec)).to_pyarrow_table()
     else:
         found = foreign_iceberg(spec, at).scan().to_arrow()
     rows = [
@@ -91,9 +90,7 @@ def compaction(spec: TableSpec, **changes: object) -> Compact:
 def live_files_of(spec: TableSpec, at: Places) -> int:
     """Return how many data files the current version has."""
     if spec.format == "delta":
-        from deltalake import DeltaTable
-
-        return int(pa.table(DeltaTable(str(at.delta_path(spec))).get_add_actions()).num_rows)
+        return int(pa.table(open_at(at.folder(spec)).get_add_actions()).num_rows)
     return int(foreign_iceberg(spec, at).inspect.files().num_rows)
 
 

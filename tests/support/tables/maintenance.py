@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from deltalake import CommitProperties, PostCommitHookProperties
 
 from lakebound.ledger.entry import encode, new_commit_id
 from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 from tests.support.tables.foreign_hands import foreign_iceberg
@@ -22,7 +23,7 @@ def carried_entry(spec: TableSpec, at: Places) -> str:
 
 def compact_delta(spec: TableSpec, at: Places) -> int:
     """Compact a Delta table and delete its log up to the newest commit; return how many files were rewritten."""
-    table = DeltaTable(str(at.delta_path(spec)))
+    table = open_at(at.folder(spec))
     metrics = table.optimize.compact(
         commit_properties=CommitProperties(custom_metadata={"userMetadata": carried_entry(spec, at)}),
         post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lakebound.errors import NotOnThisMachineError
 from lakebound.storage.location import Location, delete_all
 from lakebound.storage.race import race
 from lakebound.storage.store import FileChangedError
@@ -85,5 +86,5 @@ def test_addresses_are_put_together(address: str) -> None:
 def test_a_key_is_the_path_in_a_bucket() -> None:
     assert Location("s3://bucket/lake/x").key == "lake/x"
     assert Location("s3://bucket/lake/x").uri == "s3://bucket/lake/x" and Location("/lake/x").uri == "file:///lake/x"
-    with pytest.raises(ValueError, match="not a path"):
+    with pytest.raises(NotOnThisMachineError):
         Location("s3://bucket/lake/x").path  # noqa: B018

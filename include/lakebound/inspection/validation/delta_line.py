@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from lakebound.inspection.validation.landed_files import LandedFile, step_of
 from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.delta.log import DeltaCommit, commit_file, commit_lines, commits
 from lakebound.tables.places import Places
 
@@ -43,7 +44,7 @@ class DeltaLine:
         while at is not None:
             start, at = at, None
             # A ledger that was mended by a later entry keeps the bad one in its log, and what landed before it counts.
-            for commit in commits(self._folder, start, pass_bad_entries=True):
+            for commit in commits(Location(str(self._folder)), start, pass_bad_entries=True):
                 yield commit
                 parent = _parent(commit)
                 if parent is not None and parent != commit.version - 1:
@@ -52,7 +53,7 @@ class DeltaLine:
 
     def _added(self, step: LineCommit) -> Iterator[LandedFile]:
         try:
-            text = commit_file(self._folder, step.position).read_text(encoding="utf-8")
+            text = commit_file(Location(str(self._folder)), step.position).read().decode()
         except FileNotFoundError:
             return
         for line in commit_lines(text):

@@ -20,6 +20,7 @@ from lakebound.operations.maintenance.iceberg.reach import needed
 from lakebound.operations.maintenance.orphans import QUARANTINE, ListedFile, orphans, relative_path
 from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.delta.checkpoints import list_log, whole_checkpoints
 from lakebound.tables.delta.log import commit_lines
 from lakebound.tables.iceberg.catalog import open_catalog
@@ -199,7 +200,7 @@ def _remove_empty(folder: Path, below: Path) -> None:
 def _delta_names(root: Path, table: str) -> Iterator[str]:
     """Yield what the log names: in its commits and in all its whole checkpoints, as it stands there and decoded."""
     log = root / "_delta_log"
-    files = list_log(log)
+    files = list_log(Location(str(root)))
     known = {file.name for file in files}
     for path in log.glob("*.checkpoint.*"):
         if path.name not in known:

@@ -22,6 +22,7 @@ from lakebound.spec.maintenance import ReaderSpec
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.size import may_exist
+from lakebound.tables.table import open_table
 
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 """Of the record of runs: half of it stays when it is full, weeks at a run each half hour."""
@@ -163,8 +164,8 @@ def _newer_half(lines: Sequence[str], bytes_kept: int) -> list[str]:
 def _read_delta(spec: TableSpec, places: Places, readers: Sequence[ReaderSpec]) -> TablePast | None:
     from lakebound.operations.maintenance.delta.versions import read_versions
 
-    folder = places.delta_path(spec)
-    if not (folder / "_delta_log").is_dir():
+    folder = places.folder(spec)
+    if not open_table(spec, places).exists():
         return None
     # Readers first: they only go forward, so that they stand on none that is younger than the versions that are read.
     positions, problems = _positions(readers, lambda reader: (delta_position(reader, _delta_id(spec, places)),))
@@ -216,6 +217,6 @@ def _with_pins(past: TablePast, positions: Mapping[str, tuple[int, ...]], proble
 
 
 def _delta_id(spec: TableSpec, places: Places) -> str:
-    from deltalake import DeltaTable
+    from lakebound.tables.delta.open import open_at
 
-    return str(DeltaTable(str(places.delta_path(spec))).metadata().id)
+    return str(open_at(places.folder(spec)).metadata().id)

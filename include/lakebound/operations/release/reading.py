@@ -143,7 +143,7 @@ def _batches(
 def _delta_batches(
     spec: TableSpec, places: Places, kafka: Sequence[str], columns: Sequence[str], chosen: Chosen
 ) -> Iterator[pa.RecordBatch]:
-    from deltalake import DeltaTable
+    from lakebound.tables.delta.open import open_at
 
     offset = ds.field(KAFKA_COLUMN, "offset")
     conditions = []
@@ -155,7 +155,7 @@ def _delta_batches(
     for condition in conditions:
         where = condition if where is None else where & condition
     projected = {name: ds.field(KAFKA_COLUMN, name) for name in kafka} | {name: ds.field(name) for name in columns}
-    dataset = DeltaTable(str(places.delta_path(spec))).to_pyarrow_dataset()
+    dataset = open_at(places.folder(spec)).to_pyarrow_dataset()
     yield from dataset.to_batches(columns=projected, filter=where)
 
 

@@ -1,4 +1,4 @@
 """Delta Lake: its log is read and written here, and by one function alone.
 
-Other rooms import ``actions``, ``checkpoints``, ``draft``, ``durations``, ``log``, ``put`` and ``statistics``.
+Other rooms import ``actions``, ``checkpoints``, ``draft``, ``durations``, ``log``, ``open``, ``put`` and ``statistics``.
 """

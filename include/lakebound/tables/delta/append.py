@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction
@@ -35,7 +34,7 @@ class Append:
     number: int
 
 
-def append_text(folder: Path, handle: DeltaTable, version: int, append: Append) -> str:
+def append_text(folder: Location, handle: DeltaTable, version: int, append: Append) -> str:
     """Return the text of the commit that comes after a version.
 
     Args:
@@ -63,7 +62,7 @@ def _is_plain(handle: DeltaTable) -> bool:
     return bool(protocol.min_reader_version <= _PLAIN_READER and protocol.min_writer_version <= _PLAIN_WRITER)
 
 
-def _plain_text(folder: Path, partition_by: list[str], append: Append) -> str:
+def _plain_text(folder: Location, partition_by: list[str], append: Append) -> str:
     now_ms = time.time_ns() // 1_000_000
     info = CommitInfo(
         "WRITE",
@@ -73,13 +72,13 @@ def _plain_text(folder: Path, partition_by: list[str], append: Append) -> str:
         is_blind_append=True,
     )
     added: list[LogAction] = [
-        add(file.path.relative_to(Location(str(folder))), file.size_bytes, file.partition, statistics, now_ms, is_new_data=True)
+        add(file.path.relative_to(folder), file.size_bytes, file.partition, statistics, now_ms, is_new_data=True)
         for file, statistics in append.files
     ]
     return commit_text([info.action(), *added, transaction(ENTRY_KEY, append.number)])
 
 
-def _draft(folder: Path, version: int, append: Append) -> str:
+def _draft(folder: Location, version: int, append: Append) -> str:
     """Return what deltalake appends to a table that asks more of its writers than the first protocol does."""
 
     def write(scratch: DeltaTable) -> None:
@@ -95,9 +94,9 @@ def _draft(folder: Path, version: int, append: Append) -> str:
     return draft_commit(folder, version, write)
 
 
-def _add_action(folder: Path, file: DataFile, statistics: str) -> AddAction:
+def _add_action(folder: Location, file: DataFile, statistics: str) -> AddAction:
     return AddAction(
-        path=file.path.relative_to(Location(str(folder))),  # deltalake itself encodes it as a URI
+        path=file.path.relative_to(folder),  # deltalake itself encodes it as a URI
         size=file.size_bytes,
         partition_values=dict(file.partition),
         modification_time=int(time.time() * 1000),

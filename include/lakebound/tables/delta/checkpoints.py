@@ -7,13 +7,16 @@ What is left after a clean-up then always leads to the newest version.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.lib import ArrowInvalid
+
+from lakebound.storage.location import Location
 
 _LOG_FILE = re.compile(r"(\d{20})(?:\.(\d{20}))?\.(json|crc|compacted\.json|checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet)")
 
@@ -82,14 +85,24 @@ def deletable(files: Iterable[DeltaLogFile], base: int) -> tuple[DeltaLogFile, .
     return tuple(sorted(below, key=lambda file: (file.version, file.is_commit, file.name)))
 
 
-def is_readable(path: Path) -> bool:
+def is_readable(file: Location) -> bool:
     """Whether a checkpoint's file is there whole: its footer can be read and it has rows."""
     try:
-        return int(pq.read_metadata(path).num_rows) > 0
+        return int(pq.read_metadata(file.path if file.is_local else pa.BufferReader(file.read())).num_rows) > 0
+    except (ConnectionError, PermissionError):
+        raise  # whether it can be read is not known
     except (OSError, ArrowInvalid):
         return False
 
 
-def list_log(folder: Path) -> tuple[DeltaLogFile, ...]:
-    """Return the known files in a log folder."""
-    return tuple(file for file in (parse(path.name) for path in folder.iterdir()) if file is not None)
+def list_log(folder: Location) -> tuple[DeltaLogFile, ...]:
+    """Return the known files in the log of the table in a folder."""
+    return tuple(file for file in map(parse, log_names(folder)) if file is not None)
+
+
+def log_names(folder: Location) -> list[str]:
+    """Return the names in the log of the table in a folder."""
+    log = folder / "_delta_log"
+    if log.is_local:
+        return os.listdir(log.path)
+    return [found.name for found, _ in log.list() if found.parent == log]

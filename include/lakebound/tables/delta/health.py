@@ -6,21 +6,24 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from lakebound.errors import BadEntryError
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
+from lakebound.storage.requests import ahead
 from lakebound.tables.delta.log import commit_file, commits
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.health import FileFacts, MetadataFacts, PartitionFacts, TableFacts
 from lakebound.tables.partition_values import delta_partition_texts
 from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(?:parquet|json)")
@@ -36,16 +39,16 @@ def read_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts | Non
         places: Where tables are.
         now_ms: Epoch milliseconds; noted as the time of the facts.
     """
-    path = places.delta_path(spec)
+    path = places.folder(spec)
     try:
-        if not DeltaTable.is_deltatable(str(path)):
+        if not open_table(spec, places).exists():
             return None
-        handle = DeltaTable(str(path))
+        handle = open_at(path)
     except TableNotFoundError:
         return None
     # Not pa.table(): it imports pandas, which takes longer than all the rest.
     files = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
-    log = _list_log(path / "_delta_log", handle.version())
+    log = _list_log(path, handle.version())
     deleted = _paths_with_vectors(log) if _DELETION_VECTORS in (handle.protocol().reader_features or ()) else frozenset()
     return TableFacts(
         table=spec.id,
@@ -64,16 +67,17 @@ class _Log:
 
     Attributes:
         commits: Version to bytes of its JSON commit.
-        checkpoints: Version to the paths of its log checkpoint, of those that are whole.
+        folder: The table's.
+        checkpoints: Version to the files of its log checkpoint, of those that are whole.
         sizes: Bytes of the checkpoints' files.
         files: All files in the folder.
     """
 
-    folder: Path
+    folder: Location
     version: int
     commits: dict[int, int] = field(default_factory=dict)
-    checkpoints: dict[int, list[Path]] = field(default_factory=dict)
-    sizes: dict[Path, int] = field(default_factory=dict)
+    checkpoints: dict[int, list[Location]] = field(default_factory=dict)
+    sizes: dict[Location, int] = field(default_factory=dict)
     files: int = 0
 
     @property
@@ -82,14 +86,14 @@ class _Log:
         return max(self.checkpoints, default=-1)
 
     @property
-    def checkpoint_paths(self) -> Sequence[Path]:
+    def checkpoint_paths(self) -> Sequence[Location]:
         """Of the newest one."""
         return self.checkpoints.get(self.checkpoint, ())
 
     def tail(self) -> Iterator[bytes]:
         """Yield the text of each commit since the newest log checkpoint."""
-        for version in range(self.checkpoint + 1, self.version + 1):
-            yield commit_file(self.folder.parent, version).read_bytes()
+        files = (commit_file(self.folder, version) for version in range(self.checkpoint + 1, self.version + 1))
+        yield from map(Location.read, files) if self.folder.is_local else ahead(Location.read, files)
 
     def oldest(self) -> int:
         """Return the oldest version to which the log leads: the first, or a checkpoint after which no commit is missing."""
@@ -101,18 +105,25 @@ class _Log:
         return min((number for number in self.checkpoints if number >= version), default=self.version)
 
 
-def _list_log(folder: Path, version: int) -> _Log:
+def _sized(folder: Location) -> Iterator[tuple[Location, int]]:
+    """Yield the files in a log, each with its size."""
+    log = folder / "_delta_log"
+    if not log.is_local:
+        yield from ((file, found.size_bytes) for file, found in log.list() if file.parent == log)
+        return
+    for path in log.path.iterdir():
+        with suppress(FileNotFoundError):  # cleaned up meanwhile
+            yield log / path.name, path.stat().st_size
+
+
+def _list_log(folder: Location, version: int) -> _Log:
     log, files = _Log(folder, version), 0
-    parts: dict[int, dict[int, list[Path]]] = defaultdict(lambda: defaultdict(list))
-    for path in folder.iterdir():
+    parts: dict[int, dict[int, list[Location]]] = defaultdict(lambda: defaultdict(list))
+    for path, size in _sized(folder):
         commit, checkpoint = _COMMIT.fullmatch(path.name), _CHECKPOINT.fullmatch(path.name)
         files += 1
         found = commit or checkpoint
         if found is None or int(found[1]) > version:
-            continue
-        try:
-            size = path.stat().st_size
-        except FileNotFoundError:  # cleaned up meanwhile
             continue
         if commit:
             log.commits[int(commit[1])] = size
@@ -120,13 +131,13 @@ def _list_log(folder: Path, version: int) -> _Log:
             log.sizes[path] = size
             parts[int(checkpoint[1])][int(checkpoint[3] or 1)].append(path)
     for number, found_parts in parts.items():
-        whole = [sorted(paths) for of, paths in found_parts.items() if len(paths) >= of]
+        whole = [sorted(paths, key=str) for of, paths in found_parts.items() if len(paths) >= of]
         if whole:
             log.checkpoints[number] = whole[0]
     return _Log(folder, version, log.commits, log.checkpoints, log.sizes, files)
 
 
-def _metadata(path: Path, log: _Log) -> MetadataFacts:
+def _metadata(path: Location, log: _Log) -> MetadataFacts:
     oldest, newest_checkpoint, removed = log.oldest(), log.checkpoint, 0
     for text in log.tail():
         removed += sum(1 for line in text.splitlines() if b'"remove"' in line[:16])
@@ -135,15 +146,19 @@ def _metadata(path: Path, log: _Log) -> MetadataFacts:
         + sum(size for version, size in log.commits.items() if version > newest_checkpoint),
         log_tail_commits=log.version - newest_checkpoint,
         log_files=log.files,
-        tombstones=removed + sum(_count_removed(part) for part in log.checkpoint_paths if part.suffix == ".parquet"),
+        tombstones=removed + sum(_count_removed(part) for part in log.checkpoint_paths if part.name.endswith(".parquet")),
         snapshots=log.version - oldest + 1,
         oldest_version_at_ms=_committed_at_ms(path, oldest),
     )
 
 
-def _count_removed(checkpoint: Path) -> int:
+def _opened(checkpoint: Location) -> pq.ParquetFile:
+    return pq.ParquetFile(checkpoint.path if checkpoint.is_local else pa.BufferReader(checkpoint.read()))
+
+
+def _count_removed(checkpoint: Location) -> int:
     """Return how many ``remove`` actions a log checkpoint holds, from the footer's null counts of ``remove.path``."""
-    with pq.ParquetFile(checkpoint) as file:
+    with _opened(checkpoint) as file:
         metadata, removed = file.metadata, 0
         columns = {file.schema.column(index).path: index for index in range(len(file.schema))}
         column = columns.get("remove.path")
@@ -157,7 +172,7 @@ def _count_removed(checkpoint: Path) -> int:
         return removed
 
 
-def _committed_at_ms(path: Path, version: int) -> int | None:
+def _committed_at_ms(path: Location, version: int) -> int | None:
     """Return when a version was committed; of one that only a log checkpoint keeps, when the next one was."""
     for number in (version, version + 1):
         try:
@@ -189,8 +204,8 @@ def _paths_with_vectors(log: _Log) -> frozenset[str]:
     """Return the paths whose newest ``add`` names a deletion vector. deltalake would read the vectors themselves."""
     found: set[str] = set()
     for part in log.checkpoint_paths:
-        if part.suffix == ".parquet":
-            with pq.ParquetFile(part) as file:
+        if part.name.endswith(".parquet"):
+            with _opened(part) as file:
                 added = file.read(["add.path", "add.deletionVector.storageType"])["add"].to_pylist()
             found |= {row["path"] for row in added if row and (row.get("deletionVector") or {}).get("storageType")}
     for text in log.tail():

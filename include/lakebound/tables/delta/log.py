@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,8 @@ import pyarrow as pa
 from lakebound.errors import BadEntryError, TableRestoredError
 from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.storage.location import Location
+from lakebound.storage.requests import ahead
 from lakebound.tables.entries import counting, read_entry
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import leaves
@@ -43,7 +44,7 @@ class DeltaCommit:
     entry: Entry | None
 
 
-def commit_file(folder: Path, version: int) -> Path:
+def commit_file(folder: Location, version: int) -> Location:
     """Return where the log of the table in ``folder`` keeps a version.
 
     Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entries.
@@ -56,7 +57,7 @@ def commit_lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line]
 
 
-def commits(folder: Path, version: int, *, pass_bad_entries: bool = False) -> Iterator[DeltaCommit]:
+def commits(folder: Location, version: int, *, pass_bad_entries: bool = False) -> Iterator[DeltaCommit]:
     """Yield the log's commits from ``version`` down to the oldest that is kept.
 
     Args:
@@ -67,23 +68,18 @@ def commits(folder: Path, version: int, *, pass_bad_entries: bool = False) -> It
     Raises:
         BadEntryError: An entry cannot be read.
     """
-    for number in range(version, -1, -1):
-        path = commit_file(folder, number)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return
-        info = _commit_info(text)
+    for number, content in _contents(folder, version):
+        info = _commit_info(content.decode())
         yield DeltaCommit(
             version=number,
             timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
             operation=str(info.get("operation", "")),
             restored_to=_restored_to(info),
-            entry=_entry(info, path, pass_bad_entries=pass_bad_entries),
+            entry=_entry(info, commit_file(folder, number), pass_bad_entries=pass_bad_entries),
         )
 
 
-def entries(folder: Path, version: int) -> Iterator[CommittedEntry]:
+def entries(folder: Location, version: int) -> Iterator[CommittedEntry]:
     """Yield the entries newest first.
 
     A reset that restored a version is followed by the entries of that version, not by those of what it undid: the rows of
@@ -100,7 +96,7 @@ def entries(folder: Path, version: int) -> Iterator[CommittedEntry]:
                     break
 
 
-def counting_entry(folder: Path, version: int, table: str) -> CommittedEntry | None:
+def counting_entry(folder: Location, version: int, table: str) -> CommittedEntry | None:
     """Return the entry that counts, or None where the log holds none.
 
     Args:
@@ -121,12 +117,16 @@ def counting_entry(folder: Path, version: int, table: str) -> CommittedEntry | N
     return found
 
 
-def last_checkpoint(folder: Path) -> int:
+def last_checkpoint(folder: Location) -> int:
     """Return the version of the newest log checkpoint, -1 without one."""
     try:
-        return int(json.loads((folder / "_delta_log" / "_last_checkpoint").read_text())["version"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return int(json.loads((folder / "_delta_log" / "_last_checkpoint").read())["version"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return -1
+    except OSError:
+        if folder.is_local:
+            return -1
+        raise
 
 
 def with_kafka_statistics(schema: pa.Schema, properties: Mapping[str, str]) -> dict[str, str]:
@@ -182,13 +182,30 @@ def file_range(row: Mapping[str, Any]) -> FileRange:
     )
 
 
-def _entry(info: Mapping[str, Any], path: Path, *, pass_bad_entries: bool) -> Entry | None:
+def _entry(info: Mapping[str, Any], path: Location, *, pass_bad_entries: bool) -> Entry | None:
     try:
         return read_entry(_text(info.get("userMetadata")), str(path))
     except BadEntryError:
         if not pass_bad_entries:
             raise
         return None
+
+
+def _contents(folder: Location, version: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the commits from a version down to the oldest that is kept; of a store, several are asked for ahead."""
+
+    def read(number: int) -> bytes | None:
+        try:
+            return commit_file(folder, number).read()
+        except FileNotFoundError:
+            return None
+
+    numbers = range(version, -1, -1)
+    contents = map(read, numbers) if folder.is_local else ahead(read, numbers)
+    for number, content in zip(numbers, contents, strict=False):
+        if content is None:
+            return
+        yield number, content
 
 
 def _commit_info(text: str) -> Mapping[str, Any]:

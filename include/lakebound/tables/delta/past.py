@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from lakebound.storage.location import Location
 from lakebound.tables.delta.durations import DELETED_FILES, LOG, duration_ms
 from lakebound.tables.delta.log import commit_lines, counting_entry
+from lakebound.tables.delta.open import open_at
+from lakebound.tables.outages import passes
 from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import PastVersion, TableVersion, VersionGoneError
 
 
-def look_back(path: Path, version: str, table: str) -> PastVersion:
+def look_back(folder: Location, version: str, table: str) -> PastVersion:
     """Return what a version held.
 
     Args:
-        path: The table's folder.
+        folder: The table's.
         version: Delta version.
         table: Id of the table, for messages.
 
@@ -30,16 +32,18 @@ def look_back(path: Path, version: str, table: str) -> PastVersion:
         TableRestoredError: The table had been restored by hand.
     """
     try:
-        handle = DeltaTable(str(path), version=int(version))
+        handle = open_at(folder, int(version))
         files = pa.table(handle.get_add_actions(flatten=True))
     except (DeltaError, OSError, ValueError) as exc:
+        if passes(exc):
+            raise
         raise VersionGoneError(table, version, f"its log cannot be read ({exc})") from exc
-    found = counting_entry(path, int(version), table)
+    found = counting_entry(folder, int(version), table)
     return PastVersion(
         entry=found.entry if found else None,
         rows=sum(rows or 0 for rows in files["num_records"].to_pylist()),
         schema=normalise_schema(pa.schema(handle.schema().to_arrow())),
-        missing_files=tuple(name for name in files["path"].to_pylist() if not is_there(path, name)),
+        missing_files=missing(folder, files["path"].to_pylist()),
     )
 
 
@@ -63,6 +67,14 @@ def files_of_commit(text: str) -> Iterator[str]:
             yield action["add"]["path"]
 
 
-def is_there(path: Path, name: str) -> bool:
-    """Whether a data file is there; a log holds its name as a URI, which readers decode or leave as it is."""
-    return (path / name).exists() or (path / unquote(name)).exists()
+def missing(folder: Location, names: Iterable[str]) -> tuple[str, ...]:
+    """Return which data files are not there, as the log names them: as URIs, which readers decode or leave as they are.
+
+    Of a store they are listed at once.
+    """
+    if folder.is_local:
+        path = folder.path
+        return tuple(name for name in names if not (path / name).exists() and not (path / unquote(name)).exists())
+    wanted = tuple(names)
+    found = {one.relative_to(folder) for one, _ in folder.list()} if wanted else set()
+    return tuple(name for name in wanted if name not in found and unquote(name) not in found)

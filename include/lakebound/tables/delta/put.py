@@ -15,16 +15,18 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakebound.durable import make_folder
+from lakebound.durable import make_folder, sync_new
 from lakebound.errors import CommitRefusedError
+from lakebound.storage.location import Location
 from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.log import commit_file
-from lakebound.tables.delta.past import files_of_commit, is_there
+from lakebound.tables.delta.past import files_of_commit, missing
+from lakebound.tables.table import DataFile
 
 _COMMIT = re.compile(r"\d{20}\.json")
 
@@ -47,7 +49,7 @@ class Tip:
 NO_TABLE = Tip(-1, is_durable=True)
 
 
-def read_tip(folder: Path, version: int, table: str) -> Tip:
+def read_tip(folder: Location, version: int, table: str) -> Tip:
     """Return a version of a log as what a commit may follow.
 
     Args:
@@ -59,37 +61,45 @@ def read_tip(folder: Path, version: int, table: str) -> Tip:
         CommitRefusedError: The log no longer has it.
     """
     try:
-        return Tip(version, _digest(commit_file(folder, version).read_bytes()))
+        return Tip(version, digest(commit_file(folder, version).read()))
     except FileNotFoundError as exc:
         raise CommitRefusedError(table, f"its log no longer has version {version}") from exc
 
 
-def has_version(folder: Path, version: int) -> bool:
+def has_version(folder: Location, version: int) -> bool:
     """Whether a log has a version."""
     return commit_file(folder, version).exists()
 
 
-def put(folder: Path, tip: Tip, text: str, table: str) -> Tip:
-    """Commit as exactly the version after the tip, and return the new tip; it is then on the disk.
-
-    What the commit names must be on the disk already.
+def put(folder: Location, tip: Tip, text: str, table: str, files: Sequence[DataFile] = ()) -> Tip:
+    """Commit as exactly the version after the tip, and return the new tip; it is then on the disk, or in the store.
 
     Args:
         folder: The table's.
         tip: What the commit follows.
         text: Its content.
         table: Its name, for the message.
+        files: Data files that it adds and that may not be on the disk, or in the store, yet; others must be.
 
     Raises:
         CommitRefusedError: The version is taken, a file that it names is not there, or the log is no longer the one that was
             read. Where it was replaced during the commit, the commit may still have been made: the ledger says it.
     """
-    path = commit_file(folder, tip.version + 1)
+    if not folder.is_local:
+        from lakebound.tables.delta.store_put import put_in_store
+
+        return put_in_store(folder, tip, text, table, files)
+    sync_new((file.path.path for file in files), folder.path)
+    return _put_here(folder, tip, text, table)
+
+
+def _put_here(folder: Location, tip: Tip, text: str, table: str) -> Tip:
+    path = commit_file(folder, tip.version + 1).path
     if tip.version < 0:
         make_folder(path.parent)
     content = text.encode()
     with _opened(path.parent, table) as log:
-        _check_follows(log, path.parent, tip, table)
+        _check_follows(log, folder, tip, table)
         _check_files(folder, text, table)
         if tip.version < 0:
             _check_new(log, (), table)
@@ -103,15 +113,15 @@ def put(folder: Path, tip: Tip, text: str, table: str) -> Tip:
             _unlink(log, draft)
         os.fsync(log)
         try:
-            _check_follows(log, path.parent, tip, table)
+            _check_follows(log, folder, tip, table)
             _check_there(log, path.name, table)
         except CommitRefusedError:
             if _is_at(log, path.parent):
-                _take_back(log, path, tip, content)
+                _take_back(log, folder, tip, content)
             raise
         if tip.version < 0:
             _check_new(log, (0, 1), table)
-    return Tip(tip.version + 1, _digest(content), is_durable=True)
+    return Tip(tip.version + 1, digest(content), is_durable=True)
 
 
 @contextmanager
@@ -127,7 +137,7 @@ def _opened(folder: Path, table: str) -> Iterator[int]:
         os.close(log)
 
 
-def _check_follows(log: int, folder: Path, tip: Tip, table: str) -> None:
+def _check_follows(log: int, folder: Location, tip: Tip, table: str) -> None:
     """Check that the log is the one under its name, and ends, or ended, with the tip.
 
     A clean-up deletes the oldest commits first: while the tip is there, a commit after it has not been deleted.
@@ -135,8 +145,9 @@ def _check_follows(log: int, folder: Path, tip: Tip, table: str) -> None:
     Raises:
         CommitRefusedError: It is not so.
     """
-    if not _is_at(log, folder):
-        raise CommitRefusedError(table, f"another folder lies at {folder} now")
+    at = (folder / "_delta_log").path
+    if not _is_at(log, at):
+        raise CommitRefusedError(table, f"another folder lies at {at} now")
     if tip.version < 0:
         return
     name = commit_file(folder, tip.version).name
@@ -145,7 +156,7 @@ def _check_follows(log: int, folder: Path, tip: Tip, table: str) -> None:
     except FileNotFoundError as exc:
         raise CommitRefusedError(table, f"its log no longer has version {tip.version}, which the commit follows") from exc
     with open(before, "rb") as file:
-        if _digest(file.read()) != tip.digest:
+        if digest(file.read()) != tip.digest:
             raise CommitRefusedError(table, f"version {tip.version} is not the one that the commit follows")
         if not tip.is_durable:
             # Somebody else's commit, perhaps not on the disk yet: a later one must not outlast it.
@@ -153,13 +164,13 @@ def _check_follows(log: int, folder: Path, tip: Tip, table: str) -> None:
             os.fsync(log)
 
 
-def _check_files(folder: Path, text: str, table: str) -> None:
+def _check_files(folder: Location, text: str, table: str) -> None:
     """Check that the files that a commit names are in the table's folder, which may have been replaced since they were written.
 
     Raises:
         CommitRefusedError: One is not.
     """
-    gone = [name for name in files_of_commit(text) if not is_there(folder, name)]
+    gone = missing(folder, files_of_commit(text))
     if gone:
         raise CommitRefusedError(table, f"{len(gone)} of its files are not in {folder}, such as {gone[0]}")
 
@@ -176,28 +187,48 @@ def _check_there(log: int, name: str, table: str) -> None:
         raise CommitRefusedError(table, f"its commit {name} was deleted at once; somebody put the table's log back") from exc
 
 
-def _take_back(log: int, path: Path, tip: Tip, content: bytes) -> None:
+def _take_back(log: int, folder: Location, tip: Tip, content: bytes) -> None:
     """Delete a commit that does not follow what it was made for: a log with a gap cannot be read by anybody.
 
     It stays where a checkpoint leads to it, as its predecessor was then cleaned up after it, and where a commit follows it.
     """
-    if has_version(path.parent.parent, tip.version + 2) or not path.exists():
-        return
-    is_led_to = any(file.part is not None and file.version >= tip.version for file in list_log(path.parent))
-    is_gap = not has_version(path.parent.parent, tip.version)
-    if (is_gap and is_led_to) or path.read_bytes() != content:
-        return
-    _unlink(log, path.name)
-    os.fsync(log)
+    if is_to_be_taken_back(folder, tip, content):
+        _unlink(log, commit_file(folder, tip.version + 1).name)
+        os.fsync(log)
+
+
+def is_to_be_taken_back(folder: Location, tip: Tip, content: bytes) -> bool:
+    """Whether a commit that does not follow what it was made for is there, and no reader would be led to it.
+
+    Args:
+        folder: The table's.
+        tip: What it was made for.
+        content: Of the commit.
+    """
+    own = commit_file(folder, tip.version + 1)
+    if has_version(folder, tip.version + 2) or not own.exists():
+        return False
+    is_led_to = any(file.part is not None and file.version >= tip.version for file in list_log(folder))
+    is_gap = not has_version(folder, tip.version)
+    return not (is_gap and is_led_to) and own.read() == content
 
 
 def _check_new(log: int, expected: Sequence[int], table: str) -> None:
+    check_new(os.listdir(log), expected, table)
+
+
+def check_new(names: Iterable[str], expected: Sequence[int], table: str) -> None:
     """Check that a log has no commits, or only begins with those that are expected.
+
+    Args:
+        names: What is in the log.
+        expected: Versions.
+        table: Its name, for the message.
 
     Raises:
         CommitRefusedError: Somebody else's commits are in it, whose first ones were cleaned up.
     """
-    found = sorted(int(name[:20]) for name in os.listdir(log) if _COMMIT.fullmatch(name))
+    found = sorted(int(name[:20]) for name in names if _COMMIT.fullmatch(name))
     if tuple(found[: len(expected)]) != tuple(expected[: len(found)]) or (found and not expected):
         raise CommitRefusedError(table, f"its log has commits already, the first of them version {found[0]}")
 
@@ -223,5 +254,6 @@ def _unlink(log: int, name: str) -> None:
         return
 
 
-def _digest(content: bytes) -> bytes:
+def digest(content: bytes) -> bytes:
+    """Return what stands for a commit's content."""
     return hashlib.blake2b(content, digest_size=16).digest()

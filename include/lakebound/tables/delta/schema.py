@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +11,14 @@ from deltalake.exceptions import DeltaError
 
 from lakebound.errors import TableMismatchError
 from lakebound.ledger.entry import Entry, encode
+from lakebound.storage.location import Location
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.put import put, read_tip
 from lakebound.tables.schema_change import Addition, SchemaPlan
 
 
-def add_columns(folder: Path, plan: SchemaPlan, entry: Entry | None, table: str) -> None:
+def add_columns(folder: Location, plan: SchemaPlan, entry: Entry | None, table: str) -> None:
     """Commit the plan's additions as the version after the newest; Delta's plans widen nothing.
 
     Args:
@@ -30,7 +31,7 @@ def add_columns(folder: Path, plan: SchemaPlan, entry: Entry | None, table: str)
         CommitRefusedError: Another commit was faster.
         TableMismatchError: Delta does not allow the change.
     """
-    handle = DeltaTable(str(folder))
+    handle = open_at(folder)
 
     def add(scratch: DeltaTable, options: dict[str, Any]) -> None:
         fields = Schema.from_arrow(_changed(pa.schema(handle.schema().to_arrow()), plan.additions)).fields
@@ -39,7 +40,7 @@ def add_columns(folder: Path, plan: SchemaPlan, entry: Entry | None, table: str)
     _alter(folder, handle, add, entry, table)
 
 
-def set_properties(folder: Path, properties: Mapping[str, str], entry: Entry | None, table: str) -> None:
+def set_properties(folder: Location, properties: Mapping[str, str], entry: Entry | None, table: str) -> None:
     """Commit properties as the version after the newest.
 
     Args:
@@ -56,11 +57,11 @@ def set_properties(folder: Path, properties: Mapping[str, str], entry: Entry | N
     def change(scratch: DeltaTable, options: dict[str, Any]) -> None:
         scratch.alter.set_table_properties(dict(properties), raise_if_not_exists=False, **options)
 
-    _alter(folder, DeltaTable(str(folder)), change, entry, table)
+    _alter(folder, open_at(folder), change, entry, table)
 
 
 def _alter(
-    folder: Path, handle: DeltaTable, change: Callable[[DeltaTable, dict[str, Any]], None], entry: Entry | None, table: str
+    folder: Location, handle: DeltaTable, change: Callable[[DeltaTable, dict[str, Any]], None], entry: Entry | None, table: str
 ) -> None:
     metadata = {} if entry is None else {"userMetadata": encode(entry)}
     options = {

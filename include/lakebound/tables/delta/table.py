@@ -10,12 +10,12 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
-from lakebound.durable import make_folder, sync_new
+from lakebound.durable import make_folder
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, TableRestoredError
 from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField, TableSpec
-from lakebound.storage.location import Location
 from lakebound.tables.delta.append import Append, append_text, commit_properties
+from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
 from lakebound.tables.delta.log import (
     CHECKPOINT_INTERVAL,
@@ -27,8 +27,8 @@ from lakebound.tables.delta.log import (
     statistics_columns,
     with_kafka_statistics,
 )
-from lakebound.tables.delta.open import open_delta
-from lakebound.tables.delta.past import files_of_commit, is_there, kept_until_ms, look_back
+from lakebound.tables.delta.open import open_at, open_delta
+from lakebound.tables.delta.past import files_of_commit, kept_until_ms, look_back, missing
 from lakebound.tables.delta.put import NO_TABLE, Tip, has_version, put, read_tip
 from lakebound.tables.delta.schema import add_columns, set_properties
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
@@ -63,7 +63,7 @@ class DeltaLakeTable:
 
     def __init__(self, spec: TableSpec, places: Places) -> None:
         self._spec = spec
-        self._path = places.delta_path(spec)
+        self._folder = places.folder(spec)
         self._handle: DeltaTable | None = None
         self._reloaded: DeltaTable | None = None
         self._number = 0
@@ -71,6 +71,7 @@ class DeltaLakeTable:
         self._is_seen = False
         self._columns: dict[tuple[str, ...], pa.DataType] | None = None
         self._tip = NO_TABLE
+        self._checkpoint: int | None = None
 
     @property
     def spec(self) -> TableSpec:
@@ -79,13 +80,16 @@ class DeltaLakeTable:
 
     def exists(self) -> bool:
         """Whether there is such a table."""
-        return DeltaTable.is_deltatable(str(self._path))
+        if self._folder.is_local:
+            return DeltaTable.is_deltatable(self._folder.address)
+        return bool(list_log(self._folder))
 
     def create(self, schema: pa.Schema, genesis: Entry) -> None:
         """Make the table with its ``genesis`` entry in one commit."""
-        make_folder(self._path)
-        text = draft_table(self._path, lambda address: self._create(address, schema, genesis))
-        put(self._path, NO_TABLE, text, self._spec.id)
+        if self._folder.is_local:
+            make_folder(self._folder.path)
+        text = draft_table(self._folder, lambda address: self._create(address, schema, genesis))
+        put(self._folder, NO_TABLE, text, self._spec.id)
         self._handle = None
         self._is_seen = False
 
@@ -127,9 +131,8 @@ class DeltaLakeTable:
     def layout(self) -> FileLayout:
         """Where data files go; the partitioning is that of the table's metadata."""
         columns = self._table().metadata().partition_columns
-        return FileLayout(
-            self._spec.id, "delta", Location(str(self._path)), tuple(PartitionField("identity", None, name) for name in columns)
-        )
+        fields = tuple(PartitionField("identity", None, name) for name in columns)
+        return FileLayout(self._spec.id, "delta", self._folder, fields)
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
@@ -137,15 +140,16 @@ class DeltaLakeTable:
         handle.update_incremental()
         version = handle.version()
         try:
-            found = counting_entry(self._path, version, self._spec.id)
+            found = counting_entry(self._folder, version, self._spec.id)
         except (TableRestoredError, BadEntryError):
             if not to_reset:
                 raise
-            found = newest_readable(entries(self._path, version))
+            found = newest_readable(entries(self._folder, version))
         if found is None and not to_reset and _active_files(handle).num_rows:
             raise NoLedgerError(self._spec.id)
         self._is_seen = True
-        self._tip, self._columns = read_tip(self._path, version, self._spec.id), None
+        self._checkpoint = None
+        self._tip, self._columns = read_tip(self._folder, version, self._spec.id), None
         self._epoch = found.entry.epoch if found else 0
         return LedgerView(found.entry if found else None, str(version))
 
@@ -163,20 +167,20 @@ class DeltaLakeTable:
 
     def has_moved_on(self) -> bool:
         """Whether the log has a version after the handle's."""
-        return has_version(self._path, self._tip.version + 1)
+        return has_version(self._folder, self._tip.version + 1)
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as the log's JSON commits are kept."""
-        return entries(self._path, self._newest())
+        return entries(self._folder, self._newest())
 
     def versions(self) -> Iterator[TableVersion]:
         """Yield what the table was, newest first, as far back as the log's JSON commits are kept."""
-        for commit in commits(self._path, self._newest()):
+        for commit in commits(self._folder, self._newest()):
             yield TableVersion(str(commit.version), commit.timestamp_ms, commit.entry)
 
     def look_back(self, version: str) -> PastVersion:
         """Return what the table held at a version."""
-        return look_back(self._path, version, self._spec.id)
+        return look_back(self._folder, version, self._spec.id)
 
     def restore(self, version: str, entry: Entry) -> str:
         """Restore a version in one commit, which takes the ``txn`` fence and the entry with it.
@@ -189,11 +193,11 @@ class DeltaLakeTable:
         found = counting(self.entries())
         if found is not None and found.entry.epoch > entry.epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {found.entry.epoch}")
-        tip = read_tip(self._path, handle.version(), self._spec.id)
+        tip = read_tip(self._folder, handle.version(), self._spec.id)
         try:
             if int(version) == tip.version:
                 return str(self._append([], entry, tip).version)
-            return str(put(self._path, tip, self._draft_of_restore(int(version), entry, tip.version), self._spec.id).version)
+            return str(put(self._folder, tip, self._draft_of_restore(int(version), entry, tip.version), self._spec.id).version)
         finally:
             self._handle = None
 
@@ -207,10 +211,10 @@ class DeltaLakeTable:
             )
 
         try:
-            text = draft_commit(self._path, newest, restore, back_to=version)
+            text = draft_commit(self._folder, newest, restore, back_to=version)
         except DeltaError as exc:
             raise VersionGoneError(self._spec.id, str(version), str(exc)) from exc
-        gone = [name for name in files_of_commit(text) if not is_there(self._path, name)]
+        gone = missing(self._folder, files_of_commit(text))
         if gone:
             raise VersionGoneError(self._spec.id, str(version), f"{len(gone)} of its files are gone, such as {gone[0]}")
         return text
@@ -223,7 +227,7 @@ class DeltaLakeTable:
         """Add columns."""
         self._is_seen = False
         try:
-            add_columns(self._path, plan, entry, self._spec.id)
+            add_columns(self._folder, plan, entry, self._spec.id)
         finally:
             self._handle, self._reloaded = None, None
 
@@ -231,14 +235,14 @@ class DeltaLakeTable:
         """Set properties."""
         self._is_seen = False
         try:
-            set_properties(self._path, properties, entry, self._spec.id)
+            set_properties(self._folder, properties, entry, self._spec.id)
         finally:
             self._handle, self._reloaded = None, None
 
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened."""
         columns = {field.name: ds.field(KAFKA_COLUMN, field.name).cast(field.type) for field in KAFKA_TYPE}
-        handle = open_delta(self._path, self._spec.id)
+        handle = open_delta(self._folder, self._spec.id)
         # Partition columns as text: deltalake 1.6.6 writes -0.5 of a DECIMAL as "0.-5", which is no decimal to PyArrow.
         told = handle.metadata().partition_columns
         fields = [pa.field(one.name, pa.string()) if one.name in told else one for one in pa.schema(handle.schema().to_arrow())]
@@ -247,7 +251,7 @@ class DeltaLakeTable:
 
     def reconstruct(self) -> ReconstructedCoverage | None:
         """Work out coverage from the files' statistics, else from the rows."""
-        files = _active_files(open_delta(self._path, self._spec.id))
+        files = _active_files(open_delta(self._folder, self._spec.id))
         if not files.num_rows:
             return None
         return from_ranges([file_range(row) for row in files.to_pylist()]) or from_rows(self.scan_kafka())
@@ -255,16 +259,19 @@ class DeltaLakeTable:
     def keep_cheap(self) -> None:
         """Write a log checkpoint when one is due; the next commit uses a handle that starts from it."""
         interval = self._spec.properties.get(CHECKPOINT_INTERVAL, "")
-        due = last_checkpoint(self._path) + (int(interval) if interval.isdigit() else _CHECKPOINT_EVERY)
+        every = int(interval) if interval.isdigit() else _CHECKPOINT_EVERY
         version = self._tip.version
-        if version < due:
+        if self._checkpoint is None or version >= self._checkpoint + every:
+            self._checkpoint = last_checkpoint(self._folder)
+        if version < self._checkpoint + every:
             return
-        write_checkpoint(self._path, version)
-        self._reloaded = DeltaTable(str(self._path), version=version)
+        write_checkpoint(self._folder, version)
+        self._checkpoint = version
+        self._reloaded = open_at(self._folder, version)
 
     def _table(self) -> DeltaTable:
         if self._handle is None:
-            self._handle = open_delta(self._path, self._spec.id)
+            self._handle = open_delta(self._folder, self._spec.id)
         return self._handle
 
     def _newest(self) -> int:
@@ -274,9 +281,8 @@ class DeltaLakeTable:
         """Append as exactly the version after the newest, which the tip must be."""
         handle = self._table()
         described = [(file, self._statistics(file)) for file in files]
-        text = append_text(self._path, handle, tip.version, Append(described, entry, self._next_number(entry)))
-        sync_new((file.path.path for file in files), self._path)
-        return put(self._path, tip, text, self._spec.id)
+        text = append_text(self._folder, handle, tip.version, Append(described, entry, self._next_number(entry)))
+        return put(self._folder, tip, text, self._spec.id, files)
 
     def _next_number(self, entry: Entry) -> int:
         self._number += 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lakebound.inspection.doctor.foreign.table_facts import Removal, StreamCommit, TableHistory
+from lakebound.storage.location import Location
 from lakebound.tables.delta.log import commit_file, commit_lines
 
 _MAX_COMMITS_READ = 2_000
@@ -65,7 +66,7 @@ def history_of(name: str, commits: Iterator[tuple[int, str]]) -> TableHistory:
 def _commits(folder: Path, version: int) -> Iterator[tuple[int, str]]:
     for number in range(version, max(-1, version - _MAX_COMMITS_READ), -1):
         try:
-            yield number, commit_file(folder, number).read_text(encoding="utf-8")
+            yield number, commit_file(Location(str(folder)), number).read().decode()
         except FileNotFoundError:
             return
 

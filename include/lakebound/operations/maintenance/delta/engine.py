@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
@@ -21,11 +20,14 @@ from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files,
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, carried_entry, told
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, StepEffect, Vacuum
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location, delete_all
+from lakebound.storage.requests import each
 from lakebound.tables.delta.actions import CommitInfo, commit_text
 from lakebound.tables.delta.checkpoints import base_version, deletable, is_readable, list_log, whole_checkpoints
 from lakebound.tables.delta.draft import forget_scratch, write_checkpoint
 from lakebound.tables.delta.durations import DELETED_FILES, explicit_ms
 from lakebound.tables.delta.log import counting_entry, last_checkpoint
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.put import put, read_tip
 from lakebound.tables.places import Places
 
@@ -91,7 +93,7 @@ class DeltaEngine:
         Raises:
             NotRewritableError: The table uses features under which a file's rows are not what the file holds.
         """
-        entry, root = carried_entry(table, self._places), self._places.delta_path(table)
+        entry, root = carried_entry(table, self._places), self._places.folder(table)
         with _translated(table):
             handle = self._open(table)
             _check_rewritable(handle, table)
@@ -101,7 +103,8 @@ class DeltaEngine:
             if len(files) < 2:
                 return StepEffect()
             done = StepEffect()
-            forget_scratch(root, _SCRATCH_SECONDS)
+            if root.is_local:
+                forget_scratch(root.path, _SCRATCH_SECONDS)
             for group in [files] if step.order_by else _groups(files, step.target_file_bytes):
                 try:
                     done = _add(done, self._rewrite(handle, root, group, step, table, entry, turn))
@@ -114,7 +117,7 @@ class DeltaEngine:
     def _rewrite(
         self,
         handle: DeltaTable,
-        root: Path,
+        root: Location,
         files: Sequence[LiveFile],
         step: Compact,
         table: TableSpec,
@@ -136,7 +139,7 @@ class DeltaEngine:
 
     def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
         """Write a checkpoint of the newest version, unless it has one."""
-        path = self._places.delta_path(table)
+        path = self._places.folder(table)
         with _translated(table):
             handle = self._open(table)
             before = last_checkpoint(path)
@@ -151,23 +154,25 @@ class DeltaEngine:
         Raises:
             LogNotCleanableError: No checkpoint stands there, or no entry but carried ones can be reached.
         """
-        path = self._places.delta_path(table)
+        path = self._places.folder(table)
         log = path / "_delta_log"
         with _translated(table):
             newest = self._open(table).version()
         limit = min(step.before_version, _entry_version(path, newest, table))
         hint = last_checkpoint(path)  # readers start from it where it is there
         limit = min(limit, hint) if hint >= 0 else limit
-        files = list_log(log)
+        files = list_log(path)
         base = base_version(files, limit, lambda name: is_readable(log / name))
         if base is None:
             raise LogNotCleanableError(table.id, "no whole log checkpoint stands at or below it; the next run writes one first")
         doomed = deletable(files, base)
         if not doomed:
             return StepEffect()
-        # Whoever wrote the checkpoint: before what it stands for is deleted, it is on the disk.
-        sync_new((log / name for name in whole_checkpoints(files)[base]), log)
-        removed_bytes = sum(_delete(log / file.name) for file in doomed)
+        if log.is_local:
+            # Whoever wrote the checkpoint: before what it stands for is deleted, it is on the disk.
+            sync_new((log.path / name for name in whole_checkpoints(files)[base]), log.path)
+        # A reader that comes meanwhile finds every commit from the first gap on: the oldest go first.
+        _, removed_bytes = _delete([log / file.name for file in doomed], in_order=True)
         return StepEffect(
             files_before=len(files),
             files_after=len(files) - len(doomed),
@@ -185,7 +190,7 @@ class DeltaEngine:
         Raises:
             RetentionTooShortError: The table's property promises to keep them longer.
         """
-        entry, path = carried_entry(table, self._places), self._places.delta_path(table)
+        entry, path = carried_entry(table, self._places), self._places.folder(table)
         is_full = step.mode == "full"
         hours = math.ceil(step.retention_seconds / 3600)
         with _translated(table):
@@ -197,10 +202,10 @@ class DeltaEngine:
             if not found:
                 return StepEffect()
             paths = [on_disk(path, name) for name in found]
-            sizes = sum(_size(one) for one in paths)
+            sizes = sum(_sizes(paths))
             metrics = {"numFilesToDelete": len(paths), "sizeOfDataToDelete": sizes}
             self._note(table, "VACUUM START", entry, {"specifiedRetentionMillis": str(hours * 3_600_000)}, metrics)
-            deleted = sum(1 for one in paths if _delete(one))
+            deleted, _ = _delete(paths)
             self._note(table, "VACUUM END", entry, {"status": "COMPLETED"}, {"numDeletedFiles": deleted})
         return StepEffect(files_before=len(found), bytes_removed=sizes, commits=2, removed=told(found))
 
@@ -208,7 +213,7 @@ class DeltaEngine:
         self, table: TableSpec, operation: str, entry: Entry, parameters: dict[str, str], metrics: dict[str, int]
     ) -> None:
         """Commit what is done, for who reads the table's history; the entry is carried on."""
-        path = self._places.delta_path(table)
+        path = self._places.folder(table)
         for attempt in range(_COMMIT_ATTEMPTS):
             info = CommitInfo(operation, int(time.time() * 1000), encode(entry), parameters, metrics)
             try:
@@ -219,7 +224,7 @@ class DeltaEngine:
         raise StepLostError(table.id, f"its commit was refused {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS)
 
     def _open(self, table: TableSpec) -> DeltaTable:
-        return DeltaTable(str(self._places.delta_path(table)))
+        return open_at(self._places.folder(table))
 
 
 @contextmanager
@@ -239,7 +244,7 @@ def _check_retention(table: TableSpec, hours: int, handle: DeltaTable) -> None:
         raise RetentionTooShortError(table.id, hours, least, is_promised=promised_ms is not None)
 
 
-def _entry_version(path: Path, newest: int, table: TableSpec) -> int:
+def _entry_version(path: Location, newest: int, table: TableSpec) -> int:
     """Return the version whose entry counts: it must stay."""
     found = counting_entry(path, newest, table.id)
     if found is None or found.entry.kind == "carry":
@@ -279,15 +284,24 @@ def _add(left: StepEffect, right: StepEffect, note: str = "") -> StepEffect:
     )
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+def _sizes(files: Sequence[Location]) -> list[int]:
+    """Return their sizes; 0 where another clean-up was faster."""
+
+    def size(file: Location) -> int:
+        found = file.describe()
+        return 0 if found is None else found.size_bytes
+
+    return [size(file) for file in files] if all(file.is_local for file in files) else each(size, files)
 
 
-def _delete(path: Path) -> int:
-    """Delete a file and return its size; 0 where another clean-up was faster."""
-    size = _size(path)
-    path.unlink(missing_ok=True)
-    return size
+def _delete(files: Sequence[Location], *, in_order: bool = False) -> tuple[int, int]:
+    """Delete files, and return how many there were and how many bytes.
+
+    Args:
+        files: Which.
+        in_order: Of a store, each in a request of its own, so that whoever reads meanwhile finds no later one gone.
+    """
+    sizes = _sizes(files)
+    for group in [[file] for file in files] if in_order else [files]:
+        delete_all(group)
+    return sum(1 for size in sizes if size), sum(sizes)

@@ -29,11 +29,14 @@ from lakebound.errors import CommitRefusedError
 from lakebound.ledger.entry import Entry, encode
 from lakebound.operations.maintenance.engines import StepLostError
 from lakebound.operations.maintenance.steps import Compact
+from lakebound.storage.location import Location, delete_all
+from lakebound.storage.requests import each
 from lakebound.tables.column_facts import file_facts, float_columns
 from lakebound.tables.datafiles import HELPER_COLUMN
 from lakebound.tables.delta.actions import CommitInfo, LogAction, add, commit_text, remove
 from lakebound.tables.delta.draft import NO_HOOKS, link, scratch_folder
 from lakebound.tables.delta.log import INDEXED_COLUMNS, commit_lines, statistics_columns
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.put import put, read_tip
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
 from lakebound.tables.partition_values import delta_partition_texts
@@ -105,7 +108,7 @@ def live_files(handle: DeltaTable) -> list[LiveFile]:
     return sorted(files, key=lambda file: (file.modified_ms, file.path))
 
 
-def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Compact) -> Rewritten:
+def rewrite(handle: DeltaTable, root: Location, files: Sequence[LiveFile], step: Compact) -> Rewritten:
     """Rewrite the files, and return the new and the replaced ones.
 
     Files that cannot be joined with others are not among it.
@@ -118,8 +121,11 @@ def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Com
     """
     with scratch_folder(root) as folder:
         scratch = _Scratch.of(files)
-        for name, file in scratch.files.items():
-            link(on_disk(root, file.path), folder / name)
+        if root.is_local:
+            for name, file in scratch.files.items():
+                link(on_disk(root, file.path).path, folder / name)
+        else:
+            each(lambda named: _download(on_disk(root, named[1].path), folder / named[0]), scratch.files.items())
         create_table_with_add_actions(
             str(folder),
             Schema.from_arrow(_scratch_schema(handle, [folder / name for name in scratch.files])),
@@ -143,7 +149,7 @@ def rewrite(handle: DeltaTable, root: Path, files: Sequence[LiveFile], step: Com
 
 
 def replace(
-    root: Path, table: str, rewritten: Rewritten, entry: Entry, *, on_conflict: Callable[[], None] = lambda: None
+    root: Location, table: str, rewritten: Rewritten, entry: Entry, *, on_conflict: Callable[[], None] = lambda: None
 ) -> tuple[int, int]:
     """Commit the replacement, and return its version and how often it was refused before.
 
@@ -157,8 +163,9 @@ def replace(
     Raises:
         StepLostError: One of the files is not live any more, or others were faster each time; what was written is deleted.
     """
-    handle = DeltaTable(str(root))
-    sync_new((root / output.name for output in rewritten.outputs), root)
+    handle = open_at(root)
+    if root.is_local:
+        sync_new((root.path / output.name for output in rewritten.outputs), root.path)
     for attempt in range(_COMMIT_ATTEMPTS):
         gone = {file.path for file in rewritten.inputs} - {file.path for file in live_files(handle)}
         if gone:
@@ -170,17 +177,21 @@ def replace(
         except CommitRefusedError:
             on_conflict()
             time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_WAIT_SECONDS)))
-            handle = DeltaTable(str(root))
+            handle = open_at(root)
             if _is_committed(handle, rewritten):
                 return handle.version(), attempt
     _discard(root, rewritten)
     raise StepLostError(table, f"its commit was refused {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS)
 
 
-def on_disk(root: Path, path: str) -> Path:
+def on_disk(root: Location, path: str) -> Location:
     """Return where a file lies that the log names as a URI; some writers name it as it is."""
     literal = root / path
     return literal if "%" not in path or literal.exists() else root / unquote(path)
+
+
+def _download(file: Location, to: Path) -> None:
+    to.write_bytes(file.read())
 
 
 def _replacement(rewritten: Rewritten, entry: Entry) -> str:
@@ -258,7 +269,7 @@ def _linked(name: str, file: LiveFile, scratch: _Scratch) -> AddAction:
     )
 
 
-def _taken_over(handle: DeltaTable, root: Path, folder: Path, scratch: _Scratch) -> Rewritten:
+def _taken_over(handle: DeltaTable, root: Location, folder: Path, scratch: _Scratch) -> Rewritten:
     """Move what the scratch table's commits added into the table's folder."""
     schema, tag = normalise_schema(pa.schema(handle.schema().to_arrow())), uuid.uuid4().hex
     metadata = handle.metadata()
@@ -271,9 +282,13 @@ def _taken_over(handle: DeltaTable, root: Path, folder: Path, scratch: _Scratch)
             inputs.append(scratch.files[action["remove"]["path"]])
         elif "add" in action:
             written, path = action["add"], root / f"compacted-{tag}-{len(outputs):05d}.parquet"
-            os.replace(on_disk(folder, written["path"]), path)
-            footer = pq.read_metadata(path)
-            stats = delta_statistics(footer.num_rows, file_facts(path, footer), columns)
+            made = on_disk(Location(str(folder)), written["path"]).path
+            footer = pq.read_metadata(made)
+            stats = delta_statistics(footer.num_rows, file_facts(made, footer), columns)
+            if path.is_local:
+                os.replace(made, path.path)
+            else:
+                path.upload(made)
             partition = partitions[int(written["partitionValues"][_GROUP])]
             outputs.append(NewFile(path.name, written["size"], dict(partition), stats))
     return Rewritten(tuple(inputs), tuple(outputs))
@@ -291,10 +306,5 @@ def _is_committed(handle: DeltaTable, rewritten: Rewritten) -> bool:
     return bool(rewritten.outputs) and all(output.name in names for output in rewritten.outputs)
 
 
-def _discard(root: Path, rewritten: Rewritten) -> None:
-    _unlink(root / output.name for output in rewritten.outputs)
-
-
-def _unlink(paths: Iterable[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
+def _discard(root: Location, rewritten: Rewritten) -> None:
+    delete_all(root / output.name for output in rewritten.outputs)

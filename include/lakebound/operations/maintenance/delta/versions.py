@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Iterator
 
 from lakebound.errors import BadEntryError
 from lakebound.ledger.entry import EntryKind
 from lakebound.operations.maintenance.history import TablePast, Version
+from lakebound.storage.location import Location
+from lakebound.storage.requests import ahead
 from lakebound.tables.delta.checkpoints import list_log, whole_checkpoints
 from lakebound.tables.delta.log import DeltaCommit, commit_file, commits
 
@@ -22,15 +24,14 @@ _HEAD_BYTES = 64 * 1024
 _RESTORE = "RESTORE"
 
 
-def read_versions(folder: Path, table: str) -> TablePast:
+def read_versions(folder: Location, table: str) -> TablePast:
     """Return the versions that the log leads to without a gap, without pins.
 
     Args:
         folder: The table's folder.
         table: ``format:name``.
     """
-    log = folder / "_delta_log"
-    files = list_log(log)
+    files = list_log(folder)
     numbers = {file.version for file in files if file.is_commit}
     current = max(numbers, default=None)
     if current is None:
@@ -38,9 +39,10 @@ def read_versions(folder: Path, table: str) -> TablePast:
     found: list[Version] = []
     was_current: dict[int, int] = {}
     at, problems = current, list[str]()
+    heads = _heads(folder, (number for number in range(current, -1, -1) if number in numbers))
     while at in numbers:
         try:
-            version, is_restore = _read(folder, at)
+            version, is_restore = _read(folder, at, next(heads))
         except FileNotFoundError:  # cleaned up meanwhile
             break
         except BadEntryError as exc:
@@ -60,9 +62,18 @@ def read_versions(folder: Path, table: str) -> TablePast:
     )
 
 
-def _read(folder: Path, number: int) -> tuple[Version, bool]:
-    with commit_file(folder, number).open("rb") as file:
-        quick = _QUICK.match(head) if _IN_COMMIT_TIMESTAMP not in (head := file.read(_HEAD_BYTES)) else None
+def _heads(folder: Location, numbers: Iterator[int]) -> Iterator[bytes]:
+    """Yield how commits begin; of a store, several are asked for ahead."""
+
+    def head(number: int) -> bytes:
+        with commit_file(folder, number).path.open("rb") as file:
+            return file.read(_HEAD_BYTES)
+
+    return map(head, numbers) if folder.is_local else ahead(lambda number: commit_file(folder, number).read(), numbers)
+
+
+def _read(folder: Location, number: int, head: bytes) -> tuple[Version, bool]:
+    quick = _QUICK.match(head) if _IN_COMMIT_TIMESTAMP not in head else None
     if quick is not None:
         kind: EntryKind = quick[3].decode()  # type: ignore[assignment]
         version = Version(version=number, committed_at_ms=int(quick[1]), parent=_parent(number), kind=kind)
@@ -73,7 +84,7 @@ def _read(folder: Path, number: int) -> tuple[Version, bool]:
     return version, commit.operation == _RESTORE
 
 
-def _slowly(folder: Path, number: int) -> DeltaCommit:
+def _slowly(folder: Location, number: int) -> DeltaCommit:
     found = next(commits(folder, number), None)
     if found is None:
         raise FileNotFoundError(number)
@@ -84,7 +95,7 @@ def _parent(number: int) -> int | None:
     return number - 1 if number else None
 
 
-def _unreadable_entry(folder: Path, newest_first: list[Version]) -> tuple[str, ...]:
+def _unreadable_entry(folder: Location, newest_first: list[Version]) -> tuple[str, ...]:
     """Return why the entry that counts cannot be read; the quick look has read its kind alone."""
     counting = next((version for version in newest_first if version.kind not in (None, "carry")), None)
     try:

@@ -1,0 +1,36 @@
+"""Places whose tables lie in an object store: a bucket of the tests' S3 server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lakebound.spec.connection import SecretRef
+from lakebound.spec.warehouse import StoreSpec, WarehouseSpec
+from lakebound.tables.places import Places
+from tests.support.s3.running import S3Server
+
+KEY_ID, SECRET = "LAKEBOUND_SECRET_STORE_KEY_ID", "LAKEBOUND_SECRET_STORE_KEY"
+"""The variables in which Lakebound finds the server's key."""
+
+
+def tell_key(server: S3Server) -> None:
+    """Put the server's key where the warehouse says that it is."""
+    os.environ[KEY_ID], os.environ[SECRET] = server.access_key.access_key_id, server.access_key.secret_access_key
+
+
+def warehouse_in(server: S3Server, bucket: str) -> WarehouseSpec:
+    """Return a warehouse in a bucket."""
+    store = StoreSpec(
+        endpoint=server.endpoint,
+        region=server.region,
+        access_key_id=SecretRef(env=KEY_ID),
+        secret_access_key=SecretRef(env=SECRET),
+    )
+    return WarehouseSpec(location=f"s3://{bucket}/lake", store=store)
+
+
+def places_in(server: S3Server, bucket: str, home: Path) -> Places:
+    """Return places of which nothing exists yet; their tables will be in the bucket."""
+    tell_key(server)
+    return Places(home=home, warehouse=warehouse_in(server, bucket))
