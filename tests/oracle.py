@@ -73,11 +73,11 @@ def judge_quarantine(journal: Journal, table: str, rows: Rows) -> Judgement:
     return _judge(table, wanted, rows)
 
 
-def read_delta(folder: Path) -> pa.Table:
-    """Return all rows of a Delta table; one that is not there has none."""
-    if not DeltaTable.is_deltatable(str(folder)):
+def read_delta(folder: Path | str, storage_options: dict[str, str] | None = None) -> pa.Table:
+    """Return all rows of a Delta table, also of one in an object store; one that is not there has none."""
+    if not DeltaTable.is_deltatable(str(folder), storage_options):
         return pa.table({"_kafka": pa.array([], pa.struct([]))})
-    return DeltaTable(str(folder)).to_pyarrow_table()
+    return DeltaTable(str(folder), storage_options=storage_options).to_pyarrow_table()
 
 
 def read_iceberg(catalog_file: Path, namespace: str, name: str) -> pa.Table:

@@ -51,7 +51,7 @@ _KAFKA = (
 """What Spark's error quotes of Kafka's client when a broker is away."""
 
 _STORE = "error performing "
-"""Begins what the object_store library says of a request, in deltalake and Polars; obstore's errors are told apart in ``storage``."""
+"""What the object_store library says of a request, in deltalake and Polars; obstore's errors are told apart in ``storage``."""
 _STORE_PASSES = re.compile(
     r"\b(?:429 too many|500 internal|502 bad gateway|503 service|503 slow|504 gateway)|error sending request"
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -165,7 +165,7 @@ def _write_to_store(frame: DataFrame, table: Table, tag: str, left_out: LeftOut)
     check_housed(frame.columns, schema, table.spec.id, left_out)
     columns = [_as_in_table(frame, field, layout.told_by_log) for field in schema if field.name in frame.columns]
 
-    def put(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def put(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         writer = DataFileWriter(layout, tag)
         for batch in batches:
             writer.write(fit(pa.Table.from_batches([batch]), schema))

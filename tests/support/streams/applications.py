@@ -52,7 +52,7 @@ class RunningApplication:
         self.log: Path = pipeline.control.log(self.app_id)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         environment = {
-            **spark_environment(pipeline.settings, secrets=pipeline.spec.connection.secret_variables),
+            **spark_environment(pipeline.settings, secrets=self.run_spec.secret_variables),
             "PYTHONPATH": os.pathsep.join(str(REPOSITORY / part) for part in ("", "include", "spark_apps")),
             **(environ or {}),
         }

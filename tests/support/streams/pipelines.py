@@ -17,7 +17,7 @@ from lakebound.inspection.proof.collect import prove
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
-from lakebound.tables.places import places_of
+from lakebound.tables.places import Places, places_of
 from tests.oracle import (
     Judgement,
     judge_quarantine,
@@ -54,6 +54,11 @@ class Pipeline:
     def control(self) -> ControlFolder:
         """Its state folder."""
         return ControlFolder(self.settings.home, self.spec.pipeline)
+
+    @property
+    def places(self) -> Places:
+        """Where its tables are."""
+        return places_of(self.settings, self.spec.warehouse)
 
     @property
     def lease_is_live(self) -> bool:
@@ -94,7 +99,8 @@ class Pipeline:
     def read(self, table: TableSpec) -> Any:
         """Return a table's rows as the oracle reads them."""
         if table.format == "delta":
-            return read_delta(places_of(self.settings, "default").delta_path(table))
+            folder = self.places.folder(table)
+            return read_delta(folder.address, folder.delta_options)
         return read_iceberg(self.settings.warehouse / "iceberg" / "catalog.db", table.namespace, table.short_name)
 
 
@@ -150,7 +156,7 @@ def assert_exactly_once(pipeline: Pipeline, journal: Journal) -> None:
     """Check that every acknowledged record is where it must be, once and unaltered, and that the deep proof agrees."""
     assert journal.count(), "the journal is empty: nothing was tested"
     wrong = [str(judgement) for judgement in pipeline.judge(journal) if not judgement.is_clean]
-    proof = prove(pipeline.spec, places_of(pipeline.settings, "default"), deep=True)
+    proof = prove(pipeline.spec, pipeline.places, deep=True)
     problems = [f"{table.table}: {problem}" for table in proof.tables for problem in table.problems]
     assert not wrong, f"{wrong}; the proof says: {problems or proof.sentence}"
     assert proof.ok and not problems, f"the oracle finds nothing wrong, the proof cries wolf: {problems}"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
+
+import yaml
 
 from lakebound.spec.connection import SecretRef
 from lakebound.spec.warehouse import StoreSpec, WarehouseSpec
+from lakebound.spec.warehouses_file import warehouses_file
 from lakebound.tables.places import Places
 from tests.support.s3.running import S3Server
+from tests.support.streams.pipelines import Pipeline
 
 KEY_ID, SECRET = "LAKEBOUND_SECRET_STORE_KEY_ID", "LAKEBOUND_SECRET_STORE_KEY"
 """The variables in which Lakebound finds the server's key."""
@@ -28,6 +33,16 @@ def warehouse_in(server: S3Server, bucket: str) -> WarehouseSpec:
         secret_access_key=SecretRef(env=SECRET),
     )
     return WarehouseSpec(location=f"s3://{bucket}/lake", store=store)
+
+
+def stored(pipeline: Pipeline, server: S3Server, bucket: str) -> Pipeline:
+    """Return a pipeline whose tables lie in a bucket: its machine has a ``warehouses.yaml`` that says so."""
+    tell_key(server)
+    folder = pipeline.settings.home.parent
+    settings = replace(pipeline.settings, pipelines=folder / "pipelines")
+    said = warehouse_in(server, bucket).model_dump(mode="json", exclude_none=True)
+    warehouses_file(settings).write_text(yaml.safe_dump({"warehouses": {"bucket": said}}))
+    return replace(pipeline, settings=settings, spec=pipeline.spec.model_copy(update={"warehouse": "bucket"}))
 
 
 def places_in(server: S3Server, bucket: str, home: Path) -> Places:

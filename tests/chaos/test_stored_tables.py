@@ -1,0 +1,47 @@
+"""Streams whose Delta tables lie in an object store: killed, answered with errors and left alone; the oracle judges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import TopicMaker
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, Load
+from tests.support.s3.faults import Fault, slow_down
+from tests.support.s3.running import S3Server
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
+from tests.support.tables.stored import stored
+
+from lakebound.local.broker import Broker
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+
+PER_SECOND = 200
+COMMIT = "*_delta_log/*.json"
+
+
+@pytest.mark.parametrize("lane", ["direct", "cluster"])
+def test_a_stream_into_a_store_is_killed_and_started_again(
+    lane: Lane, tmp_path: Path, broker: Broker, topic: TopicMaker, s3_server: S3Server, s3_bucket: str
+) -> None:
+    pipeline = stored(
+        make_pipeline(tmp_path, broker.bootstrap_servers, topic("stored"), lane=lane, formats=("delta",)), s3_server, s3_bucket
+    )
+    journal = Journal()
+    name = pipeline.spec.topics[0]
+    rules = ("kill@after_data_files#2", "kill@after_commit/delta#2")
+    with applications() as starter:
+        with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, None):
+            for rule in rules:
+                starter.start(pipeline, faults=rule).wait_killed(rule)
+            # A commit that is done and not answered, one that is refused for a while, a file that comes by half.
+            s3_server.faults.add(Fault("disconnect", methods=("PUT",), key=COMMIT, after_effect=True, count=2))
+            s3_server.faults.add(slow_down(methods=("PUT",), key="*.parquet", skip=3, count=3))
+            s3_server.faults.add(Fault("half body", methods=("GET",), key=COMMIT, skip=2, count=2))
+            last = starter.start(pipeline)
+            last.wait_running()
+        last.wait_landed(journal.ends())
+        assert last.stop().verdict == "stopped", last
+    assert_exactly_once(pipeline, journal)
