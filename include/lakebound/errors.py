@@ -314,6 +314,29 @@ class CatalogLockedError(LakeboundError):
         )
 
 
+class CatalogUnavailableError(LakeboundError):
+    """An Iceberg catalog does not answer, or answers that it cannot at this moment: passes by itself."""
+
+    passes = True
+    runbook = "table-unreadable"
+
+    def __init__(self, catalog: str, reason: str) -> None:
+        super().__init__(
+            f"no answer from the Iceberg catalog {catalog}: {reason}; nothing is lost. The ledger says what was "
+            f"committed when the catalog answers again"
+        )
+
+
+class CatalogRefusedError(LakeboundError):
+    """An Iceberg catalog refuses its user, or what was asked of it."""
+
+    runbook = "table-unreadable"
+    is_refusal = True
+
+    def __init__(self, catalog: str, field: str, reason: str) -> None:
+        super().__init__(f"the Iceberg catalog {catalog} refuses it: {reason}; correct {field} in warehouses.yaml")
+
+
 class CatalogBehindError(LakeboundError):
     """The Iceberg catalog names an older metadata file than the table's newest: it was restored from an older copy.
 
@@ -346,7 +369,7 @@ class ForgottenTableError(LakeboundError):
     is_refusal = True
     is_seen_by_a_start_alone = True
 
-    def __init__(self, table: str, newest: Path) -> None:
+    def __init__(self, table: str, newest: str) -> None:
         super().__init__(
             f"table {table}: the catalog does not know this table, but its folder has its history ({newest}). To create it "
             f"again would hide its rows; nothing was written. Register that file in the catalog, or move the folder aside. "

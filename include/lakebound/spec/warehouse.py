@@ -14,6 +14,9 @@ from lakebound.spec.connection import SecretRef
 DEFAULT_WAREHOUSE = "default"
 """The warehouse of a pipeline that names none."""
 
+POSTGRESQL = ("postgresql", "postgresql+psycopg")
+"""How the address of a PostgreSQL database begins."""
+
 SCHEMES = ("s3", "gs", "az")
 """Of the object stores that tables may lie in; S3 is tried, the others are by the same calls."""
 
@@ -55,9 +58,24 @@ class SqlCatalogSpec(Frozen):
     """An Iceberg catalog in a SQL database."""
 
     type: Literal["sql"]
-    uri: str = Field(description="SQLAlchemy address without a password, such as postgresql+psycopg://host/iceberg.")
+    uri: str = Field(description="SQLAlchemy address without a password, such as postgresql://host:5432/iceberg.")
     username: str | None = Field(default=None, description="User of the database.")
     password: SecretRef | None = Field(default=None, description="Password of the user.")
+
+    @field_validator("uri")
+    @classmethod
+    def _uri(cls, uri: str) -> str:
+        parts = urlsplit(uri)
+        if parts.scheme not in (*POSTGRESQL, "sqlite"):
+            raise ValueError(f"{parts.scheme or uri!r} is no catalog's database; write postgresql://HOST:PORT/DATABASE")
+        if parts.scheme in POSTGRESQL and ("@" in parts.netloc or "password" in parts.query):
+            raise ValueError("give user and password as username and password, not in the address")
+        return uri
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file of this machine."""
+        return self.uri.startswith("sqlite")
 
     @property
     def secrets(self) -> dict[str, SecretRef]:
@@ -196,4 +214,4 @@ def local_warehouse(folder: Path) -> WarehouseSpec:
 
 
 def _sqlite(catalog: SqlCatalogSpec | RestCatalogSpec | GlueCatalogSpec) -> bool:
-    return isinstance(catalog, SqlCatalogSpec) and catalog.uri.startswith("sqlite")
+    return isinstance(catalog, SqlCatalogSpec) and catalog.is_sqlite

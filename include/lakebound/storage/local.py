@@ -26,6 +26,10 @@ class LocalStore:
         """Return the content of a file."""
         return Path(key).read_bytes()
 
+    def open(self, key: str) -> BinaryIO:
+        """Return a file to read part by part."""
+        return open(key, "rb")
+
     def read_tagged(self, key: str) -> Tagged:
         """Return the content of a file, and its digest."""
         content = self.read(key)

@@ -96,6 +96,14 @@ class Location:
         """
         return self._storage().read(self.key)
 
+    def open(self) -> BinaryIO:
+        """Return a file to read part by part; whoever asks closes it.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+        return self._storage().open(self.key)
+
     def read_tagged(self) -> Tagged:
         """Return the content of a file, and what ``replace`` asks for.
 
@@ -153,6 +161,22 @@ class Location:
 
     def _storage(self) -> Store:
         return _open(self.address if not self.is_local else "", self.store)
+
+
+def location_of(address: str, store: StoreSpec | None) -> Location:
+    """Return the location of an address as writers of tables give it: a path, ``file:/…``, ``file:///…``, or ``s3a://…``.
+
+    Args:
+        address: Of a file or a folder.
+        store: How an object store is reached.
+    """
+    if address.startswith(("/", "file:")):
+        return Location("/" + address.removeprefix("file:").lstrip("/"))
+    scheme, _, rest = address.partition("://")
+    return Location(f"{_SAME_STORE.get(scheme, scheme)}://{rest}", store)
+
+
+_SAME_STORE = {"s3a": "s3", "s3n": "s3"}
 
 
 def delete_all(locations: Iterable[Location]) -> None:

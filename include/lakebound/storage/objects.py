@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import obstore
 from obstore import exceptions as failures
@@ -42,6 +42,11 @@ class ObjectStore:
     def read(self, key: str) -> bytes:
         """Return the content of an object."""
         return self.read_tagged(key).content
+
+    def open(self, key: str) -> BinaryIO:
+        """Return an object to read part by part."""
+        with self._explained(key):
+            return cast(BinaryIO, obstore.open_reader(self._bucket, key))
 
     def read_tagged(self, key: str) -> Tagged:
         """Return the content of an object, and its ETag."""

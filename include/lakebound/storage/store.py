@@ -57,6 +57,13 @@ class Store(Protocol):
             FileNotFoundError: There is none.
         """
 
+    def open(self, key: str) -> BinaryIO:
+        """Return a file to read part by part.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+
     def read_tagged(self, key: str) -> Tagged:
         """Return the content of a file and its tag.
 

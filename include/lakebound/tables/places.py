@@ -10,7 +10,7 @@ from lakebound.settings import Settings
 from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec, WarehouseSpec, local_warehouse
 from lakebound.spec.warehouses_file import find_warehouse
-from lakebound.storage.location import Location
+from lakebound.storage.location import Location, location_of
 
 READ_ONLY = "?mode=ro&uri=true"
 """Ends the address of a SQLite catalog that is only looked at."""
@@ -58,9 +58,18 @@ class Places(Frozen):
         return f"{_SQLITE}file:{quote(catalog.uri.removeprefix(_SQLITE))}{READ_ONLY}"
 
     @property
+    def iceberg_folder(self) -> Location:
+        """Folder below which a SQL catalog puts tables."""
+        return self.root / "iceberg"
+
+    @property
     def iceberg_warehouse(self) -> Path:
-        """Folder on this machine below which the Iceberg catalog puts tables."""
-        return (self.root / "iceberg").path
+        """The same folder, where it is on this machine."""
+        return self.iceberg_folder.path
+
+    def file_at(self, address: str) -> Location:
+        """Return the file or folder at an address that a table's metadata names."""
+        return location_of(address, self.warehouse.store)
 
 
 def places_of(settings: Settings, warehouse: str) -> Places:

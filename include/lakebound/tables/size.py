@@ -28,6 +28,8 @@ def may_exist(spec: TableSpec, places: Places) -> bool:
         return True
     from lakebound.tables.iceberg.catalog_file import sqlite_file
 
+    if places.warehouse.catalog is None:
+        return False
     catalog = sqlite_file(places.iceberg_catalog_uri)
     return catalog is None or catalog.is_file()
 

@@ -23,7 +23,7 @@ from lakebound.operations.maintenance.engines import StepLostError, TableGoneErr
 from lakebound.operations.maintenance.iceberg.partition import Condition, conditions
 from lakebound.operations.maintenance.steps import Compact, RewriteManifests, RewritePositionDeletes, StepEffect
 from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg.catalog import CATALOG_NAME, open_catalog
+from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog, open_catalog
 from lakebound.tables.iceberg.metadata import change
 from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.places import Places
@@ -170,6 +170,7 @@ class IcebergActions:
             self._session._jsparkSession, f"{CATALOG_NAME}.{table.namespace}.{table.short_name}"
         )
         catalog = open_catalog(self._places)
+        assert isinstance(catalog, LedgerCatalog), "batch_conf refuses the others"
         operations = SyncedOperations(loaded.operations(), self._session._jvm, catalog, table, turn)
         return self._iceberg.BaseTable(operations, loaded.name(), reporter), operations
 
@@ -184,7 +185,7 @@ class IcebergActions:
         catalog = open_catalog(self._places)
         try:
             with AskForTurn(self._control, table.id) as turn:
-                change(catalog, table, with_retries, attempts=60, on_conflict=turn)
+                change(catalog, table, self._places, with_retries, attempts=60, on_conflict=turn)
         except LookupError as exc:
             raise TableGoneError(table.id) from exc
         except TimeoutError as exc:

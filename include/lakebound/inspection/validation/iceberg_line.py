@@ -14,7 +14,7 @@ from lakebound.tables.entries import read_entry
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.manifests import MANIFESTS, AvroFields
-from lakebound.tables.iceberg.metadata import metadata_location, read_body
+from lakebound.tables.iceberg.metadata import read_table
 from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.places import Places
 
@@ -52,9 +52,9 @@ class IcebergLine:
     def _read(self) -> Body | None:
         catalog = open_catalog(self._places)
         for reading in range(1, _READINGS + 1):
-            location = metadata_location(catalog, self._spec)
             try:
-                return None if location is None else read_body(location)
+                found = read_table(catalog, self._spec, self._places)
+                return None if found is None else found[1]
             except FileNotFoundError:  # two commits further already
                 if reading == _READINGS:
                     raise
@@ -82,9 +82,9 @@ class IcebergLine:
             return
         number = snapshot["snapshot-id"]
         try:
-            for manifest in MANIFESTS.rows(local_path(snapshot["manifest-list"]).read_bytes()):
+            for manifest in MANIFESTS.rows(self._places.file_at(snapshot["manifest-list"]).read()):
                 if manifest[3] == number and not manifest[4]:
-                    yield from _files(local_path(manifest[0]).read_bytes(), step, number)
+                    yield from _files(self._places.file_at(manifest[0]).read(), step, number)
         except FileNotFoundError:
             return  # expired meanwhile
 

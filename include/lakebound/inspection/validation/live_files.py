@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -65,7 +64,6 @@ def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[
     from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
     from lakebound.tables.iceberg.catalog import open_catalog
-    from lakebound.tables.iceberg.local_files import local_path
 
     catalog = open_catalog(places)
     if not catalog.table_exists((spec.namespace, spec.short_name)):
@@ -77,7 +75,7 @@ def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[
     for task in table.scan(row_filter=wanted).plan_files():
         if task.delete_files:
             raise DeletesInTableError(spec.id)
-        yield LandedFile(Path(local_path(task.file.file_path)), "", 0, task.file.record_count)
+        yield LandedFile(places.file_at(task.file.file_path).path, "", 0, task.file.record_count)
 
 
 def _is_older(newest: Any, since_ms: int) -> bool:

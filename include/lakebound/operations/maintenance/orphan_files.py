@@ -25,7 +25,7 @@ from lakebound.tables.delta.checkpoints import list_log, whole_checkpoints
 from lakebound.tables.delta.log import commit_lines
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.local_files import local_path
-from lakebound.tables.iceberg.metadata import metadata_location, read_body
+from lakebound.tables.iceberg.metadata import read_table
 from lakebound.tables.places import Places
 
 RECORD = "moved.json"
@@ -52,6 +52,16 @@ class UnknownCheckpointError(LakeboundError):
         )
 
 
+class OrphansInStoreError(LakeboundError):
+    """An object store has no folders, and moves no file."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"table {table}: orphans are not looked for in an object store: a file cannot be moved aside there; set "
+            f"maintenance.orphans to off, and have the bucket's own rules delete what is old"
+        )
+
+
 def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id: str, staged_before_ms: int) -> StepEffect:
     """Find the table's orphans; in the mode ``quarantine`` move them aside, and delete what lay there long.
 
@@ -66,6 +76,8 @@ def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id
         TableGoneError: There is no such table.
         LakeboundError: It cannot be told which files are needed: nothing is moved then.
     """
+    if not places.root.is_local:
+        raise OrphansInStoreError(table.id)
     root = table_folder(table, places)
     # Listed first: what is committed while the versions are read is then known to be needed.
     listed = list(list_files(root))
@@ -98,10 +110,10 @@ def table_folder(table: TableSpec, places: Places) -> Path:
         if not DeltaTable.is_deltatable(str(path)):
             raise TableGoneError(table.id)
         return path
-    location = metadata_location(open_catalog(places), table)
-    if location is None:
+    found = read_table(open_catalog(places), table, places)
+    if found is None:
         raise TableGoneError(table.id)
-    return local_path(read_body(location)["location"])
+    return local_path(found[1]["location"])
 
 
 def list_files(root: Path) -> Iterator[ListedFile]:
@@ -238,8 +250,9 @@ def _both(names: Iterator[str]) -> Iterator[str]:
 
 
 def _iceberg_names(table: TableSpec, places: Places) -> Iterator[str]:
-    location = metadata_location(open_catalog(places), table)
-    if location is None:
+    found = read_table(open_catalog(places), table, places)
+    if found is None:
         raise TableGoneError(table.id)
+    location, body = found
     yield location
-    yield from needed(read_body(location))
+    yield from needed(body, places)

@@ -36,7 +36,7 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
 )
 
-from lakebound.tables.iceberg.catalog import later_than, slim
+from lakebound.tables.iceberg.catalog import LedgerCatalog, later_than, slim
 from lakebound.tables.iceberg.local_files import sync_contents, sync_locations
 from lakebound.tables.iceberg.merging import (
     LARGEST_MERGED,
@@ -48,6 +48,7 @@ from lakebound.tables.iceberg.merging import (
     read_existing,
     write_existing,
 )
+from lakebound.tables.iceberg.store_files import DraftFileIO, StoreFileIO
 
 
 def append(
@@ -77,6 +78,7 @@ def append(
         # Before any metadata names them. The catalog syncs that file, and the folder in which the manifests lie beside it.
         sync_locations((file.file_path for file in files), table.location())
         sync_contents(appending.written)
+        appending.put_drafts()
         response = table.catalog.commit_table(table, *_updates(table.metadata, snapshot))
     except CommitFailedException:
         appending.delete_written()
@@ -84,13 +86,14 @@ def append(
     before = table.metadata
     table.metadata, table.metadata_location = slim(response.metadata), response.metadata_location
     known.take_over(appending.kind, appending.encoded, appending.manifests)
-    _delete_dropped_metadata(table, before)
+    if isinstance(table.catalog, LedgerCatalog):
+        _delete_dropped_metadata(table, before)
     return snapshot
 
 
 class _Append:
     def __init__(self, table: Table, parent: Snapshot | None, known: EncodedEntries) -> None:
-        self._io: FileIO = table.io
+        self._io: FileIO = DraftFileIO(table.io) if isinstance(table.io, StoreFileIO) else table.io
         self._metadata: TableMetadata = table.metadata
         self._provider = load_location_provider(table.location(), table.metadata.properties)
         self._uuid = uuid.uuid4()
@@ -133,6 +136,11 @@ class _Append:
                 "schema-id": metadata.current_schema_id,
             }
         )
+
+    def put_drafts(self) -> None:
+        """Put what was written in the object store, side by side."""
+        if isinstance(self._io, DraftFileIO):
+            self._io.put_all()
 
     def delete_written(self) -> None:
         """Delete what was written for a commit that certainly did not take place."""

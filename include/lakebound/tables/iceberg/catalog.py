@@ -14,8 +14,9 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
 from pyiceberg.io import FileIO
@@ -24,33 +25,85 @@ from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate, update_table_metadata
-from pyiceberg.typedef import Identifier
-from sqlalchemy import update
-from sqlalchemy.exc import IntegrityError, OperationalError
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from sqlalchemy import Engine, select, update
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random
 
 from lakebound.durable import make_folder
+from lakebound.errors import CatalogRefusedError, LakeboundError
+from lakebound.spec.warehouse import GlueCatalogSpec, RestCatalogSpec, SqlCatalogSpec
+from lakebound.storage.location import Location
 from lakebound.tables.iceberg.catalog_file import explained, say_who_locks, sqlite_file
 from lakebound.tables.iceberg.known_metadata import KnownMetadata, as_json, read_metadata
 from lakebound.tables.iceberg.local_files import sync_metadata
+from lakebound.tables.iceberg.store_files import StoreFileIO
 from lakebound.tables.places import READ_ONLY, Places
+
+if TYPE_CHECKING:
+    from lakebound.tables.iceberg.glue import GlueLedgerCatalog
+    from lakebound.tables.iceberg.rest import RestLedgerCatalog
 
 CATALOG_NAME = "ice"
 """Name under which PyIceberg and Spark both know the catalog; it stands in the catalog's rows."""
 
 _BUSY_TIMEOUT_SECONDS = 60
+_UNDEFINED_TABLE = "42P01"
 _making = threading.Lock()
+
+AnyCatalog: TypeAlias = "LedgerCatalog | RestLedgerCatalog | GlueLedgerCatalog"
+"""What ``open_catalog`` returns. A ``LedgerCatalog`` alone swaps the metadata file; the others are given updates to commit."""
+
+
+class NoCatalogError(LakeboundError):
+    """A warehouse has no Iceberg catalog, and an Iceberg table was asked for."""
+
+    is_refusal = True
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"the warehouse at {location} has no catalog for Iceberg tables; name one as its catalog in warehouses.yaml"
+        )
 
 
 class LedgerCatalog(SqlCatalog):
-    """A SqlCatalog that remembers, per table, the newest metadata that it has read or written. Threads may share it."""
+    """A SqlCatalog that remembers, per table, the newest metadata that it has read or written. Threads may share it.
 
-    def __init__(self, name: str, **properties: str) -> None:
+    Args:
+        name: Of the catalog.
+        root: Folder below which all tables are; None: of this machine.
+        engine: Of the database; None: by the property ``uri``.
+        properties: As PyIceberg takes them.
+    """
+
+    def __init__(self, name: str, *, root: Location | None = None, engine: Engine | None = None, **properties: str) -> None:
         self._known: dict[Identifier, KnownMetadata] = {}
         # What is remembered of a table is appended to in place, so one thread at a time uses it.
         self._locks: dict[Identifier, threading.RLock] = {}
-        super().__init__(name, **properties)
+        self._files = None if root is None or root.is_local else StoreFileIO(root.store)
+        if engine is None:
+            super().__init__(name, **properties)
+            return
+        MetastoreCatalog.__init__(self, name, **properties)
+        self.engine = engine
+        self._init_catalog()
+
+    def pointer(self, identifier: Identifier) -> str | None:
+        """Return where the table's metadata is; None where there is no such table."""
+        *namespace, name = identifier
+        chosen = select(IcebergTables.metadata_location).where(
+            IcebergTables.catalog_name == self.name,
+            IcebergTables.table_namespace == ".".join(namespace),
+            IcebergTables.table_name == name,
+        )
+        with Session(self.engine) as session:
+            try:
+                return session.scalar(chosen)
+            except ProgrammingError as exc:
+                if getattr(exc.orig, "sqlstate", None) != _UNDEFINED_TABLE:
+                    raise
+                return None  # a new database, and whoever only looks makes no tables in it
 
     def metadata_at(self, identifier: Identifier, location: str, io: FileIO) -> TableMetadata:
         """Return the metadata in a metadata file, all snapshots included. It is shared: never change it.
@@ -126,6 +179,9 @@ class LedgerCatalog(SqlCatalog):
 
     def _lock_of(self, identifier: Identifier) -> threading.RLock:
         return self._locks.setdefault(identifier, threading.RLock())
+
+    def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        return self._files or super()._load_file_io(properties, location)
 
     def _write(self, known: KnownMetadata, metadata: TableMetadata, snapshots: list[str], log: list[str], io: FileIO) -> str:
         """Write the metadata file of an append, and return where; the lists are the JSON of what it adds."""
@@ -209,13 +265,43 @@ def slim(metadata: TableMetadata) -> TableMetadata:
     return metadata.model_copy(update={"snapshots": current, "snapshot_log": []})
 
 
-def open_catalog(places: Places) -> LedgerCatalog:
+def open_catalog(places: Places) -> AnyCatalog:
     """Return this process's catalog.
 
     A SQLite file is made, in WAL mode, when there is none; ``Places.read_only`` makes and changes nothing.
+
+    Raises:
+        CatalogUnavailableError: It does not answer.
+        CatalogRefusedError: It refuses its user.
+        MissingSecretError: A secret is not where warehouses.yaml says.
     """
     with _making:
-        return _open_catalog(places.iceberg_catalog_uri, places.iceberg_warehouse, os.getpid())
+        catalog = places.warehouse.catalog
+        if isinstance(catalog, SqlCatalogSpec) and catalog.is_sqlite:
+            return _open_catalog(places.iceberg_catalog_uri, places.iceberg_folder.path, os.getpid())
+        return _open_server(places.model_copy(update={"home": Path("/")}), os.getpid())
+
+
+@cache
+def _open_server(places: Places, process: int) -> AnyCatalog:
+    """Return the catalog of a process: a connection to a server must not be taken through a fork."""
+    match places.warehouse.catalog:
+        case SqlCatalogSpec() as sql:
+            from lakebound.tables.iceberg.postgresql import open_postgresql
+
+            return open_postgresql(sql, places.iceberg_folder, looks_only=places.looks_only)
+        case RestCatalogSpec() as rest:
+            from lakebound.tables.iceberg.rest import RestLedgerCatalog
+
+            return RestLedgerCatalog(rest, places.root)
+        case GlueCatalogSpec() as glue:
+            try:
+                from lakebound.tables.iceberg.glue import GlueLedgerCatalog
+            except ModuleNotFoundError as exc:
+                raise CatalogRefusedError("Glue", "catalog.type", f"{exc}; install pyiceberg[glue] beside Lakebound") from exc
+            return GlueLedgerCatalog(glue, places.iceberg_folder)
+        case None:
+            raise NoCatalogError(places.warehouse.location)
 
 
 @cache
@@ -267,7 +353,7 @@ def _connect(uri: str, warehouse: Path) -> LedgerCatalog:
     return LedgerCatalog(CATALOG_NAME, uri=uri, warehouse=f"file://{warehouse}")
 
 
-def make_namespace(catalog: LedgerCatalog, namespace: str) -> None:
+def make_namespace(catalog: AnyCatalog, namespace: str) -> None:
     """Make the namespace unless it is there."""
     try:
         catalog.create_namespace_if_not_exists(namespace)

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import to_json
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.types import IcebergType, StringType
 
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.health import FileFacts, MetadataFacts, PartitionFacts, TableFacts
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog
 from lakebound.tables.iceberg.manifests import ENTRIES, MANIFESTS
-from lakebound.tables.iceberg.metadata import metadata_location
-from lakebound.tables.iceberg.metadata_json import parse_body
+from lakebound.tables.iceberg.metadata import metadata_location, read_table
+from lakebound.tables.iceberg.metadata_json import Body, parse_body
 from lakebound.tables.places import Places
 
 _Key = tuple[int, tuple[Any, ...]]
@@ -33,11 +34,19 @@ def read_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts | Non
     Raises:
         FileNotFoundError: A commit or an expiry removed a metadata file meanwhile: read again.
     """
-    location = metadata_location(open_catalog(places), spec)
-    if location is None:
-        return None
-    standing = _read_metadata(location)
-    files = _read_files(standing)
+    catalog = open_catalog(places)
+    if isinstance(catalog, LedgerCatalog):
+        location = metadata_location(catalog, spec)
+        if location is None:
+            return None
+        content = places.file_at(location).read()
+        standing = _standing(parse_body(content), len(content))
+    else:
+        found = read_table(catalog, spec, places)
+        if found is None:
+            return None
+        standing = _standing(found[1], len(to_json(found[1])))
+    files = _read_files(standing, places)
     return TableFacts(
         table=spec.id,
         at_ms=now_ms,
@@ -86,9 +95,7 @@ class _Files:
     metadata_bytes: int = 0
 
 
-def _read_metadata(location: str) -> _Standing:
-    content = _read(location)
-    body = parse_body(content)
+def _standing(body: Body, size_bytes: int) -> _Standing:
     snapshots, current = body.get("snapshots") or [], body.get("current-snapshot-id")
     slim = {
         **body,
@@ -97,30 +104,22 @@ def _read_metadata(location: str) -> _Standing:
         "metadata-log": [],
     }
     times = {snapshot["snapshot-id"]: snapshot["timestamp-ms"] for snapshot in snapshots}
-    return _Standing(TableMetadataUtil.parse_obj(slim), len(content), times)
+    return _Standing(TableMetadataUtil.parse_obj(slim), size_bytes, times)
 
 
-def _read(location: str) -> bytes:
-    """Return the content of a metadata file; like data, it lies in a folder of this machine."""
-    if location.startswith("file:"):
-        location = "/" + location.removeprefix("file:").lstrip("/")
-    with open(location, "rb") as file:
-        return file.read()
-
-
-def _read_files(standing: _Standing) -> _Files:
+def _read_files(standing: _Standing, places: Places) -> _Files:
     files, snapshot = _Files(), standing.metadata.current_snapshot()
     if snapshot is None:
         return files
     times = standing.committed_at_ms
     oldest_ms = min(times.values())
-    content = _read(snapshot.manifest_list)
+    content = places.file_at(snapshot.manifest_list).read()
     files.metadata_bytes = len(content)
     for manifest in MANIFESTS.rows(content):
         path, length, spec_id, added_by = manifest[0], manifest[1], manifest[2], manifest[3]
         files.manifests += 1
         files.metadata_bytes += length
-        for entry in ENTRIES.rows(_read(path)):
+        for entry in ENTRIES.rows(places.file_at(path).read()):
             if entry[0] == ManifestEntryStatus.DELETED:
                 continue
             file = entry[2]

@@ -11,14 +11,20 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from lakebound.errors import CatalogBehindError, CommitRefusedError, ForgottenTableError, TableUnreadableError
+from lakebound.errors import (
+    CatalogBehindError,
+    CommitRefusedError,
+    ForgottenTableError,
+    LakeboundError,
+    TableUnreadableError,
+)
 from lakebound.ledger.entry import ENTRY_KEY
 from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg.catalog import LedgerCatalog
-from lakebound.tables.iceberg.local_files import local_path
+from lakebound.storage.location import Location
+from lakebound.tables.iceberg.catalog import AnyCatalog, LedgerCatalog
 from lakebound.tables.iceberg.metadata import metadata_location, read_body, swap
+from lakebound.tables.places import Places
 
 _DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error)
 """What reading a file that is no metadata may raise."""
@@ -133,18 +139,29 @@ def _ends(files: Sequence[MetadataFile], committed: set[str]) -> list[MetadataFi
     return ends
 
 
-def check_pointer(catalog: LedgerCatalog, table: TableSpec) -> None:
-    """Check that the catalog names the table's newest metadata; costs one listing of a folder where it does.
+class PointerNotOursError(LakeboundError):
+    """Which metadata file is a table's, its catalog alone decides."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f"table {table}: its catalog writes the metadata itself, so nobody else can have it name another file")
+
+
+def check_pointer(catalog: AnyCatalog, table: TableSpec, places: Places) -> None:
+    """Check that a SQL catalog names the table's newest metadata; costs one listing of a folder where it does.
+
+    A catalog that writes the metadata itself is not asked: it has its files where it wants.
 
     Raises:
         CatalogBehindError: It does not.
         TableUnreadableError: The file that it names is gone, and so is every newer one.
     """
+    if not isinstance(catalog, LedgerCatalog):
+        return
     for _ in range(_LOOKS):
         location = metadata_location(catalog, table)
         if location is None:
             return
-        pointer = local_path(location)
+        pointer = places.file_at(location)
         behind = judge(pointer.name, list(_read_from(pointer)))
         if behind is None and pointer.exists():
             return
@@ -156,7 +173,7 @@ def check_pointer(catalog: LedgerCatalog, table: TableSpec) -> None:
         raise CatalogBehindError(table.id, location, newest, behind.names)
 
 
-def check_forgotten(folder: Path, table: TableSpec) -> None:
+def check_forgotten(folder: Location, table: TableSpec) -> None:
     """Check that a folder in which a new table is to be made has no table that only the catalog has forgotten.
 
     A file that names another before it proves a commit. One that names none may be what a killed writer left.
@@ -168,19 +185,19 @@ def check_forgotten(folder: Path, table: TableSpec) -> None:
     Raises:
         ForgottenTableError: It has one.
     """
-    files = sorted(folder.glob("*.metadata.json"), key=lambda file: number_of(file.name), reverse=True)
-    for file in files:
+    found = [file for file, _ in folder.list() if file.name.endswith(".metadata.json")]
+    for file in sorted(found, key=lambda file: number_of(file.name), reverse=True):
         try:
-            body = read_body(str(file))
+            body = read_body(file)
             carries = any(ENTRY_KEY in snapshot.get("summary", {}) for snapshot in body.get("snapshots", []))
             committed = bool(body.get("metadata-log"))
         except _DAMAGED:
             continue
         if carries and committed:
-            raise ForgottenTableError(table.id, file)
+            raise ForgottenTableError(table.id, str(file))
 
 
-def move_pointer(catalog: LedgerCatalog, table: TableSpec, named: str, newest: str) -> None:
+def move_pointer(catalog: AnyCatalog, table: TableSpec, named: str, newest: str) -> None:
     """Have the catalog name the newest metadata file in place of an older one, by compare-and-swap.
 
     Args:
@@ -191,7 +208,10 @@ def move_pointer(catalog: LedgerCatalog, table: TableSpec, named: str, newest: s
 
     Raises:
         CommitRefusedError: The catalog names another file meanwhile.
+        PointerNotOursError: The catalog writes the metadata itself.
     """
+    if not isinstance(catalog, LedgerCatalog):
+        raise PointerNotOursError(table.id)
     if not swap(catalog, table, named, newest):
         raise CommitRefusedError(table.id, "its catalog names another metadata file meanwhile")
 
@@ -202,30 +222,42 @@ def number_of(name: str) -> int:
     return int(number) if number.isdigit() else -1
 
 
-def _read_from(pointer: Path) -> Iterator[MetadataFile]:
+def _read_from(pointer: Location) -> Iterator[MetadataFile]:
     """Yield what the files say whose number is not lower; only where there are others are any read."""
     first = number_of(pointer.name)
-    if first < 0 or not pointer.parent.is_dir():
+    if first < 0:
         return
-    names = [
-        one.name for one in pointer.parent.iterdir() if one.name.endswith(".metadata.json") and number_of(one.name) >= first
-    ]
+    names = [one.name for one in _beside_from(pointer, first) if number_of(one.name) >= first]
     if names == [pointer.name]:
         return
     for name in sorted(names):
         damaged = (FileNotFoundError,) if name == pointer.name else _DAMAGED
         try:
-            body = read_body(str(pointer.with_name(name)))
+            body = read_body(pointer.parent / name)
             yield MetadataFile(
                 name=name,
                 number=number_of(name),
                 table=str(body["table-uuid"]),
-                log=tuple(local_path(entry["metadata-file"]).name for entry in body.get("metadata-log", [])),
+                log=tuple(entry["metadata-file"].rpartition("/")[2] for entry in body.get("metadata-log", [])),
                 snapshots=frozenset(snapshot["snapshot-id"] for snapshot in body.get("snapshots", [])),
                 current=body.get("current-snapshot-id"),
             )
         except damaged:
             continue  # a commit deleted it; or a killed writer left it unfinished, so it was never committed
+
+
+def _beside_from(pointer: Location, first: int) -> Iterator[Location]:
+    """Yield the metadata files beside one; of an object store only those whose number is not lower, as one list gives them."""
+    if pointer.is_local:
+        folder = pointer.parent.path
+        found = (pointer.parent / one.name for one in folder.iterdir()) if folder.is_dir() else iter(())
+    else:
+        start = f"{first:05d}"
+        # By their text: what follows 99,999 comes before it.
+        found = (file for file, _ in pointer.parent.list(after=start if start[:-2].strip("9") else ""))
+    for file in found:
+        if file.name.endswith(".metadata.json"):
+            yield file
 
 
 def _beside(location: str, name: str) -> str:

@@ -24,7 +24,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg.append import append
-from lakebound.tables.iceberg.catalog import LedgerCatalog, make_namespace, open_catalog, slim
+from lakebound.tables.iceberg.catalog import AnyCatalog, LedgerCatalog, make_namespace, open_catalog, slim
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.merging import EncodedEntries
@@ -60,7 +60,7 @@ _FORCED = {
 
 
 class IcebergTable:
-    """A ``lakebound.tables.table.Table`` in Iceberg's format, in a SQL catalog shared with Spark."""
+    """A ``lakebound.tables.table.Table`` in Iceberg's format, in a catalog shared with Spark."""
 
     def __init__(self, spec: TableSpec, places: Places) -> None:
         self._spec = spec
@@ -90,12 +90,15 @@ class IcebergTable:
             partition_spec=partition_spec(self._spec, columns),
             properties=self._new_properties(columns),
         )
-        written = local_path(transaction.table_metadata.location) / "metadata"
-        check_forgotten(written, self._spec)
-        make_folder(written)
+        written = self._places.file_at(transaction.table_metadata.location) / "metadata"
+        if isinstance(self._catalog, LedgerCatalog):
+            check_forgotten(written, self._spec)
+        if written.is_local:
+            make_folder(written.path)
         with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(genesis)}).fast_append():
             pass
-        sync_new(written.iterdir(), written)
+        if written.is_local:
+            sync_new(written.path.iterdir(), written.path)
         transaction.commit_transaction()
         self._handle = None
         self._is_seen = False
@@ -152,7 +155,7 @@ class IcebergTable:
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
         handle = self._table()
-        check_pointer(self._catalog, self._spec)
+        check_pointer(self._catalog, self._spec, self._places)
         handle.refresh()
         self._history, handle.metadata = handle.metadata, slim(handle.metadata)
         try:
@@ -181,7 +184,7 @@ class IcebergTable:
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
         self._epoch = entry.epoch
-        self._history = self._catalog.metadata_at(self._identifier, handle.metadata_location, handle.io)
+        self._history = None
         return str(snapshot.snapshot_id)
 
     def has_moved_on(self) -> bool:
@@ -263,7 +266,7 @@ class IcebergTable:
         """Nothing: metadata files are deleted by the commits themselves."""
 
     @property
-    def _catalog(self) -> LedgerCatalog:
+    def _catalog(self) -> AnyCatalog:
         return open_catalog(self._places)
 
     @property
@@ -272,7 +275,7 @@ class IcebergTable:
 
     def _table(self) -> PyIcebergTable:
         if self._handle is None:
-            check_pointer(self._catalog, self._spec)
+            check_pointer(self._catalog, self._spec, self._places)
             self._handle = self._current()
             self._history, self._handle.metadata = self._handle.metadata, slim(self._handle.metadata)
         return self._handle
@@ -280,7 +283,9 @@ class IcebergTable:
     def _read_history(self) -> TableMetadata:
         """Return the metadata that the handle stands at, all snapshots included."""
         handle = self._table()
-        return self._history or handle.metadata
+        if self._history is None:
+            self._history = self._catalog.metadata_at(self._identifier, handle.metadata_location, handle.io)
+        return self._history
 
     def _entries_from(self, metadata: TableMetadata, newest: int | None) -> Iterator[CommittedEntry]:
         for snapshot in ancestry(metadata, newest):
@@ -290,7 +295,7 @@ class IcebergTable:
 
     def _newest(self) -> PyIcebergTable:
         """Return a handle of its own to commit by; refuse it where the catalog is an older copy."""
-        check_pointer(self._catalog, self._spec)
+        check_pointer(self._catalog, self._spec, self._places)
         return self._current()
 
     def _current(self) -> PyIcebergTable:

@@ -8,7 +8,6 @@ twice, in a Spark job, which for a table of thousands takes minutes. The change 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
@@ -17,9 +16,9 @@ from lakebound.operations.maintenance.engines import StepLostError, TableGoneErr
 from lakebound.operations.maintenance.iceberg.reach import ManifestUnreadableError, only_needed_by
 from lakebound.operations.maintenance.steps import ExpireSnapshots, StepEffect
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location, delete_all
 from lakebound.tables.entries import read_entry
 from lakebound.tables.iceberg.catalog import open_catalog
-from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.metadata import change
 from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.places import Places
@@ -62,7 +61,7 @@ def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskFor
 
     try:
         with turn:
-            changed = change(catalog, table, without_asked, _COMMIT_ATTEMPTS, on_conflict=turn)
+            changed = change(catalog, table, places, without_asked, _COMMIT_ATTEMPTS, on_conflict=turn)
     except LookupError as exc:
         raise TableGoneError(table.id) from exc
     except TimeoutError as exc:
@@ -72,11 +71,11 @@ def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskFor
     before, after = _ids(changed.before), _ids(changed.after)
     done = StepEffect(files_before=len(before), files_after=len(after), commits=1, conflicts=changed.conflicts)
     try:
-        dead = only_needed_by(before - after, changed.before)
+        dead = only_needed_by(before - after, changed.before, places)
     except ManifestUnreadableError as exc:
         note = f"the snapshots are expired, their files are left to the look for orphans: {exc}"
         return done.model_copy(update={"note": note})
-    sizes, removed = _delete(dead, local_path(changed.after["location"]))
+    sizes, removed = _delete(dead, changed.after["location"], places)
     return done.model_copy(update={"bytes_removed": sizes, "removed": told(removed)})
 
 
@@ -115,17 +114,21 @@ def _ids(body: Body) -> set[int]:
     return {snapshot["snapshot-id"] for snapshot in body["snapshots"]}
 
 
-def _delete(locations: Iterable[str], root: Path) -> tuple[int, list[str]]:
+def _delete(locations: Iterable[str], root: str, places: Places) -> tuple[int, list[str]]:
     """Delete the files below the table's folder; what lies elsewhere came from elsewhere, and stays."""
-    size, removed = 0, []
+    folder, size, removed = places.file_at(root), 0, []
+    doomed: list[Location] = []
     for location in locations:
-        path = local_path(location)
-        if not path.is_relative_to(root):
-            continue
+        file = places.file_at(location)
         try:
-            size += path.stat().st_size
-            path.unlink()
-        except FileNotFoundError:
+            path = file.relative_to(folder)
+        except ValueError:
             continue
-        removed.append(str(path.relative_to(root)))
+        found = file.describe() if file.is_local else None
+        if file.is_local and found is None:
+            continue
+        size += found.size_bytes if found is not None else 0
+        removed.append(path)
+        doomed.append(file)
+    delete_all(doomed)
     return size, removed

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lakebound.errors import LakeboundError
-from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.manifests import AvroFields
 from lakebound.tables.iceberg.metadata_json import Body
+from lakebound.tables.places import Places
 
 _PATHS = AvroFields(ids=(500,))
 """Of a manifest list: each manifest's path."""
@@ -35,12 +35,13 @@ class ManifestUnreadableError(LakeboundError):
         )
 
 
-def only_needed_by(expired: Iterable[int], body: Body) -> list[str]:
+def only_needed_by(expired: Iterable[int], body: Body, places: Places) -> list[str]:
     """Return the locations of files that no other snapshot of the metadata needs: content, then manifests, then lists.
 
     Args:
         expired: Ids of snapshots.
         body: Metadata in which they still are.
+        places: Where the table is.
 
     Raises:
         ManifestUnreadableError: A manifest that is needed to tell cannot be read.
@@ -50,30 +51,30 @@ def only_needed_by(expired: Iterable[int], body: Body) -> list[str]:
     kept = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] not in gone]
     needed_manifests: dict[str, None] = {}
     for snapshot in sorted(kept, key=lambda one: one.get("sequence-number", 0), reverse=True):
-        needed_manifests |= dict.fromkeys(manifests_of(snapshot))
-    dead_manifests = {path for snapshot in dead for path in manifests_of(snapshot)} - needed_manifests.keys()
-    candidates = {path for manifest in dead_manifests for path in content_of(manifest)}
+        needed_manifests |= dict.fromkeys(manifests_of(snapshot, places))
+    dead_manifests = {path for snapshot in dead for path in manifests_of(snapshot, places)} - needed_manifests.keys()
+    candidates = {path for manifest in dead_manifests for path in content_of(manifest, places)}
     for manifest in needed_manifests:
         if not candidates:
             break
-        candidates.difference_update(content_of(manifest))
+        candidates.difference_update(content_of(manifest, places))
     statistics = [
         found["statistics-path"] for name in _STATISTICS for found in body.get(name, []) if found["snapshot-id"] in gone
     ]
     return [*sorted(candidates), *statistics, *sorted(dead_manifests), *(snapshot["manifest-list"] for snapshot in dead)]
 
 
-def manifests_of(snapshot: Snapshot) -> list[str]:
+def manifests_of(snapshot: Snapshot, places: Places) -> list[str]:
     """Return the locations of a snapshot's manifests."""
-    return [row[0] for row in _rows(_PATHS, snapshot["manifest-list"])]
+    return [row[0] for row in _rows(_PATHS, snapshot["manifest-list"], places)]
 
 
-def content_of(manifest: str) -> list[str]:
+def content_of(manifest: str, places: Places) -> list[str]:
     """Return the locations of the live files in a manifest."""
-    return [entry[1][0] for entry in _rows(_FILES, manifest) if entry[0] != _DELETED]
+    return [entry[1][0] for entry in _rows(_FILES, manifest, places) if entry[0] != _DELETED]
 
 
-def needed(body: Body) -> Iterator[str]:
+def needed(body: Body, places: Places) -> Iterator[str]:
     """Yield the locations of everything that the metadata's snapshots need, and of the metadata files that it names.
 
     Raises:
@@ -82,18 +83,18 @@ def needed(body: Body) -> Iterator[str]:
     seen: set[str] = set()
     for snapshot in body.get("snapshots", []):
         yield snapshot["manifest-list"]
-        for manifest in manifests_of(snapshot):
+        for manifest in manifests_of(snapshot, places):
             if manifest not in seen:
                 seen.add(manifest)
                 yield manifest
-                yield from content_of(manifest)
+                yield from content_of(manifest, places)
     for name in _STATISTICS:
         yield from (found["statistics-path"] for found in body.get(name, []))
     yield from (entry["metadata-file"] for entry in body.get("metadata-log", []))
 
 
-def _rows(fields: AvroFields, location: str) -> list[Any]:
+def _rows(fields: AvroFields, location: str, places: Places) -> list[Any]:
     try:
-        return list(fields.rows(local_path(location).read_bytes()))
+        return list(fields.rows(places.file_at(location).read()))
     except Exception as exc:  # torn Avro fails in many ways
         raise ManifestUnreadableError(location, f"{type(exc).__name__}: {exc}") from exc

@@ -13,7 +13,7 @@ from lakebound.operations.maintenance.history import TablePast, Version
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.entries import read_entry
 from lakebound.tables.iceberg.catalog import open_catalog
-from lakebound.tables.iceberg.metadata import metadata_location, read_body
+from lakebound.tables.iceberg.metadata import read_table
 from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.places import Places
 
@@ -27,8 +27,8 @@ def read_snapshots(spec: TableSpec, places: Places) -> TablePast | None:
     Raises:
         FileNotFoundError: A commit removed the metadata file meanwhile: read again.
     """
-    location = metadata_location(open_catalog(places), spec)
-    return None if location is None else snapshots_of(read_body(location), spec.id)
+    found = read_table(open_catalog(places), spec, places)
+    return None if found is None else snapshots_of(found[1], spec.id)
 
 
 def snapshots_of(body: Body, table: str) -> TablePast:

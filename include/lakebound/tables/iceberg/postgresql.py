@@ -1,0 +1,106 @@
+"""The SQL catalog in a PostgreSQL database: one round trip per statement, and its errors in Lakebound's words.
+
+Each statement of the catalog is a transaction of its own. So a commit is one UPDATE that compares and swaps, and where the
+connection is lost before its answer, it is unknown whether it took place: the ledger says so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import IntegrityError, ProgrammingError
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
+
+from lakebound.errors import CatalogRefusedError, CatalogUnavailableError
+from lakebound.first_line import first_line
+from lakebound.spec.secrets import read_secret
+from lakebound.spec.warehouse import SqlCatalogSpec
+from lakebound.storage.location import Location
+from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog
+
+_CONNECTION = {
+    "connect_timeout": 10,
+    # A server that vanished is noticed after half a minute, not after the two hours of TCP.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    # A pooler such as pgbouncer gives each transaction another connection.
+    "prepare_threshold": None,
+}
+_LOGIN = re.compile(
+    r"authentication failed|no password supplied|no pg_hba\.conf entry|role \".*\" does not exist|is not permitted to log in",
+    re.IGNORECASE,
+)
+_DATABASE = re.compile(r"database \".*\" does not exist|permission denied for database", re.IGNORECASE)
+
+
+def open_postgresql(spec: SqlCatalogSpec, folder: Location, *, looks_only: bool) -> LedgerCatalog:
+    """Return a catalog; its tables are made in the database when they are missing.
+
+    Args:
+        spec: The database.
+        folder: Below which tables are made.
+        looks_only: Change nothing, and make nothing.
+
+    Raises:
+        CatalogUnavailableError: The database does not answer.
+        CatalogRefusedError: It refuses the user, or what the user may do.
+        MissingSecretError: The password is not where warehouses.yaml says.
+    """
+    return _connect(_engine(spec), folder, "false" if looks_only else "true")
+
+
+@retry(
+    retry=retry_if_exception_type((ProgrammingError, IntegrityError)),
+    stop=stop_after_attempt(5),
+    wait=wait_random(0.1, 0.5),
+    reraise=True,
+)
+def _connect(engine: Engine, folder: Location, init_catalog_tables: str) -> LedgerCatalog:
+    """Make the catalog's tables when they are missing; two processes that start together may both try."""
+    uri = engine.url.render_as_string(hide_password=True)
+    return LedgerCatalog(
+        CATALOG_NAME, root=folder, engine=engine, uri=uri, warehouse=folder.uri, init_catalog_tables=init_catalog_tables
+    )
+
+
+def _engine(spec: SqlCatalogSpec) -> Engine:
+    url = make_url(spec.uri).set(drivername="postgresql+psycopg")
+    if spec.username is not None:
+        url = url.set(username=spec.username)
+    engine = create_engine(url, isolation_level="AUTOCOMMIT", connect_args=_CONNECTION, pool_pre_ping=False)
+    password = spec.password
+
+    def log_in(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> None:
+        if password is not None:
+            # Read for each connection: it may have been changed meanwhile, and no address ever holds it.
+            parameters["password"] = read_secret(password, "catalog.password")
+
+    def explain(context: ExceptionContext) -> None:
+        found = _explained(url.render_as_string(hide_password=True), context.original_exception)
+        if found is not None:
+            raise found from context.original_exception
+
+    event.listen(engine, "do_connect", log_in)
+    event.listen(engine, "handle_error", explain)
+    return engine
+
+
+def _explained(catalog: str, error: BaseException) -> CatalogUnavailableError | CatalogRefusedError | None:
+    """Return what an error of the driver means; None where it is for the caller to know."""
+    import psycopg
+
+    reason, state = first_line(str(error)), getattr(error, "sqlstate", None) or ""
+    if state == "42501":
+        return CatalogRefusedError(catalog, "catalog.username", reason)
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return None
+    if state.startswith("28") or _LOGIN.search(reason):
+        return CatalogRefusedError(catalog, "catalog.username and catalog.password", reason)
+    if state.startswith("3D") or _DATABASE.search(reason):
+        return CatalogRefusedError(catalog, "catalog.uri", reason)
+    return CatalogUnavailableError(catalog, reason)

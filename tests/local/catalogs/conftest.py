@@ -1,0 +1,53 @@
+"""The same tests of tables, with their catalog in PostgreSQL and behind REST."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.catalogs.installations import Installation, Store, in_postgresql, in_rest
+from tests.support.catalogs.postgresql import PostgreSQL
+
+from lakebound.spec.pipeline import TableSpec
+from lakebound.tables.places import Places
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
+    """A real PostgreSQL for the whole session; each test has a database of its own."""
+    server = PostgreSQL(tmp_path_factory.mktemp("postgresql"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["postgresql", "rest"])
+def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
+    """An installation of each kind of catalog, with tables on this machine."""
+    store = Store(str(tmp_path / "lake"))
+    # Its own: a test may undo what it patched.
+    with pytest.MonkeyPatch.context() as secrets:
+        if request.param == "postgresql":
+            made = in_postgresql(request.getfixturevalue("postgresql"), tmp_path, store, secrets)
+        else:
+            made = in_rest(tmp_path, store, secrets)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def at(installation: Installation) -> Places:
+    """Places of the test's own, of which nothing exists yet."""
+    return installation.at
+
+
+@pytest.fixture
+def spec() -> TableSpec:
+    """An Iceberg table."""
+    return TableSpec(format="iceberg", name="shop.orders")
+
+
+@pytest.fixture
+def iceberg(spec: TableSpec) -> TableSpec:
+    """The same."""
+    return spec
