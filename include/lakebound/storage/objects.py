@@ -6,6 +6,7 @@ exists, or has changed: whoever writes puts something of their own into the cont
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +47,7 @@ class ObjectStore:
     def open(self, key: str) -> BinaryIO:
         """Return an object to read part by part."""
         with self._explained(key):
-            return cast(BinaryIO, obstore.open_reader(self._bucket, key))
+            return cast(BinaryIO, _Reader(obstore.open_reader(self._bucket, key)))
 
     def read_tagged(self, key: str) -> Tagged:
         """Return the content of an object, and its ETag."""
@@ -129,3 +130,31 @@ def _stored(meta: Any) -> StoredFile:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
+
+
+class _Reader(io.RawIOBase):
+    """An object that is read part by part, as Python's files are."""
+
+    def __init__(self, reader: Any) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        return bytes(self._reader.read(None if size is None or size < 0 else size))
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._reader.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._reader.tell())

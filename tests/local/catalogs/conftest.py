@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.catalogs.installations import Installation, Store, in_postgresql, in_rest
+from tests.support.catalogs.installations import Installation, Store, in_postgresql, in_rest, store_on
 from tests.support.catalogs.postgresql import PostgreSQL
 
 from lakebound.spec.pipeline import TableSpec
@@ -21,13 +21,14 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]
     server.stop()
 
 
-@pytest.fixture(params=["postgresql", "rest"])
+@pytest.fixture(params=["postgresql", "rest", "postgresql on s3", "rest on s3"])
 def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
-    """An installation of each kind of catalog, with tables on this machine."""
-    store = Store(str(tmp_path / "lake"))
+    """An installation of each kind of catalog, with tables on this machine and in a bucket."""
+    on_s3 = request.param.endswith("s3")
+    store = store_on(request.getfixturevalue("s3_server")) if on_s3 else Store(str(tmp_path / "lake"))
     # Its own: a test may undo what it patched.
     with pytest.MonkeyPatch.context() as secrets:
-        if request.param == "postgresql":
+        if request.param.startswith("postgresql"):
             made = in_postgresql(request.getfixturevalue("postgresql"), tmp_path, store, secrets)
         else:
             made = in_rest(tmp_path, store, secrets)

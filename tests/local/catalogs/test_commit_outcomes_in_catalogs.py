@@ -19,7 +19,6 @@ from tests.local.tables.test_commit_outcomes import (  # noqa: F401
 )
 from tests.local.tables.test_commit_races import (  # noqa: F401
     test_a_compaction_meanwhile_does_not_stop_the_batch,
-    test_a_compaction_that_a_batch_overtook_does_not_take_the_ledger_back,
     test_a_metadata_change_meanwhile_does_not_stop_the_batch,
     test_handles_that_race_land_each_batch_once,
 )

@@ -16,6 +16,9 @@ from lakebound.spec.warehouse import WarehouseSpec
 from lakebound.tables.places import Places
 from tests.support.catalogs.postgresql import PASSWORD, USER, PostgreSQL, PostgreSQLProxy
 from tests.support.catalogs.rest_server import CLIENT_ID, CLIENT_SECRET, TOKEN, RestServer
+from tests.support.s3.clients import iceberg_properties
+from tests.support.s3.running import S3Server
+from tests.support.tables.stored import tell_key, warehouse_in
 
 _SECRET = "LAKEBOUND_SECRET_OF_CATALOG"
 Login = str
@@ -34,6 +37,15 @@ class Store:
     location: str
     spec: dict[str, object] | None = None
     properties: dict[str, str] = field(default_factory=dict)
+
+
+def store_on(server: S3Server) -> Store:
+    """Return a bucket of its own on the tests' S3 server."""
+    tell_key(server)
+    bucket = server.new_bucket()
+    spec = warehouse_in(server, bucket).store
+    assert spec is not None
+    return Store(f"s3://{bucket}/lake", spec.model_dump(mode="json", exclude_none=True), iceberg_properties(server))
 
 
 @dataclass

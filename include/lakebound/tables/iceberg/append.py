@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
@@ -58,6 +58,7 @@ def append(
     *,
     parent: Snapshot | None = None,
     known: EncodedEntries | None = None,
+    wait_for_files: Callable[[], None] = lambda: None,
 ) -> Snapshot:
     """Commit files (perhaps none) as a child of the table's current snapshot, once; the handle then stands at the new one.
 
@@ -67,6 +68,7 @@ def append(
         properties: Of the snapshot.
         parent: An older snapshot whose child is to become the current one, in place of what came after it.
         known: Entries of this process's earlier commits to the table; those of this one are added.
+        wait_for_files: Returns when the files are in their object store; until then, manifests are put there beside them.
 
     Raises:
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
@@ -79,6 +81,7 @@ def append(
         sync_locations((file.file_path for file in files), table.location())
         sync_contents(appending.written)
         appending.put_drafts()
+        wait_for_files()
         response = table.catalog.commit_table(table, *_updates(table.metadata, snapshot))
     except CommitFailedException:
         appending.delete_written()

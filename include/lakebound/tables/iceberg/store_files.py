@@ -11,11 +11,11 @@ from collections import OrderedDict
 from types import TracebackType
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
-from pyiceberg.utils.concurrent import ExecutorFactory
 
 from lakebound.spec.warehouse import StoreSpec
 from lakebound.storage.location import Location, location_of
 from lakebound.storage.options import pyiceberg_options
+from lakebound.storage.requests import each
 
 _READ_IN_PARTS = ".parquet"
 _KEPT_FILES = 64
@@ -89,10 +89,8 @@ class DraftFileIO(FileIO):
         Raises:
             OSError: One could not be put.
         """
-        putting = [ExecutorFactory.get_or_create().submit(self._files.put, *draft) for draft in self._drafts.items()]
-        self._drafts = {}
-        for one in putting:
-            one.result()
+        drafts, self._drafts = list(self._drafts.items()), {}
+        each(lambda draft: self._files.put(*draft), drafts)
 
 
 class StoreInput(InputFile):

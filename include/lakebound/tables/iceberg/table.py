@@ -21,12 +21,11 @@ from lakebound.durable import make_folder, sync_new
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
-from lakebound.storage.location import Location
+from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg.append import append
 from lakebound.tables.iceberg.catalog import AnyCatalog, LedgerCatalog, make_namespace, open_catalog, slim
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
-from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.merging import EncodedEntries
 from lakebound.tables.iceberg.metadata import metadata_location
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
@@ -150,7 +149,7 @@ class IcebergTable:
         """Where data files go: the folder ``data`` in the table's location, by its default partitioning."""
         handle = self._table()
         fields = partition_fields(handle.metadata.spec(), handle.metadata.schema(), self._spec.id)
-        return FileLayout(self._spec.id, "iceberg", Location(str(local_path(handle.location()))) / "data", fields)
+        return FileLayout(self._spec.id, "iceberg", self._places.file_at(handle.location()) / "data", fields)
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
@@ -180,7 +179,9 @@ class IcebergTable:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
         described = describe(files, handle.metadata, self._spec.id)
         try:
-            snapshot = append(handle, described, {ENTRY_KEY: encode(entry)}, known=self._encoded)
+            snapshot = append(
+                handle, described, {ENTRY_KEY: encode(entry)}, known=self._encoded, wait_for_files=lambda: wait_stored(files)
+            )
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
         self._epoch = entry.epoch
