@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import httpx
+import obstore
+import obstore.store as store_module
 import pytest
 from tests.support.s3.access import AccessKey, Permission
 from tests.support.s3.clients import arrow_filesystem, obstore_options
 from tests.support.s3.running import S3Server
 from tests.support.s3.signing import signed
-
-obstore = pytest.importorskip("obstore")
-store_module = pytest.importorskip("obstore.store")
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import obstore
+import obstore.store as store_module
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,9 +18,6 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.support.s3.clients import arrow_filesystem, iceberg_properties, obstore_options
 from tests.support.s3.running import S3Server
 from tests.support.s3.signing import signed
-
-obstore = pytest.importorskip("obstore")
-store_module = pytest.importorskip("obstore.store")
 
 ODD_KEYS = ("a b", "a+b", "a%20b", "a=b&c", "größe", "日本/語", "semi;colon", "quo'te\"", "<tag>", "dot.", "~x", "a//b")
 

@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import httpx
+import obstore
+import obstore.store as store_module
 import pytest
 from tests.support.s3.clients import obstore_options
 from tests.support.s3.faults import Fault, conflict, slow_down
 from tests.support.s3.request_log import LoggedRequest, key_class, round_trips
 from tests.support.s3.running import S3Server
 from tests.support.s3.signing import signed
-
-obstore = pytest.importorskip("obstore")
-store_module = pytest.importorskip("obstore.store")
 
 
 @pytest.fixture

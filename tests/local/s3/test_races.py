@@ -8,6 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+import obstore
+import obstore.store as store_module
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -16,9 +18,6 @@ from tests.support.s3.objects import Condition, ObjectStore, now
 from tests.support.s3.running import S3Server
 from tests.support.s3.s3_error import S3Error
 from tests.support.s3.stored import StoredObject
-
-obstore = pytest.importorskip("obstore")
-store_module = pytest.importorskip("obstore.store")
 
 
 def at_once(threads: int, act: Callable[[int], object]) -> list[object]:

@@ -81,7 +81,9 @@ class CatalogSession(requests.Session):
         self._login = Login(spec)
         self.auth = _no_login
 
-    def request(self, method: str, url: str, *arguments: Any, **options: Any) -> requests.Response:
+    def request(  # type: ignore[override]  # the names of its many options are the base class's own
+        self, method: str, url: str, *arguments: Any, **options: Any
+    ) -> requests.Response:
         """Send a request, with a new token where the one that was sent has expired.
 
         Raises:
