@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import ConfigResource as _ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
@@ -25,6 +27,19 @@ ConfigResource: Any = _ConfigResource
 
 NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The id that stands for none: 16 bytes of zeros in base64. Brokers before Kafka 2.8 give every topic this one."""
+
+
+@dataclass(frozen=True)
+class _Client:
+    """A client, and what it says of its connections."""
+
+    admin: AdminClient
+    troubles: Troubles
+
+
+def _make_client(connection: ConnectionSpec) -> _Client:
+    troubles = Troubles()
+    return _Client(make_admin(client_config(connection), troubles), troubles)
 
 
 class KafkaFacts:
@@ -54,8 +69,7 @@ class KafkaFacts:
         self._connection = connection
         self._timeout_seconds = timeout_seconds
         self._needs_topic_ids = needs_topic_ids
-        self._troubles = Troubles()
-        self._admin = make_admin(client_config(connection), self._troubles)
+        self._client: _Client | None = _make_client(connection)
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """Return the id per topic.
@@ -117,11 +131,11 @@ class KafkaFacts:
         resources = {ConfigResource(ConfigResource.Type.TOPIC, topic): topic for topic in topics}
         if not resources:
             return {}
-        admin = self._admin
-        futures = admin.describe_configs(list(resources), request_timeout=self._timeout_seconds)
+        client = self._own_client()
+        futures = client.admin.describe_configs(list(resources), request_timeout=self._timeout_seconds)
         result: dict[str, tuple[int | None, int | None]] = {}
         for resource, future in futures.items():
-            config = self._answer(admin, future, resources[resource], "DESCRIBE_CONFIGS")
+            config = self._answer(client, future, resources[resource], "DESCRIBE_CONFIGS")
             deletes = "delete" in config["cleanup.policy"].value
             limits = [int(config[name].value) if deletes else -1 for name in ("retention.ms", "retention.bytes")]
             kept = [limit if limit >= 0 else None for limit in limits]
@@ -129,43 +143,47 @@ class KafkaFacts:
         return result
 
     def _describe(self, topics: Iterable[str]) -> Mapping[str, Any]:
-        names, admin = list(topics), self._admin
-        futures = admin.describe_topics(TopicCollection(names), request_timeout=self._timeout_seconds)
-        found = {name: self._answer(admin, futures[name], name) for name in names}
+        names, client = list(topics), self._own_client()
+        futures = client.admin.describe_topics(TopicCollection(names), request_timeout=self._timeout_seconds)
+        found = {name: self._answer(client, futures[name], name) for name in names}
         for name, description in found.items():
             if self._needs_topic_ids and str(description.topic_id) in (NO_TOPIC_ID, "None"):
                 raise TopicWithoutIdError(name, self._connection.bootstrap_servers)
         return found
 
     def _list(self, pairs: list[tuple[str, int]], spec: Any, level: IsolationLevel) -> dict[tuple[str, int], int]:
-        asked, admin = {TopicPartition(name, partition): spec for name, partition in pairs}, self._admin
+        asked = {TopicPartition(name, partition): spec for name, partition in pairs}
         if not asked:
             return {}
-        futures = admin.list_offsets(asked, isolation_level=level, request_timeout=self._timeout_seconds)
-        return {(tp.topic, tp.partition): self._answer(admin, future, tp.topic).offset for tp, future in futures.items()}
+        client = self._own_client()
+        futures = client.admin.list_offsets(asked, isolation_level=level, request_timeout=self._timeout_seconds)
+        return {(tp.topic, tp.partition): self._answer(client, future, tp.topic).offset for tp, future in futures.items()}
 
-    def _answer(self, admin: Any, future: Any, topic: str, operation: str = "DESCRIBE") -> Any:
+    def _answer(self, client: _Client, future: Any, topic: str, operation: str = "DESCRIBE") -> Any:
         """Return the answer of a client, which must live until then."""
         try:
             return future.result(timeout=self._timeout_seconds + 1)
         except KafkaException as exc:
-            error = told_error(self._connection, exc.args[0], self._troubles.told(admin), topic, operation)
+            error = told_error(self._connection, exc.args[0], client.troubles.told(client.admin), topic, operation)
             if isinstance(error, KafkaLoginError):
-                self._renew()
+                self._client = None
             raise error from exc
         except TimeoutError as exc:
-            reason, trouble = f"no answer within {self._timeout_seconds:.0f} s", self._troubles.told(admin)
+            reason, trouble = f"no answer within {self._timeout_seconds:.0f} s", client.troubles.told(client.admin)
             if trouble is not None:
                 raise connection_error(self._connection, trouble, said=reason) from exc
             raise BrokerUnavailableError(self._connection.bootstrap_servers, reason) from exc
 
-    def _renew(self) -> None:
-        """Make a new client, with the secrets and files as they are now.
+    def _own_client(self) -> _Client:
+        """Return the client; after a refused login a new one, with the secrets and files as they are now.
 
         Raises:
             KafkaLoginError: They cannot be used now; they may be just being replaced.
         """
-        try:
-            self._admin = make_admin(client_config(self._connection), self._troubles)
-        except LakeboundError as exc:
-            raise KafkaLoginError(self._connection.bootstrap_servers, str(exc), "that") from exc
+        client = self._client
+        if client is None:
+            try:
+                client = self._client = _make_client(self._connection)
+            except LakeboundError as exc:
+                raise KafkaLoginError(self._connection.bootstrap_servers, str(exc), "that") from exc
+        return client
