@@ -42,6 +42,12 @@ def check(
     static: Annotated[
         bool, typer.Option("--static", help="Check the files only; do not start Spark to plan the schema and the transform.")
     ] = False,
+    storage: Annotated[
+        bool,
+        typer.Option(
+            "--storage", help="Let many writers race for files in each object store; one that lets two of them win is refused."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check pipeline files and expectation files. Each mistake is printed with file, line and field.
@@ -49,11 +55,15 @@ def check(
     Exit code 1 if there is a mistake. Warnings do not change the exit code.
     """
     from lakebound.control.private_files import open_folders
+    from lakebound.inspection.store_check import store_problems
     from lakebound.settings import load_settings
 
     settings = load_settings()
     report = _read(file, settings)
     report.problems += _alerts_problems(file, settings)
+    if storage or not static:
+        chosen = None if file is None else {spec.warehouse for spec in report.specs.values()}
+        report.problems += store_problems(settings, chosen, with_race=storage)
     report.of_the_machine = open_folders(settings) + ([] if static else _channels(file, settings))
     for path, spec in report.specs.items():
         own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]

@@ -7,6 +7,7 @@ exists, or has changed: whoever writes puts something of their own into the cont
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,8 @@ from obstore import exceptions as failures
 
 from lakebound.storage.store import FileChangedError, StoredFile, Tagged
 
-_NO_BUCKET = "<Code>NoSuchBucket</Code>"
+_REFUSED = re.compile(r"status code: (?:401|403|404)\b")
+"""Of requests for which obstore has no class of errors of its own, such as a list; a 404 is then a bucket that is not there."""
 
 
 class StoreUnavailableError(ConnectionError):
@@ -116,8 +118,8 @@ class ObjectStore:
         except (failures.PermissionDeniedError, failures.UnauthenticatedError) as exc:
             raise StoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
         except failures.BaseError as exc:
-            if _NO_BUCKET in str(exc):
-                raise StoreRefusedError(f"{self._shown(key)}: there is no such bucket") from exc
+            if _REFUSED.search(_first_line(exc)):
+                raise StoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
             raise StoreUnavailableError(f"{self._shown(key)}: {_first_line(exc)}") from exc
 
     def _shown(self, key: str) -> str:
