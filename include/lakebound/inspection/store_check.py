@@ -46,9 +46,7 @@ def _problem(name: str, warehouse: WarehouseSpec, *, with_race: bool) -> str:
     except LakeboundError as exc:
         return f"{told}: {exc}"
     except PermissionError as exc:
-        return (
-            f"{told}: the store refuses the keys, or what they may do; give them rights to list, read, write and delete: {exc}"
-        )
+        return f"{told}: the store refuses the keys, or what they may do; they must list, read, write and delete: {exc}"
     except OSError as exc:
         return f"{told}: the store does not answer: {exc}"
     if result is None or result.is_safe:
