@@ -131,7 +131,7 @@ def test_the_tables_stay_readable_for_everybody(settings: Settings, control: Con
     landing.open()
     landing.land(0, 5)
     if spec.format == "delta":
-        write_checkpoint(landing.table.layout().folder.path, 2)
+        write_checkpoint(landing.table.layout().folder, 2)
     files = {str(path): path.stat().st_size for path in settings.warehouse.rglob("*") if path.is_file()}
     assert len(files) > 3
     assert as_nobody(lambda: {path: len(Path(path).read_bytes()) for path in files}) == files

@@ -156,7 +156,7 @@ def test_full_vacuum_takes_no_file_that_a_batch_may_just_have_written(at: Places
     spec = PLAIN.model_copy(update={"properties": {"delta.deletedFileRetentionDuration": "interval 0 hours"}})
     app = small_commits(spec, at, 3)
     staged = app.write(3, 4)
-    young = staged[0].path
+    young = staged[0].path.path
     old = young.with_name("left-behind.parquet")
     shutil.copy(young, old)
     os.utime(young, (time.time() - 71 * HOUR,) * 2)

@@ -108,20 +108,20 @@ def test_deltalakes_own_optimize_doubles_rows_where_two_run_at_once(at: Places) 
 
 def test_of_two_compactions_at_once_one_is_lost_and_leaves_nothing(at: Places) -> None:
     small_commits(PLAIN, at, 20)
-    before, root = content(PLAIN, at), at.delta_path(PLAIN)
-    handle = DeltaTable(str(root))
+    before, root = content(PLAIN, at), at.folder(PLAIN)
+    handle = DeltaTable(root.address)
     late = rewrite(handle, root, live_files(handle), compaction(PLAIN))
     assert DeltaEngine(at).compact(PLAIN, compaction(PLAIN)).files_after == 1
     with pytest.raises(StepLostError, match="20 of the rewritten files were removed"):
         replace(root, PLAIN.id, late, carried_entry(PLAIN, at))
     assert content(PLAIN, at) == before
-    assert len(list(root.glob("compacted-*"))) == 1 and not (root / SCRATCH).exists()
+    assert len(list(root.path.glob("compacted-*"))) == 1 and not (root.path / SCRATCH).exists()
 
 
 def test_a_compaction_does_not_bring_back_what_a_rewind_undid(at: Places) -> None:
     app = small_commits(PLAIN, at, 20)
-    root = at.delta_path(PLAIN)
-    handle = DeltaTable(str(root))
+    root = at.folder(PLAIN)
+    handle = DeltaTable(root.address)
     late = rewrite(handle, root, live_files(handle), compaction(PLAIN))
     reset = genesis(epoch=2).model_copy(update={"kind": "reset", "coverage": offsets(0, 5)})
     app.table.restore("5", reset)
@@ -132,8 +132,8 @@ def test_a_compaction_does_not_bring_back_what_a_rewind_undid(at: Places) -> Non
 
 def test_a_commit_that_others_overtake_again_and_again_gets_through(at: Places) -> None:
     app = small_commits(PLAIN, at, 10)
-    root, seen, asked = at.delta_path(PLAIN), [], list[int]()
-    handle = DeltaTable(str(root))
+    root, seen, asked = at.folder(PLAIN), [], list[int]()
+    handle = DeltaTable(root.address)
     late = rewrite(handle, root, live_files(handle), compaction(PLAIN))
     with pytest.MonkeyPatch.context() as patch:
         looked = delta_rewrite.live_files

@@ -137,7 +137,7 @@ def test_ten_thousand_commits_are_read_quickly(at: Places) -> None:
     for number in range(3, 10_001):
         (log / f"{number:020d}.json").write_text(text)
     started = time.process_time()
-    past = read_versions(at.delta_path(DELTA), DELTA.id)
+    past = read_versions(at.folder(DELTA), DELTA.id)
     assert time.process_time() - started < 6
     assert len(past.versions) == 10_001 and {version.kind for version in past.versions[1:]} == {"land"}
 

@@ -147,7 +147,7 @@ def test_rows_that_contradict_the_restored_version_are_for_a_person(case: Case) 
     table = open_table(DELTA, case.at)
     version = table.read_ledger(to_reset=True).version
     files = write_data_files(rows(70, 75), table.layout(), "stranger")
-    tip = read_tip(table.layout().folder.path, int(version), table.spec.id)
+    tip = read_tip(table.layout().folder, int(version), table.spec.id)
     stranger = table._append  # type: ignore[attr-defined]
     stranger(files, Entry(kind="genesis", pipeline=PIPELINE, epoch=0, commit="x"), tip)
     forget_last_entry(case)

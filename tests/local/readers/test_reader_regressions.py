@@ -151,7 +151,7 @@ def test_a_file_with_floating_point_numbers_has_no_bounds_of_them_in_its_footer(
     answer = QueryBuilder().register("t", DeltaTable(str(at.delta_path(DELTA))))
     assert ids(pa.table(answer.execute(f"SELECT id FROM t WHERE {column} > 5").read_all())) == [1]
     for file in live_delta_files(at.delta_path(DELTA)):
-        group = pq.read_metadata(file.path.path).row_group(0)
+        group = pq.read_metadata(file.path).row_group(0)
         chunks = [group.column(number) for number in range(group.num_columns)]
         bounded = {chunk.path_in_schema for chunk in chunks if chunk.is_stats_set and chunk.statistics.has_min_max}
         assert "id" in bounded and not any(name.startswith("value") for name in bounded)

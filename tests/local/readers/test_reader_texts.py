@@ -83,8 +83,8 @@ def test_a_commit_of_others_whose_texts_hold_line_ends_of_unicode_is_read(at: Pl
     """deltalake and Spark write them as they are, too."""
     spec = TableSpec(format="delta", name="shop.texts", partition_by=("city",))
     _landed(spec, at)
-    path = at.delta_path(spec)
-    tip = read_tip(path, DeltaTable(str(path)).version(), spec.id)
+    path = at.folder(spec)
+    tip = read_tip(path, DeltaTable(path.address).version(), spec.id)
     info: dict[str, Any] = {"operation": "WRITE", "note": "a\u2028b", "timestamp": 1}
     tip = put(path, tip, json.dumps({"commitInfo": info}, ensure_ascii=False) + "\n", spec.id)
     newest = next(iter(open_table(spec, at).versions()))

@@ -15,6 +15,7 @@ import pytest
 from tests.support.tables.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, rows
 
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.draft import SCRATCH, scratch_folder
 from lakebound.tables.delta.log import last_checkpoint, statistics_columns, with_kafka_statistics
@@ -44,7 +45,7 @@ def test_the_protocol_is_plain(at: Places) -> None:
 def test_a_log_checkpoint_is_written_when_due_and_commits_go_on(at: Places) -> None:
     table_spec = spec(**{"delta.checkpointInterval": "5"})
     app = landed(at, table_spec, 3)
-    folder = at.delta_path(table_spec)
+    folder = at.folder(table_spec)
     app.table.keep_cheap()
     assert last_checkpoint(folder) == -1
     for start in range(3, 12):
@@ -174,6 +175,6 @@ def test_a_draft_is_begun_while_another_one_ends(tmp_path: Path, monkeypatch: py
         make(path, *arguments)
 
     monkeypatch.setattr(os, "mkdir", end_another_draft)
-    with scratch_folder(tmp_path) as scratch:
+    with scratch_folder(Location(str(tmp_path))) as scratch:
         assert scratch.is_dir() and ended == [scratch.parent]
     assert list(tmp_path.iterdir()) == []

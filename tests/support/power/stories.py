@@ -19,6 +19,7 @@ from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.orphan_files import remove_orphans, table_folder
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, ExpireSnapshots, RemoveOrphans, Vacuum
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.places import Places
 from lakebound.tables.schema_change import Addition, SchemaPlan
 from lakebound.tables.table import open_table
@@ -107,7 +108,7 @@ def _landed(told: Told, app: Lander, start: int, end: int, *, in_folders: bool =
     with told.step(f"landing {start}", table=up_to(end)):
         files = app.write(start, end)
         if in_folders:
-            files = [replace(file, path=_moved(file.path, number)) for number, file in enumerate(files)]
+            files = [replace(file, path=Location(str(_moved(file.path.path, number)))) for number, file in enumerate(files)]
         app.land(start, end, files)
         app.table.keep_cheap()
 
@@ -226,8 +227,9 @@ def _expiry(spec: TableSpec, at: Places, told: Told) -> None:
 def _lost_batch(spec: TableSpec, at: Places) -> None:
     small_commits(spec, at, 3)
     (written,) = lander(spec, at).write(500, 501)
-    (written.path.parent / "lb-lost").mkdir()
-    os.rename(written.path, written.path.parent / "lb-lost" / "part-0.parquet")
+    lost = written.path.path.parent / "lb-lost"
+    lost.mkdir()
+    os.rename(written.path.path, lost / "part-0.parquet")
     assert table_folder(spec, at)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
@@ -21,12 +22,14 @@ from lakebound.operations.maintenance.orphans import QUARANTINE, ListedFile, orp
 from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
 from lakebound.spec.pipeline import TableSpec
 from lakebound.storage.location import Location
-from lakebound.tables.delta.checkpoints import list_log, whole_checkpoints
+from lakebound.storage.requests import ahead
+from lakebound.tables.delta.checkpoints import log_names, parse, whole_checkpoints
 from lakebound.tables.delta.log import commit_lines
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.metadata import read_table
 from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
 
 RECORD = "moved.json"
 _NEVER = ("deletion_vector_", "version-hint")
@@ -39,6 +42,16 @@ class LinkedQuarantineError(LakeboundError):
     def __init__(self, table: str, path: Path) -> None:
         super().__init__(
             f"table {table}: {path} is a symbolic link, so files would leave the table's folder; no orphans were moved"
+        )
+
+
+class OrphansInStoreError(LakeboundError):
+    """Orphans of a table in an object store were to be moved aside."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"table {table}: orphans in an object store are not moved aside; set maintenance.orphans.mode to dry_run: their "
+            f"names are then told, and the store's own rules or a person can delete them"
         )
 
 
@@ -76,6 +89,8 @@ def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id
         TableGoneError: There is no such table.
         LakeboundError: It cannot be told which files are needed: nothing is moved then.
     """
+    if table.format == "delta" and not places.root.is_local:
+        return _look_in_store(table, step, places, min(step.older_than_ms, staged_before_ms))
     if not places.root.is_local:
         raise OrphansInStoreError(table.id)
     root = table_folder(table, places)
@@ -97,6 +112,25 @@ def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id
     return StepEffect(
         files_before=len(found), bytes_removed=deleted_bytes, removed=told([file.path for file in found]), note=note
     )
+
+
+def _look_in_store(table: TableSpec, step: RemoveOrphans, places: Places, bound_ms: int) -> StepEffect:
+    """Tell a stored table's orphans, by their age on the store's clock."""
+    if step.mode != "dry_run":
+        raise OrphansInStoreError(table.id)
+    root = places.folder(table)
+    if not open_table(table, places).exists():
+        raise TableGoneError(table.id)
+    listed = [
+        ListedFile(file.relative_to(root), found.size_bytes, found.modified_ms)
+        for file, found in root.list()
+        if not file.name.startswith(_NEVER)
+    ]
+    names = (relative_path(name, (root.address,), table.id) for name in _delta_names(root, table.id))
+    known = frozenset(path for path in names if path is not None)
+    found = orphans(listed, known, bound_ms, table=table.id, folder=root.address)
+    note = f"{len(found)} orphans, {sum(file.size_bytes for file in found)} bytes; nothing was moved" if found else ""
+    return StepEffect(removed=told([file.path for file in found]), note=note)
 
 
 def table_folder(table: TableSpec, places: Places) -> Path:
@@ -136,7 +170,7 @@ def list_files(root: Path) -> Iterator[ListedFile]:
 def referenced(table: TableSpec, places: Places, root: Path) -> frozenset[str]:
     """Return everything below the folder that any version names, relative to it."""
     folders = (str(root), str(root.resolve()))
-    names = _delta_names(root, table.id) if table.format == "delta" else _iceberg_names(table, places)
+    names = _delta_names(Location(str(root)), table.id) if table.format == "delta" else _iceberg_names(table, places)
     return frozenset(path for path in (relative_path(name, folders, table.id) for name in names) if path is not None)
 
 
@@ -209,19 +243,20 @@ def _remove_empty(folder: Path, below: Path) -> None:
         folder = folder.parent
 
 
-def _delta_names(root: Path, table: str) -> Iterator[str]:
+def _delta_names(root: Location, table: str) -> Iterator[str]:
     """Yield what the log names: in its commits and in all its whole checkpoints, as it stands there and decoded."""
     log = root / "_delta_log"
-    files = list_log(Location(str(root)))
+    there = log_names(root)
+    files = [file for file in map(parse, there) if file is not None]
     known = {file.name for file in files}
-    for path in log.glob("*.checkpoint.*"):
-        if path.name not in known:
-            raise UnknownCheckpointError(table, path.name)
-    for file in files:
-        if file.is_commit:
-            for line in commit_lines((log / file.name).read_text(encoding="utf-8")):
-                if '"path"' in line:
-                    yield from _both(_action_paths(json.loads(line)))
+    for name in there:
+        if ".checkpoint." in name and name not in known:
+            raise UnknownCheckpointError(table, name)
+    commits = (log / file.name for file in files if file.is_commit)
+    for content in map(Location.read, commits) if root.is_local else ahead(Location.read, commits):
+        for line in commit_lines(content.decode()):
+            if '"path"' in line:
+                yield from _both(_action_paths(json.loads(line)))
     for names in whole_checkpoints(files).values():
         for name in names:
             yield from _both(_checkpoint_paths(log / name))
@@ -233,8 +268,8 @@ def _action_paths(action: dict[str, Any]) -> Iterator[str]:
             yield action[kind]["path"]
 
 
-def _checkpoint_paths(path: Path) -> Iterator[str]:
-    with pq.ParquetFile(path) as checkpoint:
+def _checkpoint_paths(file: Location) -> Iterator[str]:
+    with pq.ParquetFile(file.path if file.is_local else pa.BufferReader(file.read())) as checkpoint:
         rows = checkpoint.read(["add.path", "remove.path"]).to_pylist()
     for row in rows:
         for action in row.values():
