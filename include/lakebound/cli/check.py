@@ -68,6 +68,8 @@ def check(
     for path, spec in report.specs.items():
         own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]
         report.add(spec.pipeline, own, _warnings(spec))
+    if not static:
+        report.problems += _catalog_problems(list(report.specs.values()), settings)
     if not json:
         _print_problems(report.problems)
     if report.specs and not static:
@@ -150,6 +152,20 @@ def _channels(file: Path | None, settings: Settings) -> list[str]:
         return [*channels_with_plain_addresses(alerts), *channels_that_need_airflow(alerts, settings)]
     except InvalidAlertsError:
         return []
+
+
+def _catalog_problems(specs: list[PipelineSpec], settings: Settings) -> list[str]:
+    """Return what is wrong with the catalogs of the pipelines' warehouses; each is asked once."""
+    from lakebound.spec.warehouses_file import warehouses_file
+    from lakebound.tables.places import places_of
+    from lakebound.tables.warehouse_check import catalog_problems
+
+    found: list[str] = []
+    for name in sorted({spec.warehouse for spec in specs}):
+        tables = [table for spec in specs if spec.warehouse == name for table in (*spec.tables, spec.quarantine_table)]
+        problems = catalog_problems(places_of(settings, name), tables)
+        found += [f"{warehouses_file(settings)}: warehouses.{name}: {problem}" for problem in problems]
+    return found
 
 
 def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> list[str]:

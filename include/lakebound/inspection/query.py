@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lakebound.errors import LakeboundError
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 
@@ -182,14 +183,22 @@ def _scan(table: TableSpec, places: Places) -> pl.LazyFrame:
 
     if table.format == "delta":
         folder = places.folder(table)
-        options = folder.delta_options
-        if options is not None:  # Polars has other names for how often it tries
-            options = {name: value for name, value in options.items() if name.startswith("aws_")}
-        return pl.scan_delta(folder.address, storage_options=options)
+        return pl.scan_delta(folder.address, storage_options=_store_options(folder))
     from lakebound.tables.iceberg.catalog import open_catalog
 
     catalog = open_catalog(places)
-    return pl.scan_iceberg(catalog.load_table((table.namespace, table.short_name)))
+    loaded = catalog.load_table((table.namespace, table.short_name))
+    return pl.scan_iceberg(loaded, storage_options=_store_options(places.root))
+
+
+def _store_options(place: Location) -> dict[str, str] | None:
+    """Return what Polars is told of a store; None of a folder of this machine."""
+    options = place.delta_options
+    if options is None:
+        return None
+    return {
+        name: value for name, value in options.items() if name.startswith("aws_")
+    }  # it has other names for how often it tries
 
 
 def _explained(

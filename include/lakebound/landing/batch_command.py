@@ -37,8 +37,9 @@ class CatalogNotSharedError(LakeboundError):
 
     def __init__(self, uri: str) -> None:
         super().__init__(
-            f"Iceberg files cannot be rewritten: the Iceberg catalog {uri.partition('@')[0]} is not a SQLite file, so Spark "
-            f"cannot open it"
+            f"Spark does not open the Iceberg catalog {uri.partition('@')[0]}: it is given the SQLite file of the embedded one "
+            f"alone. Nothing of the tables was changed; rewrite their files with your own engine, or set the pipeline's "
+            f"maintenance to off"
         )
 
 
@@ -50,7 +51,7 @@ def batch_conf(orders: RunSpec, settings: Settings) -> dict[str, str]:
     """
     places = orders.places
     if not places.iceberg_catalog_uri.startswith(_SQLITE):
-        raise CatalogNotSharedError(places.iceberg_catalog_uri)
+        raise CatalogNotSharedError(getattr(places.warehouse.catalog, "uri", places.warehouse.location))
     jars = str(settings.jars / "spark" / "*")
     # Iceberg asks a file system for its scheme, and the raw one of an application that lands has none.
     common = {key: value for key, value in spark_conf(orders, settings).items() if not key.startswith(_RAW_FILES)}

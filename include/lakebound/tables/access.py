@@ -6,24 +6,40 @@ import json
 from dataclasses import dataclass
 
 from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.warehouse import GlueCatalogSpec, RestCatalogSpec, SqlCatalogSpec
 from lakebound.storage.location import Location
 from lakebound.tables.places import Places
 
 _SQLITE = "sqlite:///"
+_KEYS = "# user, password or token, and the keys of the store: as properties of the catalog, see PyIceberg's page of settings\n"
+_OPENED = {
+    "sql": 'from pyiceberg.catalog.sql import SqlCatalog\ncatalog = SqlCatalog("{catalog.name}", uri="{catalog.uri}")',
+    "rest": _KEYS
+    + 'from pyiceberg.catalog.rest import RestCatalog\ncatalog = RestCatalog("{catalog.name}", uri="{catalog.uri}")',
+    "glue": "from pyiceberg.catalog.glue import GlueCatalog\n"
+    'catalog = GlueCatalog("{catalog.name}", **{{"glue.region": "{catalog.uri}"}})',
+}
+_DRIVERS = {
+    "sql": "the JDBC driver of the database (org.xerial:sqlite-jdbc, org.postgresql:postgresql)",
+    "rest": "org.apache.iceberg:iceberg-aws-bundle",
+    "glue": "org.apache.iceberg:iceberg-aws-bundle",
+}
 
 
 @dataclass(frozen=True)
 class IcebergCatalog:
-    """The catalog of the Iceberg tables.
+    """The catalog of the Iceberg tables. Names no secret.
 
     Attributes:
         name: By which PyIceberg and Spark know it.
-        uri: Its SQLAlchemy address, as PyIceberg takes it.
-        jdbc_uri: Its address as Spark takes it.
+        kind: ``sql``, ``rest`` or ``glue``.
+        uri: Its address, as PyIceberg takes it; of Glue its region.
+        jdbc_uri: Its address as Spark takes it; empty where it is not of SQL.
         warehouse: The folder below which its tables lie.
     """
 
     name: str
+    kind: str
     uri: str
     jdbc_uri: str
     warehouse: str
@@ -50,20 +66,35 @@ def access_of(table: TableSpec, places: Places) -> TableAccess:
         folder = places.folder(table)
         return TableAccess(folder.address, None, delta_snippets(folder))
     catalog = catalog_of(places)
-    # As PyIceberg's SQL catalog lays out what it creates.
-    path = str(places.iceberg_warehouse / table.namespace / table.short_name)
+    # As PyIceberg's SQL catalog lays out what it creates; where a REST catalog puts a table, it decides itself.
+    path = (places.iceberg_folder / table.namespace / table.short_name).address
     return TableAccess(path, catalog, iceberg_snippets(catalog, f"{table.namespace}.{table.short_name}"))
 
 
 def catalog_of(places: Places) -> IcebergCatalog:
-    """Return the catalog of the Iceberg tables, without the password that its address may hold."""
+    """Return the catalog of the Iceberg tables, without the password that its address may hold.
+
+    Raises:
+        NoCatalogError: The warehouse has none.
+    """
     from sqlalchemy import make_url
 
-    from lakebound.tables.iceberg.catalog import CATALOG_NAME
+    from lakebound.tables.iceberg.catalog import CATALOG_NAME, NoCatalogError
 
-    uri = make_url(places.iceberg_catalog_uri).render_as_string(hide_password=True)
-    jdbc = f"jdbc:sqlite:{uri.removeprefix(_SQLITE)}" if uri.startswith(_SQLITE) else f"jdbc:{uri}"
-    return IcebergCatalog(CATALOG_NAME, uri, jdbc, f"file://{places.iceberg_warehouse}")
+    folder = places.iceberg_folder.uri
+    match places.warehouse.catalog:
+        case SqlCatalogSpec():
+            uri = make_url(places.iceberg_catalog_uri).render_as_string(hide_password=True)
+            jdbc = (
+                f"jdbc:sqlite:{uri.removeprefix(_SQLITE)}" if uri.startswith(_SQLITE) else f"jdbc:{uri.replace('+psycopg', '')}"
+            )
+            return IcebergCatalog(CATALOG_NAME, "sql", uri, jdbc, folder)
+        case RestCatalogSpec() as rest:
+            return IcebergCatalog(CATALOG_NAME, "rest", rest.uri, "", rest.warehouse or "")
+        case GlueCatalogSpec() as glue:
+            return IcebergCatalog(CATALOG_NAME, "glue", glue.region, "", folder)
+        case None:
+            raise NoCatalogError(places.warehouse.location)
 
 
 def delta_snippets(folder: Location) -> dict[str, str]:
@@ -94,19 +125,15 @@ def iceberg_snippets(catalog: IcebergCatalog, name: str) -> dict[str, str]:
         catalog: In which it is.
         name: ``namespace.table``.
     """
-    opened = (
-        f"from pyiceberg.catalog.sql import SqlCatalog\n"
-        f'catalog = SqlCatalog("{catalog.name}", uri="{catalog.uri}")\n'
-        f'table = catalog.load_table("{name}")'
-    )
+    opened = f'{_OPENED[catalog.kind].format(catalog=catalog)}\ntable = catalog.load_table("{name}")'
     spark = f"spark.sql.catalog.{catalog.name}"
     return {
-        "Spark SQL": "-- with the packages org.apache.iceberg:iceberg-spark-runtime and org.xerial:sqlite-jdbc, and these:\n"
+        "Spark SQL": f"-- with the packages org.apache.iceberg:iceberg-spark-runtime and {_DRIVERS[catalog.kind]}, and these:\n"
         f"--   {spark}=org.apache.iceberg.spark.SparkCatalog\n"
-        f"--   {spark}.type=jdbc\n"
-        f"--   {spark}.uri={catalog.jdbc_uri}\n"
-        f"--   {spark}.warehouse={catalog.warehouse}\n"
-        f"SELECT * FROM {catalog.name}.{name}",
+        f"--   {spark}.type={'jdbc' if catalog.kind == 'sql' else catalog.kind}\n"
+        + (f"--   {spark}.uri={catalog.jdbc_uri or catalog.uri}\n" if catalog.kind != "glue" else "")
+        + (f"--   {spark}.warehouse={catalog.warehouse}\n" if catalog.warehouse else "")
+        + f"SELECT * FROM {catalog.name}.{name}",
         "PyIceberg": f"{opened}\nframe = table.scan().to_arrow()",
         "pandas": f"{opened}\nframe = table.scan().to_pandas()",
         "Polars": f"import polars as pl\n{opened}\nframe = pl.scan_iceberg(table).collect()",

@@ -36,5 +36,10 @@ def test_the_lines_read_the_table(format_: str, tool: str, at: Places) -> None:
 
 
 def test_a_password_is_not_shown(at: Places) -> None:
-    elsewhere = with_catalog(at, "postgresql://me:secret@host/lake")
-    assert "secret" not in str(catalog_of(elsewhere)) and "host/lake" in catalog_of(elsewhere).uri
+    with pytest.raises(ValueError, match="give user and password as username and password, not in the address"):
+        with_catalog(at, "postgresql://me:secret@host/lake")
+    elsewhere = with_catalog(at, "postgresql://host/lake")
+    assert (catalog_of(elsewhere).uri, catalog_of(elsewhere).jdbc_uri) == (
+        "postgresql://host/lake",
+        "jdbc:postgresql://host/lake",
+    )

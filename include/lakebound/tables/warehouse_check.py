@@ -1,0 +1,90 @@
+"""What ``lakebound check`` asks of a warehouse's Iceberg catalog: whether it answers, and lets its user do what is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from lakebound.errors import LakeboundError
+from lakebound.redaction import redacted
+from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.warehouse import SqlCatalogSpec
+from lakebound.tables.places import Places
+
+if TYPE_CHECKING:
+    from lakebound.tables.iceberg.catalog import LedgerCatalog
+    from lakebound.tables.iceberg.rest import RestLedgerCatalog
+
+_RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_TABLES = ("iceberg_tables", "iceberg_namespace_properties")
+
+
+def catalog_problems(places: Places, tables: Iterable[TableSpec]) -> list[str]:
+    """Return what is wrong with the catalog of a warehouse; writes nothing. The embedded one is not asked.
+
+    Args:
+        places: Of the pipelines that name the warehouse.
+        tables: Their tables; of those in Iceberg's format the catalog is asked.
+    """
+    wanted = [table for table in tables if table.format == "iceberg"]
+    catalog = places.warehouse.catalog
+    if not wanted or (isinstance(catalog, SqlCatalogSpec) and catalog.is_sqlite):
+        return []
+    try:
+        return list(_problems(places.read_only(), wanted))
+    except LakeboundError as exc:
+        return [str(exc)]
+    except Exception as exc:  # of a driver or a server: whatever it is, who runs the check is told of it
+        return [f"the Iceberg catalog cannot be used: {redacted(exc)}"]
+
+
+def _problems(places: Places, tables: list[TableSpec]) -> Iterator[str]:
+    from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog
+    from lakebound.tables.iceberg.rest import RestLedgerCatalog
+
+    catalog = open_catalog(places)
+    if isinstance(catalog, LedgerCatalog):
+        yield from _missing_rights(catalog)
+        return
+    catalog.list_namespaces()
+    if isinstance(catalog, RestLedgerCatalog):
+        yield from _vended_keys(catalog, places, tables)
+
+
+def _missing_rights(catalog: LedgerCatalog) -> Iterator[str]:
+    from sqlalchemy import inspect, text
+
+    there = set(inspect(catalog.engine).get_table_names())
+    with catalog.engine.connect() as connection:
+        if not there.issuperset(_TABLES):
+            may_create = connection.scalar(text("SELECT has_schema_privilege(current_schema(), 'CREATE')"))
+            if not may_create:
+                yield "catalog.username: the user may not create the catalog's tables; grant it CREATE on the schema"
+            return
+        for table in _TABLES:
+            asked = {
+                right: connection.scalar(text("SELECT has_table_privilege(:t, :r)"), {"t": table, "r": right})
+                for right in _RIGHTS
+            }
+            if missing := [right for right, may in asked.items() if not may]:
+                yield f"catalog.username: the user may not {', '.join(missing)} in {table}; grant it that"
+
+
+def _vended_keys(catalog: RestLedgerCatalog, places: Places, tables: list[TableSpec]) -> Iterator[str]:
+    """Yield what is wrong where the catalog hands out keys, and the warehouse has none of its own."""
+    from pyiceberg.exceptions import NoSuchTableError
+
+    store = places.warehouse.store
+    if places.root.is_local or (store is not None and store.access_key_id is not None):
+        return
+    for table in tables:
+        try:
+            handed = catalog.vended((table.namespace, table.short_name))
+        except NoSuchTableError:
+            continue
+        if handed:
+            yield (
+                f"store: the catalog hands out keys for table {table.id} ({', '.join(sorted(handed))}), and Lakebound does not "
+                f"use such keys; give the warehouse keys of its own as access_key_id and secret_access_key"
+            )
+            return
