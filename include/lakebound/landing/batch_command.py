@@ -15,6 +15,7 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import app_name, driver_java_options, spark_conf
 from lakebound.landing.spark_resources import spark_resources
 from lakebound.settings import Settings
+from lakebound.tables.places import Places
 
 MASTER = "local[1]"
 """One core: the streams keep theirs."""
@@ -33,25 +34,27 @@ _SQLITE = "sqlite:///"
 
 
 class CatalogNotSharedError(LakeboundError):
-    """Spark cannot use the Iceberg catalog."""
+    """Spark is not given the Iceberg catalog."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, table: str) -> None:
         super().__init__(
-            f"Spark does not open the Iceberg catalog {uri.partition('@')[0]}: it is given the SQLite file of the embedded one "
-            f"alone. Nothing of the tables was changed; rewrite their files with your own engine, or set the pipeline's "
-            f"maintenance to off"
+            f"table {table}: its files are not rewritten: Spark is given the embedded catalog alone, and this table is in "
+            f"another one. Snapshots expire nevertheless; rewrite small files with an engine of your own"
         )
 
 
-def batch_conf(orders: RunSpec, settings: Settings) -> dict[str, str]:
-    """Return the Spark settings of a maintenance application: those of all applications, and the Iceberg catalog.
+def check_shared(table: str, places: Places) -> None:
+    """Check that Spark can open the Iceberg tables.
 
     Raises:
-        CatalogNotSharedError: The catalog is not one that Spark can open.
+        CatalogNotSharedError: It cannot.
     """
-    places = orders.places
     if not places.iceberg_catalog_uri.startswith(_SQLITE):
-        raise CatalogNotSharedError(getattr(places.warehouse.catalog, "uri", places.warehouse.location))
+        raise CatalogNotSharedError(table)
+
+
+def batch_conf(orders: RunSpec, settings: Settings) -> dict[str, str]:
+    """Return the Spark settings of a maintenance application: those of all applications, and the embedded Iceberg catalog."""
     jars = str(settings.jars / "spark" / "*")
     # Iceberg asks a file system for its scheme, and the raw one of an application that lands has none.
     common = {key: value for key, value in spark_conf(orders, settings).items() if not key.startswith(_RAW_FILES)}
@@ -63,14 +66,23 @@ def batch_conf(orders: RunSpec, settings: Settings) -> dict[str, str]:
         "spark.executor.extraClassPath": jars,
         "spark.driver.extraJavaOptions": driver_java_options(settings, "-XX:+UseSerialGC", local=True),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        **_embedded_catalog(orders.places),
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+    }
+
+
+def _embedded_catalog(places: Places) -> dict[str, str]:
+    """Return the settings of the embedded catalog; of another one Spark is told nothing, and so no secret."""
+    if not places.iceberg_catalog_uri.startswith(_SQLITE):
+        return {}
+    return {
         _CATALOG: "org.apache.iceberg.spark.SparkCatalog",
         f"{_CATALOG}.type": "jdbc",
         f"{_CATALOG}.uri": f"jdbc:sqlite:{places.iceberg_catalog_uri.removeprefix(_SQLITE)}",
         f"{_CATALOG}.jdbc.busy_timeout": "60000",
         f"{_CATALOG}.warehouse": f"file://{places.iceberg_warehouse}",
         f"{_CATALOG}.cache-enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.ui.enabled": "false",
     }
 
 

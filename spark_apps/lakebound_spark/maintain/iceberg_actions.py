@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
+from lakebound.landing.batch_command import check_shared
 from lakebound.ledger.entry import ENTRY_KEY, encode
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, carried_entry
 from lakebound.operations.maintenance.iceberg.partition import Condition, conditions
@@ -132,7 +133,9 @@ class IcebergActions:
         Raises:
             StepLostError: None of its commits got through.
             TableGoneError: There is no such table.
+            CatalogNotSharedError: Spark cannot open it.
         """
+        check_shared(table.id, self._places)
         reporter = _Reporter()
         with AskForTurn(self._control, table.id) as turn:
             try:
@@ -170,7 +173,7 @@ class IcebergActions:
             self._session._jsparkSession, f"{CATALOG_NAME}.{table.namespace}.{table.short_name}"
         )
         catalog = open_catalog(self._places)
-        assert isinstance(catalog, LedgerCatalog), "batch_conf refuses the others"
+        assert isinstance(catalog, LedgerCatalog), "check_shared refuses the others"
         operations = SyncedOperations(loaded.operations(), self._session._jvm, catalog, table, turn)
         return self._iceberg.BaseTable(operations, loaded.name(), reporter), operations
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lakebound.errors import BadEntryError
-from lakebound.inspection.validation.landed_files import LandedFile, step_of
+from lakebound.inspection.validation.landed_files import LandedFile, on_this_machine, step_of
 from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.ledger.entry import ENTRY_KEY
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.entries import read_entry
 from lakebound.tables.iceberg.catalog import open_catalog
-from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.manifests import MANIFESTS, AvroFields
 from lakebound.tables.iceberg.metadata import read_table
 from lakebound.tables.iceberg.metadata_json import Body
@@ -84,15 +83,15 @@ class IcebergLine:
         try:
             for manifest in MANIFESTS.rows(self._places.file_at(snapshot["manifest-list"]).read()):
                 if manifest[3] == number and not manifest[4]:
-                    yield from _files(self._places.file_at(manifest[0]).read(), step, number)
+                    yield from self._files(self._places.file_at(manifest[0]).read(), step, number)
         except FileNotFoundError:
             return  # expired meanwhile
 
-
-def _files(manifest: bytes, step: LineCommit, number: int) -> Iterator[LandedFile]:
-    for entry in _ENTRIES.rows(manifest):
-        if entry[0] == _ADDED and entry[1] in (None, number) and not entry[2][0]:
-            yield LandedFile(local_path(entry[2][1]), step.version, step.committed_at_ms, int(entry[2][2]))
+    def _files(self, manifest: bytes, step: LineCommit, number: int) -> Iterator[LandedFile]:
+        for entry in _ENTRIES.rows(manifest):
+            if entry[0] == _ADDED and entry[1] in (None, number) and not entry[2][0]:
+                path = on_this_machine(self._places.file_at(entry[2][1]), self._spec.id)
+                yield LandedFile(path, step.version, step.committed_at_ms, int(entry[2][2]))
 
 
 def _walk(body: Body) -> Iterator[Snapshot]:

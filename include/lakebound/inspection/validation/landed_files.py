@@ -8,9 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
+from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.ledger.entry import Entry, count
 from lakebound.spec.pipeline import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.places import Places
 from lakebound.tables.size import may_exist
 
@@ -32,6 +34,27 @@ class LandedFile:
     committed_at_ms: int
     rows: int | None = None
     partition: Mapping[str, str | None] = field(default_factory=dict)
+
+
+class FilesInStoreError(LakeboundError):
+    """Expectations are asked of files on this machine."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"table {table}: its files lie in an object store, and expectations are asked of files on this machine alone; "
+            f"nothing was validated. Remove the pipeline's expectations file, or give the pipeline a warehouse on this machine"
+        )
+
+
+def on_this_machine(file: Location, table: str) -> Path:
+    """Return the path of a data file.
+
+    Raises:
+        FilesInStoreError: It is in an object store.
+    """
+    if not file.is_local:
+        raise FilesInStoreError(table)
+    return file.path
 
 
 class LineReader(Protocol):

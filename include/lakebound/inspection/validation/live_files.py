@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from lakebound.errors import LakeboundError
-from lakebound.inspection.validation.landed_files import LandedFile
+from lakebound.inspection.validation.landed_files import LandedFile, on_this_machine
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.places import Places
 
@@ -75,7 +75,7 @@ def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[
     for task in table.scan(row_filter=wanted).plan_files():
         if task.delete_files:
             raise DeletesInTableError(spec.id)
-        yield LandedFile(places.file_at(task.file.file_path).path, "", 0, task.file.record_count)
+        yield LandedFile(on_this_machine(places.file_at(task.file.file_path), spec.id), "", 0, task.file.record_count)
 
 
 def _is_older(newest: Any, since_ms: int) -> bool:
