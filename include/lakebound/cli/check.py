@@ -55,21 +55,17 @@ def check(
     Exit code 1 if there is a mistake. Warnings do not change the exit code.
     """
     from lakebound.control.private_files import open_folders
-    from lakebound.inspection.store_check import store_problems
     from lakebound.settings import load_settings
 
     settings = load_settings()
     report = _read(file, settings)
     report.problems += _alerts_problems(file, settings)
     if storage or not static:
-        chosen = None if file is None else {spec.warehouse for spec in report.specs.values()}
-        report.problems += store_problems(settings, chosen, with_race=storage)
+        report.problems += _warehouse_problems(file, report, settings, with_race=storage)
     report.of_the_machine = open_folders(settings) + ([] if static else _channels(file, settings))
     for path, spec in report.specs.items():
         own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]
         report.add(spec.pipeline, own, _warnings(spec))
-    if not static:
-        report.problems += _catalog_problems(list(report.specs.values()), settings)
     if not json:
         _print_problems(report.problems)
     if report.specs and not static:
@@ -100,6 +96,15 @@ def schema(
     else:
         write.write_text(pipeline_schema())
         say(f"schema: written to {write}")
+
+
+def _warehouse_problems(file: Path | None, report: _Report, settings: Settings, *, with_race: bool) -> list[str]:
+    """Return what is wrong with the stores and the catalogs in which the pipelines' tables lie."""
+    from lakebound.inspection.store_check import store_problems
+
+    chosen = None if file is None else {spec.warehouse for spec in report.specs.values()}
+    stores = store_problems(settings, chosen, with_race=with_race)
+    return stores + _catalog_problems(list(report.specs.values()), settings)
 
 
 def _read(file: Path | None, settings: Settings) -> _Report:

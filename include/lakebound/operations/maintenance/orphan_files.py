@@ -65,12 +65,12 @@ class UnknownCheckpointError(LakeboundError):
         )
 
 
-class OrphansInStoreError(LakeboundError):
-    """An object store has no folders, and moves no file."""
+class IcebergOrphansInStoreError(LakeboundError):
+    """Orphans of an Iceberg table in an object store were to be looked for."""
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f"table {table}: orphans are not looked for in an object store: a file cannot be moved aside there; set "
+            f"table {table}: orphans of Iceberg tables are not looked for in an object store: a file cannot be moved aside there; set "
             f"maintenance.orphans to off, and have the bucket's own rules delete what is old"
         )
 
@@ -92,7 +92,7 @@ def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id
     if table.format == "delta" and not places.root.is_local:
         return _look_in_store(table, step, places, min(step.older_than_ms, staged_before_ms))
     if not places.root.is_local:
-        raise OrphansInStoreError(table.id)
+        raise IcebergOrphansInStoreError(table.id)
     root = table_folder(table, places)
     # Listed first: what is committed while the versions are read is then known to be needed.
     listed = list(list_files(root))
