@@ -22,6 +22,7 @@ class BackendName(StrEnum):
 
     LOCAL = "local"
     STANDALONE = "standalone"
+    KUBERNETES = "kubernetes"
 
 
 class Custody(StrEnum):
@@ -62,7 +63,7 @@ class Submission(FrozenRecord):
 
     Attributes:
         pid: Local backend: the leader of the application's session; None while it is being started.
-        remote_id: Standalone backend: the driver's id at the master.
+        remote_id: Standalone backend: the driver's id at the master. Kubernetes: namespace and name of its pod.
         address: Standalone backend: the master's REST address.
         key_connection: Standalone backend: the Airflow connection whose password signs requests to it; None: a file does.
         boot_id: Of the machine on which ``pid`` counts; None in a record of an older release.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from lakebound.errors import SettingError
 from lakebound.settings import Settings
-from lakebound.spec.spark import SparkSettingsError, SparkSpec, installation_spark, merged
+from lakebound.spec.spark import InstallationSpark, SparkSettingsError, SparkSpec, installation_spark, merged
 
 HADOOP = "spark.hadoop."
 VARIABLE = "LAKEBOUND_SPARK_SETTINGS"
@@ -84,14 +84,14 @@ def planning_conf(settings: Settings, pipeline: SparkSpec) -> dict[str, str]:
     return {name: value for name, value in conf.items() if name.startswith(HADOOP)}
 
 
-def installation_of(settings: Settings) -> SparkSpec:
+def installation_of(settings: Settings) -> InstallationSpark:
     """Return what is said for all of the installation.
 
     Raises:
         SettingError: It is wrong.
     """
     if not settings.spark_settings:
-        return SparkSpec()
+        return InstallationSpark()
     try:
         body = json.loads(settings.spark_settings)
     except ValueError:
@@ -112,5 +112,5 @@ def with_installation(settings: Settings, further: SparkSpec) -> Settings:
         SparkSettingsError: The two cannot be together.
     """
     both = merged(installation_of(settings), further)
-    text = "" if both == SparkSpec() else both.model_dump_json(exclude_none=True)
+    text = "" if both == InstallationSpark() else both.model_dump_json(exclude_none=True)
     return replace(settings, spark_settings=text)

@@ -39,6 +39,12 @@ def _name(name: str) -> str:
     return name
 
 
+def _name_by_installation(name: str) -> str:
+    if refused := refused_name(name, by_installation=True):
+        raise ValueError(refused)
+    return name
+
+
 def _value(value: str) -> str:
     if refused := refused_value(value):
         raise ValueError(refused)
@@ -47,6 +53,7 @@ def _value(value: str) -> str:
 
 Memory = Annotated[str, AfterValidator(_memory)]
 SettingName = Annotated[str, AfterValidator(_name)]
+InstallationSettingName = Annotated[str, AfterValidator(_name_by_installation)]
 SettingValue = Annotated[str, AfterValidator(_value)]
 
 
@@ -89,7 +96,13 @@ class SparkSpec(Frozen):
         return self
 
 
-def merged(*layers: SparkSpec) -> SparkSpec:
+class InstallationSpark(SparkSpec):
+    """The same, as who installs Lakebound says it; on Kubernetes, images and accounts are theirs to choose."""
+
+    conf: dict[InstallationSettingName, SettingValue] = Field(default_factory=dict)
+
+
+def merged(*layers: SparkSpec) -> InstallationSpark:
     """Return what all of them say together; a later one wins, setting by setting.
 
     Raises:
@@ -103,7 +116,7 @@ def merged(*layers: SparkSpec) -> SparkSpec:
     return installation_spark("the settings of Spark of the pipeline and of the installation together", {**body, "conf": conf})
 
 
-def installation_spark(where: str, body: Mapping[str, object]) -> SparkSpec:
+def installation_spark(where: str, body: Mapping[str, object]) -> InstallationSpark:
     """Return what an installation says about Spark.
 
     Args:
@@ -114,7 +127,7 @@ def installation_spark(where: str, body: Mapping[str, object]) -> SparkSpec:
         SparkSettingsError: It is wrong; the message repeats no value that may be a secret.
     """
     try:
-        return SparkSpec.model_validate(body)
+        return InstallationSpark.model_validate(body)
     except ValidationError as exc:
         raise SparkSettingsError(where, [_problem(one["loc"], one["msg"]) for one in exc.errors(include_input=False)]) from None
 

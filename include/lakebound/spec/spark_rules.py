@@ -80,6 +80,11 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (r"spark\.redaction\..+|spark\.security\..+", "is not given here: it keeps secrets out of what Spark shows"),
 )
+KUBERNETES = "spark.kubernetes."
+# Their values are names and paths that Kubernetes gives to secrets, and no secrets.
+_NAME_OF_A_SECRET = re.compile(
+    r"spark\.kubernetes\.(container\.image\.pullSecrets|(driver|executor)\.(secrets|secretKeyRef)\..+|authenticate\..+File)"
+)
 _COMPILED = tuple((re.compile(pattern), reason) for pattern, reason in _RULES)
 _SECRET = re.compile(SECRET_NAMES)
 _LOGIN_IN_ADDRESS = re.compile(r"://[^/@\s]*:[^/@\s]+@")
@@ -94,15 +99,21 @@ def names_a_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def refused_name(name: str) -> str | None:
+def refused_name(name: str, *, by_installation: bool = False) -> str | None:
     """Return why a setting may not be given, and what to do; None where it may.
 
     Args:
         name: Of the setting, such as ``spark.eventLog.dir``.
+        by_installation: Whether who installs Lakebound gives it, and not who writes a pipeline.
     """
     if not name.startswith("spark."):
         return "is not a setting of Spark: their names begin with spark. (Hadoop's with spark.hadoop.)"
-    if names_a_secret(name):
+    if name.startswith(KUBERNETES) and not by_installation:
+        return (
+            "is for who installs Lakebound to say, because it chooses images, accounts and secrets of the cluster: "
+            "LAKEBOUND_SPARK_SETTINGS, or the extra of the Airflow connection"
+        )
+    if names_a_secret(name) and not _NAME_OF_A_SECRET.fullmatch(name):
         return f"may hold a secret, which never stands here: {_NOT_SHOWN}"
     if name in _FIELDS:
         return f"is written as {_FIELDS[name]}, beside the other settings of Spark"

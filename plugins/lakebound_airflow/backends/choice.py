@@ -24,9 +24,16 @@ def _load_standalone(settings: Settings, target: Target) -> Backend:
     return StandaloneBackend(settings, rest_url=target.rest_url, key_connection=target.key_connection)
 
 
+def _load_kubernetes(settings: Settings, target: Target) -> Backend:
+    from lakebound_airflow.backends.kubernetes import KubernetesBackend
+
+    return KubernetesBackend(settings)
+
+
 _LOADERS: Mapping[BackendName, Callable[[Settings, Target], Backend]] = {
     BackendName.LOCAL: _load_local,
     BackendName.STANDALONE: _load_standalone,
+    BackendName.KUBERNETES: _load_kubernetes,
 }
 
 

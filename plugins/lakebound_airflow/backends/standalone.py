@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import time
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -19,21 +20,21 @@ from urllib.request import Request, urlopen
 
 import structlog
 
-from lakebound.control.applications import holds_lease, living_submission, submission_is_alive
-from lakebound.control.folder import ControlFolder, locked
-from lakebound.control.submission import BackendName, Owner, Submission, write_submission
+from lakebound.control.applications import holds_lease, submission_is_alive
+from lakebound.control.folder import ControlFolder
+from lakebound.control.submission import BackendName, Owner, Submission
 from lakebound.errors import LakeboundError, SubmitFailedError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import app_name, spark_conf, submit_arguments
 from lakebound.landing.spark_resources import spark_resources
 from lakebound.settings import Settings
+from lakebound_airflow.backends.submitting import NAMES_OF_SECRETS, submit_once
 from lakebound_airflow.hooks.rest_key import FILE_VARIABLE, VALID_SECONDS, RestKey, load_rest_key
 
 TIMEOUT_SECONDS = 10.0
 
 # A driver in these states has not ended. RELAUNCHING: its worker was lost and the master starts it again elsewhere.
 _ACTIVE = frozenset({"SUBMITTED", "RUNNING", "RELAUNCHING"})
-_NAMES_OF_SECRETS = ("LAKEBOUND_SECRETS", "LAKEBOUND_SECRETS_FOLDER")
 _ENDED = frozenset({"FINISHED", "KILLED", "FAILED", "ERROR"})
 _NOT_ALLOWED = frozenset({401, 403})
 
@@ -78,31 +79,19 @@ class StandaloneBackend:
             SubmitFailedError: The master does not answer, or refused.
             LakeboundError: What the pipeline and the installation say of Spark cannot be.
         """
-        control = run_spec.control
-        with locked(control.submission):
-            living = living_submission(control)
-            if living is not None and (living.backend is not BackendName.STANDALONE or self.is_alive(control, living)):
-                return living
-            submission = Submission(
-                app_id=run_spec.app_id,
-                backend=BackendName.STANDALONE,
-                host=socket.gethostname(),
-                address=self._rest_url,
-                key_connection=self._key_connection,
-                generation=run_spec.generation,
-                source_hash=run_spec.source_hash,
-                owner=owner,
-            )
-            request = self._request(run_spec)
-            write_submission(control, submission)
-            try:
-                remote_id = self._create(run_spec.spec.pipeline, request)
-            except LakeboundError:
-                control.submission.unlink(missing_ok=True)
-                raise
-            submission = submission.model_copy(update={"remote_id": remote_id})
-            write_submission(control, submission)
-        return submission
+        request = self._request(run_spec)
+        intent = Submission(
+            app_id=run_spec.app_id,
+            backend=BackendName.STANDALONE,
+            host=socket.gethostname(),
+            address=self._rest_url,
+            key_connection=self._key_connection,
+            generation=run_spec.generation,
+            source_hash=run_spec.source_hash,
+            owner=owner,
+        )
+        create = partial(self._create, run_spec.spec.pipeline, request)
+        return submit_once(run_spec.control, intent, self.is_alive, create)
 
     def is_alive(self, control: ControlFolder, submission: Submission) -> bool:
         """Whether the application lives: its driver, or its Python, which may outlive a driver that was killed."""
@@ -182,7 +171,7 @@ class StandaloneBackend:
             # Secrets do not travel here: Spark's pages show a driver's environment. They are set on the workers.
             "environmentVariables": {
                 **self._settings.environment(),
-                **{name: os.environ[name] for name in _NAMES_OF_SECRETS if name in os.environ},
+                **{name: os.environ[name] for name in NAMES_OF_SECRETS if name in os.environ},
                 "PYSPARK_PYTHON": sys.executable,
                 "PYSPARK_DRIVER_PYTHON": sys.executable,
                 "TZ": "UTC",

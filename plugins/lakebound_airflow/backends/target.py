@@ -9,8 +9,9 @@ The choice is made per pipeline, first match wins:
 A connection is of type ``spark``. Host ``local[2]`` means ``local``. Host ``spark://master`` and a port mean ``standalone``,
 with the REST port of the master in the extra ``rest-port`` (default 6066); with the extra ``deploy_mode`` ``client`` they mean
 ``local``: the driver stays on Airflow's worker, and its executors are the cluster's. (The provider's own ``deploy-mode`` is
-not read: Airflow's form fills it in.) Memory, cores and settings of Spark may be in the extra, too: ``driver_memory``,
-``driver_cores``, ``executor_memory``, ``executor_cores``, ``max_cores`` and ``spark_conf``.
+not read: Airflow's form fills it in.) Host ``k8s://https://…`` means ``kubernetes``. Memory, cores and settings of
+Spark may be in the extra, too: ``driver_memory``, ``driver_cores``, ``executor_memory``, ``executor_cores``, ``max_cores`` and
+``spark_conf``.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from lakebound.control.submission import BackendName
 from lakebound.errors import LakeboundError
 from lakebound.landing.spark_command import is_local
 from lakebound.settings import Settings
-from lakebound.spec.spark import SparkSpec, installation_spark
+from lakebound.spec.spark import InstallationSpark, SparkSpec, installation_spark
 
 DEFAULT_REST_PORT = 6066
 DEPLOY_MODES = ("cluster", "client")
+_KUBERNETES = "k8s://"
 _RESOURCES = tuple(name for name in SparkSpec.model_fields if name != "conf")
 
 
@@ -44,7 +46,7 @@ class Target:
     backend: BackendName = BackendName.LOCAL
     master: str = "local[2]"
     rest_url: str | None = None
-    spark: SparkSpec = field(default_factory=SparkSpec)
+    spark: InstallationSpark = field(default_factory=InstallationSpark)
     key_connection: str | None = None
 
 
@@ -78,7 +80,9 @@ def target_from_environment(settings: Settings, environ: Mapping[str, str] | Non
         backend = BackendName(name)
     except ValueError as exc:
         raise UnknownBackendError("LAKEBOUND_BACKEND", name) from exc
-    if backend is BackendName.LOCAL:
+    if backend is BackendName.KUBERNETES and not settings.spark_master.startswith(_KUBERNETES):
+        raise UnknownBackendError("LAKEBOUND_SPARK_MASTER, with LAKEBOUND_BACKEND=kubernetes", settings.spark_master)
+    if backend is not BackendName.STANDALONE:
         return Target(backend, settings.spark_master)
     return Target(backend, settings.spark_master, env.get("LAKEBOUND_SPARK_REST") or rest_url_of(settings.spark_master))
 
@@ -105,16 +109,18 @@ def target_from_connection(
         raise UnknownDeployModeError(conn_id, mode)
     if is_local(host):
         return Target(BackendName.LOCAL, host, spark=spark)
-    if not host.startswith("spark://"):
+    if not host.startswith(("spark://", _KUBERNETES)):
         raise UnknownBackendError(f"connection {conn_id!r}, host", host)
     master = host if port is None or host.rpartition(":")[2].isdigit() else f"{host}:{port}"
+    if host.startswith(_KUBERNETES):
+        return Target(BackendName.KUBERNETES, master, spark=spark)
     if mode == "client":
         return Target(BackendName.LOCAL, master, spark=spark)
     rest_url = rest_url_of(master, int(str(extra.get("rest-port", DEFAULT_REST_PORT))), str(extra.get("rest-scheme", "http")))
     return Target(BackendName.STANDALONE, master, rest_url, spark, conn_id if has_password else None)
 
 
-def spark_of_extra(conn_id: str, extra: Mapping[str, object]) -> SparkSpec:
+def spark_of_extra(conn_id: str, extra: Mapping[str, object]) -> InstallationSpark:
     """Return what the extra of a connection says of Spark.
 
     Args:

@@ -47,9 +47,9 @@ class SparkCluster:
             found: dict[str, Any] = json.load(answer)
         return found
 
-    def executor_cores(self) -> dict[str, int]:
-        """Return the cores that the executors of each application have got, by its name; 0 where it waits for some."""
-        return {app["name"]: app["cores"] for app in self.state()["activeapps"]}
+    def executor_cores(self) -> list[int]:
+        """Return the cores that the executors of each running application have got; 0 for one that waits for some."""
+        return [app["cores"] for app in self.state()["activeapps"]]
 
 
 @contextmanager

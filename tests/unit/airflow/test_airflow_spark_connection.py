@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from lakebound.control.submission import BackendName
 from lakebound.landing.spark_resources import installation_of
 from lakebound.settings import Settings, load_settings
-from lakebound.spec.spark import SparkSettingsError, SparkSpec
+from lakebound.spec.spark import InstallationSpark, SparkSettingsError
 from lakebound_airflow.backends.choice import backend_for
 from lakebound_airflow.backends.target import Target, UnknownDeployModeError, target_from_connection
 from lakebound_airflow.hooks import connection
@@ -48,7 +48,7 @@ def test_the_extra_says_what_applications_get(host: str) -> None:
         "queue": "q",
     }
     found = target_from_connection("c", host, None, extra).spark
-    assert found == SparkSpec(driver_memory="2g", max_cores=6, conf={"spark.task.cpus": "1"})
+    assert found == InstallationSpark(driver_memory="2g", max_cores=6, conf={"spark.task.cpus": "1"})
 
 
 def test_a_secret_in_the_extra_is_refused_and_not_repeated() -> None:
@@ -61,7 +61,7 @@ def test_a_secret_in_the_extra_is_refused_and_not_repeated() -> None:
 
 def test_the_connection_wins_over_the_environment_and_reaches_the_backend(settings: Settings) -> None:
     backend = backend_for(target_from_connection("c", "spark://m", 7077, {"max_cores": 6}), settings)
-    assert installation_of(backend._settings) == SparkSpec(max_cores=6, driver_cores=2)  # type: ignore[attr-defined]
+    assert installation_of(backend._settings) == InstallationSpark(max_cores=6, driver_cores=2)  # type: ignore[attr-defined]
 
 
 def test_batch_applications_get_what_their_own_connection_says(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,5 +72,5 @@ def test_batch_applications_get_what_their_own_connection_says(settings: Setting
 
     monkeypatch.setattr(connection.BaseHook, "get_connection", get_connection)
     installed = connection.with_connection("lakebound_maintenance", settings)
-    assert installation_of(installed) == SparkSpec(max_cores=4, driver_cores=2, driver_memory="3g")
+    assert installation_of(installed) == InstallationSpark(max_cores=4, driver_cores=2, driver_memory="3g")
     assert connection.with_connection("lakebound_validation", settings) == settings

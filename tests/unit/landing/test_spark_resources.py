@@ -19,7 +19,7 @@ from lakebound.operations.maintenance.submission import maintenance_command, mai
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
-from lakebound.spec.spark import SparkSpec
+from lakebound.spec.spark import InstallationSpark, SparkSpec
 from lakebound.spec.spark_rules import CLUSTER_ONLY, TUNABLE, refused_name
 
 ORDERS = {
@@ -122,7 +122,7 @@ def test_a_check_takes_the_settings_of_file_systems_and_nothing_of_the_cluster(t
 
 def test_a_connection_adds_to_the_environment_and_reaches_child_processes(tmp_path: Path) -> None:
     found = with_installation(settings(tmp_path, installation={"max_cores": 4}), SparkSpec(driver_memory="2g"))
-    assert installation_of(found) == SparkSpec(max_cores=4, driver_memory="2g")
+    assert installation_of(found) == InstallationSpark(max_cores=4, driver_memory="2g")
     assert installation_of(load_settings(found.environment())) == installation_of(found)
     assert with_installation(settings(tmp_path), SparkSpec()) == settings(tmp_path)
 

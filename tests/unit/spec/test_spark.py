@@ -8,7 +8,7 @@ from tests.support.streams.pipeline_files import RIGHT, settings, write
 from lakebound.errors import InvalidSpecError
 from lakebound.settings import Settings
 from lakebound.spec.load import load_file
-from lakebound.spec.spark import SparkSettingsError, SparkSpec, installation_spark, merged
+from lakebound.spec.spark import InstallationSpark, SparkSettingsError, SparkSpec, installation_spark, merged
 from lakebound.spec.spark_rules import refused_name, refused_value
 
 __all__ = ["settings"]
@@ -148,6 +148,20 @@ def test_resources_tuning_and_observation_may_be_given(name: str) -> None:
     assert refused_name(name) is None
 
 
+def test_images_accounts_and_secrets_of_kubernetes_are_the_installations(settings: Settings) -> None:
+    (line,) = problems_of(settings, "  conf:\n    spark.kubernetes.container.image: mine\n")
+    assert "is for who installs Lakebound to say" in line
+    conf = {
+        "spark.kubernetes.container.image": "registry/lakebound:1",
+        "spark.kubernetes.container.image.pullSecrets": "registry",
+        "spark.kubernetes.driver.secretKeyRef.LAKEBOUND_SECRET_ORDERS": "kafka:orders",
+        "spark.kubernetes.authenticate.submission.oauthTokenFile": "/run/token",
+    }
+    assert installation_spark("here", {"conf": conf}).conf == conf
+    with pytest.raises(SparkSettingsError, match="oauthToken: may hold a secret"):
+        installation_spark("here", {"conf": {"spark.kubernetes.authenticate.submission.oauthToken": SECRET}})
+
+
 def test_an_address_without_a_login_may_be_given() -> None:
     assert refused_value("http://s3.example.com:9000/a@b") is None
 
@@ -155,10 +169,10 @@ def test_an_address_without_a_login_may_be_given() -> None:
 def test_a_later_layer_wins_setting_by_setting() -> None:
     installation = SparkSpec(driver_memory="2g", max_cores=4, conf={"spark.task.cpus": "1", "spark.network.timeout": "60s"})
     pipeline = SparkSpec(driver_memory="3g", conf={"spark.network.timeout": "90s"})
-    assert merged(installation, pipeline) == SparkSpec(
+    assert merged(installation, pipeline) == InstallationSpark(
         driver_memory="3g", max_cores=4, conf={"spark.task.cpus": "1", "spark.network.timeout": "90s"}
     )
-    assert merged() == SparkSpec()
+    assert merged() == InstallationSpark()
 
 
 def test_layers_that_cannot_be_together_are_refused() -> None:
