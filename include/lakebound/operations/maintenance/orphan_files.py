@@ -70,8 +70,8 @@ class IcebergOrphansInStoreError(LakeboundError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f"table {table}: orphans of Iceberg tables are not looked for in an object store: a file cannot be moved aside there; set "
-            f"maintenance.orphans to off, and have the bucket's own rules delete what is old"
+            f"table {table}: orphans of Iceberg tables are not looked for in an object store: a file cannot be moved aside "
+            f"there; set maintenance.orphans to off, and have the bucket's own rules delete what is old"
         )
 
 
