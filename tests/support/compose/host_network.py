@@ -6,6 +6,7 @@ of services are the loopback address then, so the addresses in the file stay as 
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ COMPOSE = Path(__file__).parents[3] / "docker-compose.yaml"
 
 def on_host_network(compose: dict[str, Any]) -> dict[str, Any]:
     """Return the file's content with all services on the host's network."""
-    names = dict.fromkeys(compose["services"], "127.0.0.1")
+    # The machine's own name, too: Java asks for its address, and the container's file of names does not have it.
+    names = dict.fromkeys([*compose["services"], socket.gethostname()], "127.0.0.1")
     services = {}
     for name, service in compose["services"].items():
         changed = {key: value for key, value in service.items() if key != "ports"}

@@ -21,7 +21,7 @@ def folders(tmp_path: Path) -> KeyFolders:
 
 def contents(folders: KeyFolders) -> dict[str, str]:
     files = [file for folder in (folders.airflow, folders.database, folders.pipelines) for file in folder.iterdir()]
-    return {f"{file.parent.name}/{file.name}": file.read_text().strip() for file in files}
+    return {f"{file.parent.name}/{file.name}": file.read_text() for file in files}
 
 
 def test_what_must_agree_agrees(folders: KeyFolders) -> None:

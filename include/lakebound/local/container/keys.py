@@ -66,7 +66,8 @@ def write_keys(keys: Mapping[Path, str]) -> None:
     for file, text in keys.items():
         partial = file.with_name(f".{file.name}.{os.getpid()}")
         partial.touch(mode=0o600)
-        partial.write_text(text + "\n")
+        # Without a line end: Airflow takes what a command prints as it is.
+        partial.write_text(text)
         partial.replace(file)
 
 
