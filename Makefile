@@ -19,7 +19,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-real test-processes test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
+.PHONY: help install jars class-archive demo up down status test test-unit test-processes test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-streams test-airflow \
 	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts bench-syncing lint audit format lock lock-jars clean
@@ -72,20 +72,14 @@ class-archive: jars ## Create the JVM class archive once, so that applications s
 	@python -m lakebound.local.training_run
 
 ##@ Test
-test: lint test-unit test-enumeration test-real ## Run all tests, also with a real Spark, broker and Airflow
+test: lint test-unit test-enumeration test-processes test-streams ## Run all tests, also with a real Spark, broker and Airflow
 
 test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"
 	@pytest -q -m unit -n 2 tests/unit
 
-# One run of all: the tests of Airflow mostly wait, and leave the cores to the others. The longest come first; those of the
-# tables, a thousand short ones, come last, so that no core is idle at the end.
-test-real: class-archive ## Run the tests with real processes, Airflow, brokers and Spark, and a few random kills under load
-	@echo "== tests with real tables, processes, brokers, Spark and Airflow, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
-	@pytest -q -m "airflow or chaos or integration or local or spark" tests/airflow tests/integration tests/chaos tests/spark tests/local \
-	  -n 3 --dist loadgroup --no-loadscope-reorder --durations=5
-
-test-processes: class-archive ## Of these only the tests with real tables and processes and with a real Airflow
+# One run of both: the tests of Airflow mostly wait, and leave the cores to those of the tables.
+test-processes: class-archive ## Run the tests with real tables and processes and with a real Airflow (test-local and test-airflow in one run)
 	@echo "== tests with real tables and processes, and with a real Airflow"
 	@pytest -q -m "airflow or local" tests/airflow tests/integration tests/local -n 3 --dist loadgroup --no-loadscope-reorder --durations=5
 
@@ -109,7 +103,9 @@ test-power-cuts: install ## Test every state that a power cut can leave of every
 	@echo "== every state that a power cut may leave"
 	@LAKEBOUND_POWER_CUTS=all pytest -q -rP -n 2 tests/local/power/test_power_cuts.py tests/local/power/test_power_cuts_ext4.py
 
-test-streams: class-archive ## Of these only the tests with a local Spark and with a real broker, and a few random kills under load
+# One run of all three: their files follow each other without a pause between, the longest first. A third worker gains
+# nothing: the cores are busy.
+test-streams: class-archive ## Run the tests with a local Spark and with a real broker, and a few random kills under load
 	@echo "== tests with a local Spark, with a real broker, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
 	@pytest -m "chaos or integration or spark" tests/chaos tests/integration tests/spark -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
