@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -191,15 +192,19 @@ def delete_all(locations: Iterable[Location]) -> None:
 
 def _open(address: str, store: StoreSpec | None) -> Store:
     parts = urlsplit(address)
-    return _open_bucket(f"{parts.scheme}://{parts.netloc}", store, os.getpid()) if address else _LOCAL
+    if not address:
+        return _LOCAL
+    return _open_bucket(f"{parts.scheme}://{parts.netloc}", store, os.getpid(), int(time.monotonic() / REOPEN_SECONDS))
 
 
 _LOCAL = LocalStore()
+REOPEN_SECONDS = 300.0
+"""After that a bucket is opened anew, with the keys of then: temporary ones are renewed long before they end."""
 
 
 @lru_cache(maxsize=64)
-def _open_bucket(bucket: str, store: StoreSpec | None, process: int) -> Store:
-    """Return the bucket of a process: a client's connections must not be taken through a fork."""
+def _open_bucket(bucket: str, store: StoreSpec | None, process: int, period: int) -> Store:
+    """Return the bucket of a process and a time: a client's connections must not be taken through a fork."""
     import obstore.store  # takes 30 ms, and a local installation needs none of it
 
     from lakebound.storage.objects import ObjectStore

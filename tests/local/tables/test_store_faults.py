@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from tests.support.s3.access import AccessKey
 from tests.support.s3.clients import delta_options
 from tests.support.s3.faults import Fault, conflict, slow_down
 from tests.support.s3.running import S3Server
 from tests.support.tables.local_tables import Lander, lander, make_table, offsets
-from tests.support.tables.stored import places_in
+from tests.support.tables.stored import KEY_ID, SECRET, places_in
 
 from lakebound.errors import CommitFailedError
 from lakebound.ledger.entry import common, count
 from lakebound.spec.pipeline import TableSpec
-from lakebound.storage import options
+from lakebound.storage import location, options
 from lakebound.tables.outages import passes
 from lakebound.tables.places import Places
 
@@ -100,6 +101,27 @@ def test_a_store_that_is_away_for_a_time(refuse: bool, at: Places, s3_server: S3
     app = land_as_a_stream(app, at, 10, 20)
     app.land(20, 30)
     assert landed(s3_server, s3_bucket) == list(range(30))
+
+
+def test_keys_that_are_renewed_are_used(
+    at: Places, s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (s3_server.put_access_key(AccessKey(f"TEST{name}", f"secret-{name}")) for name in ("OLD", "NEW"))
+    monkeypatch.setattr(location, "REOPEN_SECONDS", 1e-6)
+    monkeypatch.setenv(KEY_ID, old.access_key_id)
+    monkeypatch.setenv(SECRET, old.secret_access_key)
+    make_table(SPEC, at)
+    app = lander(SPEC, at)
+    app.land(0, 10)
+    s3_server.remove_access_key(old.access_key_id)
+    with pytest.raises(Exception, match=r"403|refuses") as refused:
+        app.table.read_ledger()
+    assert not passes(refused.value) and old.secret_access_key not in str(refused.value)
+    monkeypatch.setenv(KEY_ID, new.access_key_id)
+    monkeypatch.setenv(SECRET, new.secret_access_key)
+    app.view = app.table.read_ledger()
+    app.land(10, 20)
+    assert landed(s3_server, s3_bucket) == list(range(20))
 
 
 def test_two_round_trips_until_readers_see_a_commit_and_one_to_report_it(

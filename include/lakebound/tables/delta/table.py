@@ -137,7 +137,11 @@ class DeltaLakeTable:
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
         handle = self._table()
-        handle.update_incremental()
+        try:
+            handle.update_incremental()
+        except OSError:
+            self._handle = None  # its keys may have been renewed since
+            raise
         version = handle.version()
         try:
             found = counting_entry(self._folder, version, self._spec.id)
