@@ -20,6 +20,12 @@ from lakebound.tables.outages import is_outage
 from lakebound.tables.places import Places
 
 
+@pytest.fixture(params=["delta", "iceberg"])
+def spec(request: pytest.FixtureRequest) -> TableSpec:
+    """A table of each format in a folder: an object store has no disk that fills."""
+    return TableSpec(format=request.param, name="shop.orders")
+
+
 @pytest.fixture
 def disk(at: Places) -> Iterator[SmallDisk]:
     with small_disk(at.root.path) as made:
