@@ -1,4 +1,4 @@
 """Storage: folders of this machine and object stores behind one Protocol, with conditional writes.
 
-Other rooms import ``location``, ``race`` and ``requests``.
+Other rooms import ``location``, ``options``, ``race`` and ``requests``.
 """

@@ -16,7 +16,6 @@ from tests.support.tables.maintenance import expire_iceberg
 
 from lakebound.operations.maintenance.reading import UnreadableTableError, read_table_facts
 from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg import health as iceberg_health
 from lakebound.tables.iceberg.append import append
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.files import describe
@@ -96,13 +95,13 @@ def test_fewer_fields_say_the_same_as_pyiceberg(at: Places) -> None:
     snapshot = table.current_snapshot()
     assert snapshot is not None
     manifests = snapshot.manifests(table.io)
-    lists = [tuple(row[number] for number in range(5)) for row in MANIFESTS.rows(iceberg_health._read(snapshot.manifest_list))]
+    lists = [tuple(row[number] for number in range(5)) for row in MANIFESTS.rows(at.file_at(snapshot.manifest_list).read())]
     assert lists == [
         (one.manifest_path, one.manifest_length, one.partition_spec_id, one.added_snapshot_id, one.content) for one in manifests
     ]
     for manifest in manifests:
         whole = manifest.fetch_manifest_entry(table.io)
-        few = list(ENTRIES.rows(iceberg_health._read(manifest.manifest_path)))
+        few = list(ENTRIES.rows(at.file_at(manifest.manifest_path).read()))
         assert [(row[0], row[1] or manifest.added_snapshot_id, row[2][0], row[2][2], row[2][3]) for row in few] == [
             (
                 entry.status,

@@ -43,7 +43,7 @@ def snapshot_ids(at: Places) -> list[int]:
 def body_of(at: Places) -> dict[str, object]:
     location = metadata_location(open_catalog(at), SPEC)
     assert location is not None
-    return read_body(location)
+    return read_body(at.file_at(location))
 
 
 def files_on_disk(at: Places) -> set[Path]:
@@ -52,7 +52,7 @@ def files_on_disk(at: Places) -> set[Path]:
 
 
 def needed_files(at: Places) -> set[Path]:
-    return {path for path in map(local_path, needed(body_of(at))) if not path.name.endswith(".metadata.json")}
+    return {path for path in map(local_path, needed(body_of(at), at)) if not path.name.endswith(".metadata.json")}
 
 
 def test_exactly_the_asked_snapshots_go_and_the_others_stay_readable(at: Places) -> None:

@@ -89,7 +89,9 @@ def test_a_history_whose_old_snapshots_expired_is_one_history(case: Case, tmp_pa
     older = copied(case, tmp_path)
     land_many(case, 12)
     catalog = open_catalog(case.at)
-    change(catalog, ICEBERG, lambda b: {**b, "snapshots": b["snapshots"][-2:], "snapshot-log": b["snapshot-log"][-2:]}, 3)
+    change(
+        catalog, ICEBERG, case.at, lambda b: {**b, "snapshots": b["snapshots"][-2:], "snapshot-log": b["snapshot-log"][-2:]}, 3
+    )
     newest = named(case)
     put_back(case, older)
     case.apply("repoint", case.plan("repoint"))

@@ -64,7 +64,7 @@ def test_a_name_in_one_format_needs_none(settings: Settings) -> None:
 
 
 def test_a_broken_catalog_keeps_nobody_from_a_delta_table(landed: Settings) -> None:
-    for file in (landed.root.path / "iceberg").glob("catalog.db*"):
+    for file in (landed.warehouse / "iceberg").glob("catalog.db*"):
         file.write_bytes(b"no database")
     assert len(answer("query", "select id from delta.lake.orders")["rows"]) == 12
     assert len(answer("query", "select id from lake.orders", "--format", "delta")["rows"]) == 12
@@ -101,9 +101,9 @@ def test_mistakes_are_explained(landed: Settings) -> None:
 
 
 def test_it_writes_nothing(landed: Settings) -> None:
-    before = everything_in(landed.root.path)
+    before = everything_in(landed.warehouse)
     lakebound("query", "select * from iceberg.lake.orders union all select * from delta.lake.orders")
-    assert everything_in(landed.root.path) == before
+    assert everything_in(landed.warehouse) == before
 
 
 def test_looking_makes_nothing(settings: Settings) -> None:

@@ -81,9 +81,7 @@ class CatalogSession(requests.Session):
         self._login = Login(spec)
         self.auth = _no_login
 
-    def request(  # type: ignore[override]  # the names of its many options are the base class's own
-        self, method: str, url: str, *arguments: Any, **options: Any
-    ) -> requests.Response:
+    def request(self, method: str, url: str | bytes, *arguments: Any, **options: Any) -> requests.Response:
         """Send a request, with a new token where the one that was sent has expired.
 
         Raises:
@@ -100,7 +98,7 @@ class CatalogSession(requests.Session):
             raise CatalogRefusedError(self._spec.uri, self._login.field, f"status {answer.status_code}: {_reason(answer)}")
         return answer
 
-    def _send(self, method: str, url: str, *arguments: Any, renew: bool = False, **options: Any) -> requests.Response:
+    def _send(self, method: str, url: str | bytes, *arguments: Any, renew: bool = False, **options: Any) -> requests.Response:
         header = self._login.header(renew=renew)
         options["headers"] = {**(options.get("headers") or {}), **({"Authorization": header} if header else {})}
         try:
