@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+
+from pyiceberg.catalog import Catalog
 
 from lakebound.control.desired import Desired, RunBound
 from lakebound.control.folder import ControlFolder
@@ -49,6 +51,8 @@ class Pipeline:
     until: RunBound | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     trace: bool = False
+    plain_catalog: Callable[[], Catalog] | None = None
+    """Opens the catalog of its Iceberg tables by PyIceberg alone; None: the embedded one."""
 
     @property
     def control(self) -> ControlFolder:
@@ -101,6 +105,8 @@ class Pipeline:
         if table.format == "delta":
             folder = self.places.folder(table)
             return read_delta(folder.address, folder.delta_options)
+        if self.plain_catalog is not None:
+            return self.plain_catalog().load_table((table.namespace, table.short_name)).scan().to_arrow()
         return read_iceberg(self.settings.warehouse / "iceberg" / "catalog.db", table.namespace, table.short_name)
 
 

@@ -38,9 +38,14 @@ def warehouse_in(server: S3Server, bucket: str) -> WarehouseSpec:
 def stored(pipeline: Pipeline, server: S3Server, bucket: str) -> Pipeline:
     """Return a pipeline whose tables lie in a bucket: its machine has a ``warehouses.yaml`` that says so."""
     tell_key(server)
+    return in_warehouse(pipeline, warehouse_in(server, bucket))
+
+
+def in_warehouse(pipeline: Pipeline, warehouse: WarehouseSpec) -> Pipeline:
+    """Return a pipeline whose machine has a ``warehouses.yaml`` with a warehouse in which its tables are."""
     folder = pipeline.settings.home.parent
     settings = replace(pipeline.settings, pipelines=folder / "pipelines")
-    said = warehouse_in(server, bucket).model_dump(mode="json", exclude_none=True)
+    said = warehouse.model_dump(mode="json", exclude_none=True)
     warehouses_file(settings).write_text(yaml.safe_dump({"warehouses": {"bucket": said}}))
     return replace(pipeline, settings=settings, spec=pipeline.spec.model_copy(update={"warehouse": "bucket"}))
 

@@ -1,0 +1,59 @@
+"""Streams whose Iceberg tables lie in a bucket, behind REST and in PostgreSQL: killed, answered with errors, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from tests.conftest import TopicMaker
+from tests.support.catalogs.installations import Installation, in_postgresql, in_rest, store_on
+from tests.support.catalogs.postgresql import PostgreSQL
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, Load
+from tests.support.s3.faults import slow_down
+from tests.support.s3.running import S3Server
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
+from tests.support.tables.stored import in_warehouse
+
+from lakebound.local.broker import Broker
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+
+PER_SECOND = 200
+
+
+@pytest.fixture(params=["rest", "postgresql"])
+def installation(request: pytest.FixtureRequest, tmp_path: Path, s3_server: S3Server) -> Iterator[Installation]:
+    """An installation with tables in a bucket."""
+    store = store_on(s3_server)
+    with pytest.MonkeyPatch.context() as secrets, TemporaryDirectory(prefix="lakebound-postgresql-") as folder:
+        server = PostgreSQL(Path(folder)) if request.param == "postgresql" else None
+        made = in_rest(tmp_path, store, secrets) if server is None else in_postgresql(server, tmp_path, store, secrets)
+        yield made
+        made.close()
+        if server is not None:
+            server.stop()
+
+
+def test_a_stream_through_a_catalog_is_killed_and_started_again(
+    installation: Installation, tmp_path: Path, broker: Broker, topic: TopicMaker, s3_server: S3Server
+) -> None:
+    lane: Lane = "direct" if installation.rest is not None else "cluster"
+    made = make_pipeline(tmp_path, broker.bootstrap_servers, topic("cataloged"), lane=lane, formats=("iceberg",))
+    pipeline = replace(in_warehouse(made, installation.at.warehouse), plain_catalog=installation.plain)
+    journal = Journal()
+    name = pipeline.spec.topics[0]
+    with applications() as starter:
+        with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, None):
+            for rule in ("kill@after_data_files#2", "kill@after_commit/iceberg#2"):
+                starter.start(pipeline, faults=rule).wait_killed(rule)
+            s3_server.faults.add(slow_down(methods=("PUT",), key="*.parquet", skip=3, count=3))
+            last = starter.start(pipeline)
+            last.wait_running()
+        last.wait_landed(journal.ends())
+        assert last.stop().verdict == "stopped", last
+    assert_exactly_once(pipeline, journal)
