@@ -1,4 +1,4 @@
-"""The pipeline's transform on rows that the driver holds: Spark gets them as a local relation, and gives its rows as Arrow."""
+"""The pipeline's transform on rows that the driver holds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.transform import Transform
 
 
@@ -20,7 +21,7 @@ class LocalTransform:
             schema: Of its input, in every lane (``lakebound_spark.batch.transform.planned_input``).
         """
         self._transform = transform
-        self._schema = schema
+        self._relation = LocalRelations(schema)
 
     def __call__(self, session: SparkSession, held: pa.Table) -> pa.Table:
         """Return what the function makes of the rows.
@@ -29,4 +30,4 @@ class LocalTransform:
             session: That of the batch.
             held: Decoded records, with ``_kafka``.
         """
-        return self._transform(session.createDataFrame(held, self._schema)).toArrow()
+        return arrow_of(self._transform(self._relation(session, held)))
