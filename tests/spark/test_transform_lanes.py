@@ -277,13 +277,13 @@ def test_a_function_gives_the_same_rows_in_every_lane(session: SparkSession, tmp
     assert counted.filtered == RECORDS - counted.landed
 
 
-def test_records_that_the_driver_doubts_are_transformed_in_sparks_lanes(session: SparkSession, tmp_path: Path) -> None:
+def test_records_that_the_driver_doubts_are_decoded_by_spark_alone(session: SparkSession, tmp_path: Path) -> None:
     values, found = records(random.Random(1), 5), {}
     for way in LANES:
         one = world(session, tmp_path / way, way, exploded_with_empty)
         one.land(sent(0, [*values]))
-        steps = one.land(sent(len(values), [*values, *DOUBTFUL]))
-        assert ("driver_lane" in steps) is (way != "cluster")
+        steps = one.land(sent(len(values), [*DOUBTFUL, *values]))
+        assert ({"doubts_decode", "direct_transform", "quarantine"} <= steps) is (way == "direct")
         found[way] = told(one)
         assert (one.counts.read, one.counts.quarantined) == (2 * len(values) + len(DOUBTFUL), len(DOUBTFUL) - 1)
         one.close()

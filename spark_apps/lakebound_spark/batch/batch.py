@@ -27,7 +27,7 @@ from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.lane_choice import Way, WayChooser
 from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, UnlandableRowsError, write_by_cluster, write_by_driver
 from lakebound_spark.batch.observed import Observed, observed_by, seen_columns
-from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns, rows_of
+from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
@@ -209,7 +209,7 @@ class BatchLander:
         with report.timed("quarantine"):
             rows: pa.Table | DataFrame
             if observed.bad_rows is not None:
-                rows = rows_of(observed.bad_rows)
+                rows = observed.bad_rows
             else:
                 suspects = work.records
                 if observed.bad_offsets is not None:

@@ -44,6 +44,7 @@ from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.direct import make_direct_lane
+from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lanes import How
 from lakebound_spark.batch.local_transform import LocalTransform
@@ -209,7 +210,7 @@ class Application:
         check = make_check(output.schema, layouts, has_transform=spec.transform is not None)
         how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out, "check": check}
         local = LocalTransform(transform, planned_input(session, spec).schema) if spec.transform is not None else None
-        direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, local)
+        direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, SparkDecoding(decoder), local)
         cores = session.sparkContext.defaultParallelism
         own_places = partial(read_places, spec.quarantine_table, self._run.places)
         bad = QuarantineLander(quarantine, writer, own_places, value_schema(spec))

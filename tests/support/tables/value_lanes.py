@@ -21,6 +21,7 @@ from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_schema
 from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
+from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.landable import LandableCheck, make_check
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.local_transform import LocalTransform
@@ -137,7 +138,8 @@ class LaneWorld:
         self._reader = Reader()
         direct = None
         if self.way == "direct" and self._decode is not None:
-            direct = DirectLane(self._reader, self._decode, IDS, self.check, local)  # type: ignore[arg-type]
+            by_spark = SparkDecoding(make_decoder(self.spec, IDS))
+            direct = DirectLane(self._reader, self._decode, IDS, self.check, by_spark, local)  # type: ignore[arg-type]
         bad = QuarantineLander(quarantine, writer, partial(read_places, self.spec.quarantine_table, self.at))
         self.lander = BatchLander(
             self.spec,

@@ -13,12 +13,14 @@ from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.tables.table import KAFKA_TYPE
-from lakebound_spark.batch import direct
+from lakebound_spark.batch import direct, doubtful
 from lakebound_spark.batch.direct import DirectLane, TransformHeld, make_direct_lane
-from lakebound_spark.batch.direct_decode import make_value_decoder
+from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
+from lakebound_spark.batch.doubtful import Decoded
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.observed import Observed
 from lakebound_spark.batch.report import BatchReport
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 NO_CHECK = LandableCheck(has_transform=False)
 SESSION = object()
@@ -65,7 +67,18 @@ def lane_with(
 ) -> tuple[DirectLane, Reader]:
     reader, decode = Reader(answer), make_value_decoder(spec_of(), None)
     assert decode is not None
-    return DirectLane(reader, decode, {"orders": "topic-id"}, check, transform), reader  # type: ignore[arg-type]
+    lane = DirectLane(reader, decode, {"orders": "topic-id"}, check, by_spark, transform)  # type: ignore[arg-type]
+    return lane, reader
+
+
+def by_spark(session: object, records: RecordColumns) -> Decoded:
+    """Say that records of odd offsets are bad, and that the others have no value."""
+    assert session is SESSION
+    good = [position for position, offset in enumerate(records.offsets) if offset % 2 == 0]
+    values = {"key": pa.array([b"spark"] * len(good), pa.binary()), "value": pa.nulls(len(good), pa.binary())}
+    bad = [{"reason": "null_value", "key": str(offset).encode()} for offset in records.offsets if offset % 2]
+    rows = rows_of_records(records.at(good), values, {"orders": "topic-id"})
+    return Decoded(rows, good, pa.Table.from_pylist(bad, QUARANTINE_SCHEMA))
 
 
 def write(lane: DirectLane, steps: set[str] = STEPS) -> tuple[Observed | None, list[pa.Table]]:
@@ -127,13 +140,32 @@ def test_what_the_transform_raises_is_left_to_sparks_lanes(caplog: pytest.LogCap
     assert "4711" not in caplog.text, "it may be a value of the record"
 
 
-@pytest.mark.parametrize(
-    "answer", [None, RecordColumns(["orders"], [0], [5], [1], [None], [None])], ids=["not read", "no value"]
-)
-def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: RecordColumns | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_driver_doubts_is_decoded_by_spark_and_stays_in_its_place() -> None:
+    values = [None if offset % 8 in (5, 6) else b"%d" % offset for offset in range(64)]
+    answer = RecordColumns(["orders"] * 64, [0] * 64, [*range(64)], [1_000] * 64, [b"k"] * 64, values)
+    seen, (rows,) = write(lane_with(answer)[0], {*STEPS, "doubts_decode"})
+    offsets = rows[KAFKA_COLUMN].combine_chunks().field("offset").to_pylist()
+    landed = dict(zip(offsets, rows["value"].to_pylist(), strict=True))
+    assert offsets == sorted(offsets)
+    assert seen is not None and seen.bad_rows is not None
+    bad = [int(key) for key in seen.bad_rows["key"].to_pylist()]
+    assert sorted([*offsets, *bad]) == [*range(64)]
+    assert {offset for offset in range(64) if offset % 8 == 5} <= {*bad} <= {offset for offset in range(64) if offset % 8 >= 4}
+    assert all(landed[offset] == b"%d" % offset for offset in range(64) if offset % 8 < 4)
+    assert (seen.read, seen.bad) == (64, len(bad))
+
+
+def test_where_the_driver_doubts_too_much_it_is_sparks_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doubtful, "MOST_DOUBTS", 10)
+    lane, _ = lane_with(RecordColumns(["orders"] * 40, [0] * 40, [*range(40)], [1_000] * 40, [b"k"] * 40, [None] * 40))
+    assert write(lane) == (None, [])
+    assert not lane.is_open
+
+
+def test_after_a_refusal_it_is_sparks_turn_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr(direct.time, "monotonic", lambda: now)
-    lane, reader = lane_with(answer)
+    lane, reader = lane_with(None)
     assert write(lane) == (None, [])
     assert reader.closed == 1, "what it holds ahead would be stale by then"
     now += 29
@@ -156,5 +188,5 @@ def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: RecordColumns | N
 def test_only_spark_can_do_what_some_pipelines_ask_for(
     changes: dict[str, Any], unhoused: tuple[str, ...], is_direct: bool
 ) -> None:
-    lane = make_direct_lane(spec_of(**changes), {"orders": "topic-id"}, unhoused, NO_CHECK, None)
+    lane = make_direct_lane(spec_of(**changes), {"orders": "topic-id"}, unhoused, NO_CHECK, by_spark, None)
     assert (lane is not None) is is_direct
