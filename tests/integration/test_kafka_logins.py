@@ -41,7 +41,6 @@ from lakebound.landing.topic_creation import create_topics
 from lakebound.local.produce import Feed
 from lakebound.local.produce import produce as send_demo_records
 from lakebound.spec.connection import ConnectionSpec
-from lakebound.tables.places import places_of
 
 pytestmark = pytest.mark.integration
 
@@ -318,7 +317,7 @@ def test_a_broker_that_gives_topics_no_ids_is_refused(company: Company, tmp_path
         with pytest.raises(TopicWithoutIdError, match=r"gives topic 'without-id' no id.*Kafka 2\.8"):
             KafkaFacts(ConnectionSpec.model_validate(connection)).topics([topic])
         pipeline = make_pipeline(tmp_path, old.servers, topic)
-        problems, _ = check_topics(pipeline.spec, places_of(pipeline.settings))
+        problems, _ = check_topics(pipeline.spec, pipeline.places)
         assert "gives topic 'without-id' no id" in problems[0]
         facts = KafkaFacts(ConnectionSpec.model_validate(connection), needs_topic_ids=False)
         assert facts.topics([topic])[topic].latest == {0: 0, 1: 0}, "it is no broker at all"
