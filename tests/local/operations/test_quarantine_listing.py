@@ -11,7 +11,7 @@ from tests.support.tables.quarantined import Quarantined, rows_of, span
 from lakebound.cli.quarantine import _print
 from lakebound.operations.release.listing import escaped, list_quarantine
 from lakebound.operations.release.plan import NotReplayableError, prepare
-from lakebound.tables.places import Places
+from lakebound.tables.places import Places, local_places
 
 BAD = [
     *((offset, "does_not_fit", b'{"n": "%d"}' % offset) for offset in range(10, 20)),
@@ -128,7 +128,7 @@ def test_what_a_table_does_not_cover_is_left_to_the_stream(world: Quarantined) -
 
 def test_there_may_be_no_quarantine_yet(at: Places, tmp_path: Path) -> None:
     world = Quarantined(at, BAD, end=100)
-    elsewhere = at.model_copy(update={"warehouse": tmp_path / "other"})
+    elsewhere = local_places(tmp_path, tmp_path / "other")
     assert not list_quarantine(world.spec, elsewhere).exists
     assert not prepare(world.spec, elsewhere).is_due
 
