@@ -18,6 +18,10 @@ JsonBody = dict[str, Any]
 
 _DATABASE_ATTEMPTS = 6
 
+ANSWER_SECONDS = 60.0
+"""How long one answer may take: while other processes write to Airflow's SQLite file, the API server answers nobody for a
+second at a time, again and again (``airflow_config.busy_timeout_seconds``). On a busy machine, 20 s were not enough."""
+
 _PAGE = 100
 """Airflow's default for ``[api] maximum_page_limit``: it gives no more at once, and less where that is set lower."""
 
@@ -48,7 +52,7 @@ class AirflowClient:
         url: str,
         user: str,
         password: str,
-        timeout_seconds: float = 20.0,
+        timeout_seconds: float = ANSWER_SECONDS,
         *,
         token: str | None = None,
         trust_env: bool = False,
