@@ -64,7 +64,7 @@ class Settings:
     @property
     def iceberg_catalog_uri(self) -> str:
         """SQLAlchemy address of the embedded Iceberg catalog."""
-        return f"sqlite:///{self.warehouse}/iceberg/catalog.db"
+        return embedded_catalog_uri(self.warehouse)
 
     def environment(self) -> dict[str, str]:
         """The variables that give a child process these same settings."""
@@ -81,6 +81,11 @@ class Settings:
             "LAKEBOUND_SPARK_UI": self.spark_ui,
             "LAKEBOUND_KEEP_DAYS": f"{self.keep_days:g}",
         }
+
+
+def embedded_catalog_uri(warehouse: Path) -> str:
+    """Return the SQLAlchemy address of the Iceberg catalog in a folder of tables."""
+    return f"sqlite:///{warehouse}/iceberg/catalog.db"
 
 
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:

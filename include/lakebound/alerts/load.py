@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec
 from lakebound.errors import LakeboundError
 from lakebound.settings import Settings
-from lakebound.spec.load import problem_line
-from lakebound.spec.mistakes import describe
-from lakebound.spec.yaml_source import Mistake, UnreadableYamlError, read_yaml
+from lakebound.spec.yaml_model import read_model
 
 FILE = "alerts.yaml"
 
@@ -41,22 +37,9 @@ def load_alerts(path: Path) -> AlertsSpec:
     """
     if not path.exists() and not path.is_symlink():
         return DEFAULT_ALERTS
-    try:
-        source = read_yaml(path)
-    except UnreadableYamlError as exc:
-        raise InvalidAlertsError([problem_line(path, exc.mistake)]) from None
-    if not isinstance(source.root, dict):
-        raise InvalidAlertsError(
-            [problem_line(path, Mistake(1, "must be keys and values: channels, routes, policy, disks, runbooks, heartbeat"))]
-        )
-    mistakes = [*source.mistakes]
-    found: AlertsSpec | None = None
-    try:
-        found = AlertsSpec.model_validate(source.root)
-    except ValidationError as exc:
-        mistakes += describe(exc, source, AlertsSpec)
-    if found is None or mistakes:
-        raise InvalidAlertsError([problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda one: one.line)])
+    found, problems = read_model(path, AlertsSpec, "channels, routes, policy, disks, runbooks, heartbeat")
+    if found is None:
+        raise InvalidAlertsError(problems)
     return found
 
 

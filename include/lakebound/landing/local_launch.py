@@ -16,7 +16,7 @@ from lakebound.control.processes import handle_of, start
 from lakebound.control.submission import BackendName, Owner, Submission, read_submission, write_submission
 from lakebound.errors import LakeboundError, SubmitFailedError
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.spark_command import app_name, has_ui, spark_environment, spark_submit_command
+from lakebound.landing.spark_command import app_name, has_ui, run_environment, spark_submit_command
 from lakebound.settings import Settings
 from lakebound.tables.full_disk import full_disk_error
 
@@ -75,7 +75,7 @@ def launch_beside(command: Sequence[str], orders: RunSpec, settings: Settings) -
         SubmitFailedError: It cannot be started.
     """
     log = orders.control.log(orders.app_id)
-    environment = spark_environment(settings, secrets=orders.secret_variables, others=orders.places.warehouse.own_variables)
+    environment = run_environment(orders, settings)
     try:
         process = start(orders.app_id, command, log, environment=environment, folder=log.parent)
     except (LakeboundError, OSError) as exc:
@@ -85,21 +85,18 @@ def launch_beside(command: Sequence[str], orders: RunSpec, settings: Settings) -
 
 def _start_stream(orders: RunSpec, settings: Settings, owner: Owner | None) -> tuple[Submission, Handle]:
     control, ui_port = orders.control, free_port()
-    intent = Submission(
-        app_id=orders.app_id,
-        backend=BackendName.LOCAL,
+    intent = orders.submission(
+        BackendName.LOCAL,
+        owner,
         log=control.log(orders.app_id),
-        generation=orders.generation,
-        source_hash=orders.source_hash,
         spark_ui=f"http://127.0.0.1:{ui_port}" if has_ui(settings) else None,
-        owner=owner,
     )
     write_submission(control, intent)
     process = start(
         orders.app_id,
         spark_submit_command(orders, settings, ui_port=ui_port),
         control.log(orders.app_id),
-        environment=spark_environment(settings, secrets=orders.secret_variables, others=orders.places.warehouse.own_variables),
+        environment=run_environment(orders, settings),
         folder=control.folder,
     )
     submission = intent.led_by(process.process)

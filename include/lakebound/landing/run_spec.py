@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lakebound.control.desired import Desired, RunBound
 from lakebound.control.folder import ControlFolder
+from lakebound.control.submission import BackendName, Owner, Submission
 from lakebound.frozen import Frozen
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -27,6 +30,23 @@ class RunSpec(Frozen):
     def secret_variables(self) -> tuple[str, ...]:
         """The environment variables that hold secrets of the pipeline's connection and warehouse."""
         return (*self.spec.connection.secret_variables, *self.places.warehouse.secret_variables)
+
+    def submission(self, backend: BackendName, owner: Owner | None, **more: Any) -> Submission:
+        """Return the record of an application with these orders that is about to be submitted from this machine.
+
+        Args:
+            backend: What runs it.
+            owner: The try of an Airflow task that has it in its care.
+            **more: Further fields of the record.
+        """
+        return Submission(
+            app_id=self.app_id,
+            backend=backend,
+            generation=self.generation,
+            source_hash=self.source_hash,
+            owner=owner,
+            **more,
+        )
 
     @property
     def control(self) -> ControlFolder:

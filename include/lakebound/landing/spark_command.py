@@ -190,6 +190,16 @@ def spark_environment(
     return environment
 
 
+def run_environment(orders: RunSpec, settings: Settings) -> dict[str, str]:
+    """Return the whole environment of an application with these orders: with the secrets of its pipeline and its warehouse.
+
+    Args:
+        orders: What it is told.
+        settings: This machine's places.
+    """
+    return spark_environment(settings, secrets=orders.secret_variables, others=orders.places.warehouse.own_variables)
+
+
 def has_ui(settings: Settings) -> bool:
     """Whether applications have Spark's web UI, which asks nobody for a password.
 

@@ -19,6 +19,8 @@ _SECRETS: tuple[Keys, ...] = (
     ("connection", "sasl", "client_secret"),
     ("connection", "tls_key_password"),
 )
+_OF_A_WAREHOUSE = frozenset({"access_key_id", "secret_access_key", "session_token", "password", "token", "client_secret"})
+"""The fields of a warehouse that name a secret; a warehouse may have any of these names, too."""
 _CLIENT: Keys = ("connection", "client")
 _NOT_A_PASSWORD = (
     "must say where the secret is stored: {env: NAME} or {file: PATH}; never write the password itself in this file"
@@ -74,6 +76,9 @@ def field_name(keys: Keys) -> str:
 
 def secret_keys(keys: Keys) -> Keys | None:
     """Return the field that names a secret, at or above these keys; what is written below it may be the secret itself."""
+    if keys[:1] == ("warehouses",):
+        depth = next((depth for depth, key in enumerate(keys) if depth > 1 and key in _OF_A_WAREHOUSE), None)
+        return None if depth is None else keys[: depth + 1]
     return next((known for known in _SECRETS if keys[: len(known)] == known), None)
 
 

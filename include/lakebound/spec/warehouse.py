@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from lakebound.frozen import Frozen
+from lakebound.settings import embedded_catalog_uri
 from lakebound.spec.connection import SecretRef
 
 DEFAULT_WAREHOUSE = "default"
@@ -209,8 +210,8 @@ class WarehouseSpec(Frozen):
 
 def local_warehouse(folder: Path) -> WarehouseSpec:
     """Return the embedded warehouse: a folder of this machine with a SQLite catalog in it."""
-    uri = f"sqlite:///{folder}/iceberg/catalog.db"
-    return WarehouseSpec(location=str(folder), catalog=SqlCatalogSpec(type="sql", uri=uri))
+    catalog = SqlCatalogSpec(type="sql", uri=embedded_catalog_uri(folder))
+    return WarehouseSpec(location=str(folder), catalog=catalog)
 
 
 def _sqlite(catalog: SqlCatalogSpec | RestCatalogSpec | GlueCatalogSpec) -> bool:

@@ -7,23 +7,18 @@ another bucket nor send the keys of one to an address of their own.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from lakebound.errors import InvalidWarehousesError, UnknownWarehouseError
 from lakebound.frozen import Frozen
 from lakebound.settings import Settings
-from lakebound.spec.load import problem_line
-from lakebound.spec.mistakes import describe
 from lakebound.spec.pipeline import NAME
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE, WarehouseSpec, local_warehouse
-from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, read_yaml
+from lakebound.spec.yaml_model import read_model
 
 FILE = "warehouses.yaml"
-_SECRETS = frozenset({"access_key_id", "secret_access_key", "session_token", "password", "token", "client_secret"})
-_NOT_A_SECRET = "must say where the secret is stored: {env: NAME} or {file: PATH}; never write the secret itself in this file"
 
 
 class WarehousesSpec(Frozen):
@@ -57,21 +52,9 @@ def load_warehouses(settings: Settings) -> dict[str, WarehouseSpec]:
     path = warehouses_file(settings)
     if not path.exists() and not path.is_symlink():
         return embedded
-    try:
-        source = read_yaml(path)
-    except UnreadableYamlError as exc:
-        raise InvalidWarehousesError([problem_line(path, exc.mistake)]) from None
-    if not isinstance(source.root, dict):
-        raise InvalidWarehousesError([problem_line(path, Mistake(1, "must be keys and values, the first of them warehouses:"))])
-    mistakes = [*source.mistakes]
-    found: WarehousesSpec | None = None
-    try:
-        found = WarehousesSpec.model_validate(source.root)
-    except ValidationError as exc:
-        mistakes += describe(exc, source, WarehousesSpec)
-    if found is None or mistakes:
-        told = {problem_line(path, _without_secrets(one)): one.line for one in mistakes}
-        raise InvalidWarehousesError(sorted(told, key=lambda line: told[line]))
+    found, problems = read_model(path, WarehousesSpec, "warehouses")
+    if found is None:
+        raise InvalidWarehousesError(problems)
     return {**embedded, **found.warehouses}
 
 
@@ -86,13 +69,3 @@ def find_warehouse(name: str, settings: Settings) -> WarehouseSpec:
     if name not in known:
         raise UnknownWarehouseError(name, sorted(known), warehouses_file(settings))
     return known[name]
-
-
-def _without_secrets(mistake: Mistake) -> Mistake:
-    """Return the mistake without what stands at a secret's field or below it: a key might be the secret itself."""
-    keys: Keys = ()
-    for key in mistake.keys:
-        keys = (*keys, key)
-        if key in _SECRETS:
-            return replace(mistake, what=_NOT_A_SECRET, keys=keys)
-    return mistake

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,29 @@ RETRY_SECONDS = 30
 TIMEOUT_SECONDS = 20
 
 
+_OBSTORE = {
+    "access_key_id": "access_key_id",
+    "secret_access_key": "secret_access_key",
+    "session_token": "token",
+    "endpoint": "endpoint",
+    "region": "region",
+}
+_DELTA = {
+    "access_key_id": "aws_access_key_id",
+    "secret_access_key": "aws_secret_access_key",
+    "session_token": "aws_session_token",
+    "endpoint": "aws_endpoint",
+    "region": "aws_region",
+}
+_PYICEBERG = {
+    "access_key_id": "s3.access-key-id",
+    "secret_access_key": "s3.secret-access-key",
+    "session_token": "s3.session-token",
+    "endpoint": "s3.endpoint",
+    "region": "s3.region",
+}
+
+
 def obstore_options(store: StoreSpec) -> dict[str, Any]:
     """Return keyword arguments of ``obstore.store.from_url`` of an S3 store.
 
@@ -25,16 +49,12 @@ def obstore_options(store: StoreSpec) -> dict[str, Any]:
     Raises:
         MissingSecretError: A key is not where the file says.
     """
-    options: dict[str, Any] = {
+    return {
         "client_options": {"allow_http": _is_plain(store), "timeout": timedelta(seconds=TIMEOUT_SECONDS)},
         "retry_config": {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
-        **_keys(store, {"access_key_id": "access_key_id", "secret_access_key": "secret_access_key", "session_token": "token"}),
+        **_named(store, _OBSTORE),
+        **({"virtual_hosted_style_request": False} if store.endpoint else {}),
     }
-    if store.endpoint:
-        options |= {"endpoint": store.endpoint, "virtual_hosted_style_request": False}
-    if region := _region(store):
-        options["region"] = region
-    return options
 
 
 def delta_options(store: StoreSpec) -> dict[str, str]:
@@ -46,22 +66,15 @@ def delta_options(store: StoreSpec) -> dict[str, str]:
     Raises:
         MissingSecretError: A key is not where the file says.
     """
-    options = _keys(
-        store,
-        {
-            "access_key_id": "aws_access_key_id",
-            "secret_access_key": "aws_secret_access_key",
-            "session_token": "aws_session_token",
-        },
-    )
-    if store.endpoint:
-        options |= {"aws_endpoint": store.endpoint, "aws_virtual_hosted_style_request": "false"}
-    if _is_plain(store):
-        options["aws_allow_http"] = "true"
-    if region := _region(store):
-        options["aws_region"] = region
-    patience = {"max_retries": str(RETRIES), "retry_timeout": f"{RETRY_SECONDS}s", "timeout": f"{TIMEOUT_SECONDS}s"}
-    return {**options, **patience, "aws_conditional_put": "etag"}
+    return {
+        **_named(store, _DELTA),
+        **({"aws_virtual_hosted_style_request": "false"} if store.endpoint else {}),
+        **({"aws_allow_http": "true"} if _is_plain(store) else {}),
+        "max_retries": str(RETRIES),
+        "retry_timeout": f"{RETRY_SECONDS}s",
+        "timeout": f"{TIMEOUT_SECONDS}s",
+        "aws_conditional_put": "etag",
+    }
 
 
 def pyiceberg_options(store: StoreSpec) -> dict[str, str]:
@@ -73,23 +86,14 @@ def pyiceberg_options(store: StoreSpec) -> dict[str, str]:
     Raises:
         MissingSecretError: A key is not where the file says.
     """
-    options = _keys(
-        store,
-        {
-            "access_key_id": "s3.access-key-id",
-            "secret_access_key": "s3.secret-access-key",
-            "session_token": "s3.session-token",
-        },
-    )
-    if store.endpoint:
-        options |= {"s3.endpoint": store.endpoint, "s3.force-virtual-addressing": "false"}
-    if region := _region(store):
-        options["s3.region"] = region
-    return options
+    return {**_named(store, _PYICEBERG), **({"s3.force-virtual-addressing": "false"} if store.endpoint else {})}
 
 
-def _keys(store: StoreSpec, names: dict[str, str]) -> dict[str, str]:
-    return {names[field]: read_secret(ref, f"store.{field}") for field, ref in store.secrets.items()}
+def _named(store: StoreSpec, names: Mapping[str, str]) -> dict[str, str]:
+    """Return keys, endpoint and region, as far as they are known, under the names that a library has for them."""
+    known = {field: read_secret(ref, f"store.{field}") for field, ref in store.secrets.items()}
+    known |= {field: value for field, value in (("endpoint", store.endpoint), ("region", _region(store))) if value}
+    return {names[field]: value for field, value in known.items()}
 
 
 def _is_plain(store: StoreSpec) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -72,14 +71,7 @@ class KubernetesBackend:
             )
         namespace = conf.get(NAMESPACE, "default")
         command = kubernetes_command(run_spec, self._settings, self._variables())
-        intent = Submission(
-            app_id=run_spec.app_id,
-            backend=BackendName.KUBERNETES,
-            host=socket.gethostname(),
-            generation=run_spec.generation,
-            source_hash=run_spec.source_hash,
-            owner=owner,
-        )
+        intent = run_spec.submission(BackendName.KUBERNETES, owner)
 
         def create() -> str:
             self._create(pipeline, command)

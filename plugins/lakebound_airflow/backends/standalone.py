@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 import time
 from functools import partial
@@ -80,16 +79,7 @@ class StandaloneBackend:
             LakeboundError: What the pipeline and the installation say of Spark cannot be.
         """
         request = self._request(run_spec)
-        intent = Submission(
-            app_id=run_spec.app_id,
-            backend=BackendName.STANDALONE,
-            host=socket.gethostname(),
-            address=self._rest_url,
-            key_connection=self._key_connection,
-            generation=run_spec.generation,
-            source_hash=run_spec.source_hash,
-            owner=owner,
-        )
+        intent = run_spec.submission(BackendName.STANDALONE, owner, address=self._rest_url, key_connection=self._key_connection)
         create = partial(self._create, run_spec.spec.pipeline, request)
         return submit_once(run_spec.control, intent, self.is_alive, create)
 

@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from lakebound.control.folder import ControlFolder
 from lakebound.landing.batch_command import ANOTHER_RUN, driver_memory, run_spec_arguments
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.spark_command import app_name, spark_environment
+from lakebound.landing.spark_command import app_name, run_environment
 from lakebound.settings import Settings
 from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
 
@@ -81,9 +81,7 @@ class BatchOperator(BaseOperator):
         """
         orders, failure = run.orders, None
         self.hook = hook = NiceSparkSubmitHook(
-            environment=spark_environment(
-                settings, secrets=orders.secret_variables, others=orders.places.warehouse.own_variables
-            ),
+            environment=run_environment(orders, settings),
             log_file=orders.control.log(orders.app_id),
             progress=f"{self.verb}: ",
             conf=dict(run.conf),

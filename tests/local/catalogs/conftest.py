@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from tests.support.catalogs.installations import Installation, Store, in_postgresql, in_rest, store_on
 from tests.support.catalogs.postgresql import PostgreSQL
+from tests.support.tables.local_tables import Lander, lander, make_table
 
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
@@ -55,3 +56,12 @@ def spec() -> TableSpec:
 def iceberg(spec: TableSpec) -> TableSpec:
     """The same."""
     return spec
+
+
+@pytest.fixture
+def app(installation: Installation, spec: TableSpec) -> Lander:
+    """An application that has opened its new table."""
+    make_table(spec, installation.at)
+    opened = lander(spec, installation.at)
+    opened.open()
+    return opened

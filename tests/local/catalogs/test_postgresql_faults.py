@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import inspect
 from tests.support.catalogs.installations import Installation, Store, in_postgresql
 from tests.support.catalogs.postgresql import PASSWORD, PostgreSQL
-from tests.support.tables.local_tables import Lander, lander, make_table
+from tests.support.tables.local_tables import Lander
 
 from lakebound.control.processes import wait_until
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError, CommitUnknownError
@@ -30,14 +30,6 @@ def installation(postgresql: PostgreSQL, tmp_path: Path) -> Iterator[Installatio
         made = in_postgresql(postgresql, tmp_path, Store(str(tmp_path / "lake")), secrets)
         yield made
         made.close()
-
-
-@pytest.fixture
-def app(installation: Installation, spec: TableSpec) -> Lander:
-    make_table(spec, installation.at)
-    opened = lander(spec, installation.at)
-    opened.open()
-    return opened
 
 
 @pytest.mark.parametrize("has_run", [False, True])

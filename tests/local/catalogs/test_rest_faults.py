@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.catalogs.installations import Installation, Store, in_rest
 from tests.support.catalogs.rest_server import CLIENT_SECRET, Fault, RestServer
-from tests.support.tables.local_tables import Lander, lander, make_table
+from tests.support.tables.local_tables import Lander, lander
 from tests.support.tables.restoring import put_back, three_batches, version_of
 
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError, CommitRefusedError
@@ -33,14 +33,6 @@ def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ins
 def server(installation: Installation) -> RestServer:
     assert installation.rest is not None
     return installation.rest
-
-
-@pytest.fixture
-def app(installation: Installation, spec: TableSpec) -> Lander:
-    make_table(spec, installation.at)
-    opened = lander(spec, installation.at)
-    opened.open()
-    return opened
 
 
 @pytest.mark.parametrize("status", [0, 409, 500, 502, 503, 504])

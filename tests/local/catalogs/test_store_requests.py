@@ -9,10 +9,9 @@ import pytest
 from tests.support.catalogs.installations import Installation, in_postgresql, in_rest, store_on
 from tests.support.s3.faults import Fault, slow_down
 from tests.support.s3.running import S3Server
-from tests.support.tables.local_tables import Lander, lander, make_table, offsets
+from tests.support.tables.local_tables import Lander, offsets
 
 from lakebound.inspection.query import PipelineTables, run_query
-from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.iceberg.health import read_facts
 from lakebound.tables.table import open_table
 
@@ -33,12 +32,10 @@ def installation(request: pytest.FixtureRequest, tmp_path: Path, s3_server: S3Se
 
 
 @pytest.fixture
-def app(installation: Installation, spec: TableSpec) -> Lander:
-    make_table(spec, installation.at)
-    opened = lander(spec, installation.at)
-    opened.open()
-    opened.land(0, 10)
-    return opened
+def app(app: Lander) -> Lander:
+    """It has landed a batch."""
+    app.land(0, 10)
+    return app
 
 
 def test_a_commit_asks_once_for_each_file(installation: Installation, app: Lander, s3_server: S3Server) -> None:

@@ -132,21 +132,12 @@ class RestLedgerCatalog(RestCatalog):
         added = [update.snapshot for update in updates if isinstance(update, AddSnapshotUpdate)]
         rewound = any(one.parent_snapshot_id not in (None, table.metadata.current_snapshot_id) for one in added)
         sent = (*_held(added[0].parent_snapshot_id), *updates, *_let_go()) if rewound else updates
-        request = CommitTableRequest(
-            identifier=TableIdentifier.model_validate({"namespace": identifier[:-1], "name": identifier[-1]}),
-            requirements=requirements,
-            updates=sent,
-        )
-        answer = self._session.post(
-            self._table_url(identifier), data=request.model_dump_json(by_alias=True, exclude_none=True).encode()
-        )
         try:
-            self._checked(answer, {404: NoSuchTableError, 409: CommitFailedException})
+            body = self._post_commit(identifier, requirements, sent)
         except BadRequestError as exc:
             if not rewound:
                 raise
             raise CommitFailedException(f"the snapshot to which it goes back has expired: {exc}") from exc
-        body = from_json(answer.content)
         location, metadata = str(body["metadata-location"]), _current_alone(body["metadata"])
         self._add(identifier, table, location, metadata, is_append=_is_append_of(updates, metadata))
         return CommitTableResponse.model_construct(metadata=metadata, metadata_location=location)
@@ -164,17 +155,25 @@ class RestLedgerCatalog(RestCatalog):
             CatalogUnavailableError: Whether they are gone is unknown.
         """
         refs = before.get("refs") or {}
+        requirements = (AssertTableUUID(uuid=before["table-uuid"]), *(_is_still(name, ref) for name, ref in refs.items()))
+        updates = (RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(ids)}),)
+        after: Body = self._post_commit(identifier, requirements, updates)["metadata"]
+        return after
+
+    def _post_commit(
+        self, identifier: Identifier, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> dict[str, Any]:
         request = CommitTableRequest(
             identifier=TableIdentifier.model_validate({"namespace": identifier[:-1], "name": identifier[-1]}),
-            requirements=(AssertTableUUID(uuid=before["table-uuid"]), *(_is_still(name, ref) for name, ref in refs.items())),
-            updates=(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(ids)}),),
+            requirements=requirements,
+            updates=updates,
         )
         answer = self._session.post(
             self._table_url(identifier), data=request.model_dump_json(by_alias=True, exclude_none=True).encode()
         )
         self._checked(answer, {404: NoSuchTableError, 409: CommitFailedException})
-        after: Body = from_json(answer.content)["metadata"]
-        return after
+        body: dict[str, Any] = from_json(answer.content)
+        return body
 
     def _create_session(self) -> Session:
         session = CatalogSession(self._spec)
