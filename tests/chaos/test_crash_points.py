@@ -1,7 +1,8 @@
 """kill -9 at every named point of a batch, in both lanes, under load; the oracle judges.
 
 The pipeline has a Delta and an Iceberg table, so each kill strikes both formats. Each start is also the recovery from
-the kill before it. The long form (LAKEBOUND_CHAOS=full) adds other batches, and pipelines of one table.
+the kill before it, at the change of lanes also from the other lane's. The long form (LAKEBOUND_CHAOS=full) adds other
+batches, and pipelines of one table.
 """
 
 from __future__ import annotations
@@ -63,11 +64,12 @@ def in_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
     ]
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_killed_at_every_point_lands_everything_once(lane: Lane, tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
-    points = (before_the_lane(lane, 2) if lane == "driver" or LONG_FORM else []) + in_the_lane(lane, 2)
+def test_killed_at_every_point_of_both_lanes_lands_everything_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    points = [*before_the_lane("driver", 2), *in_the_lane("driver", 2), *in_the_lane("cluster", 2)]
     if LONG_FORM:
-        points += [point for batch in (3, 5) for point in (*before_the_lane(lane, batch), *in_the_lane(lane, batch))]
+        points += before_the_lane("cluster", 2)
+        others = [(lane, batch) for lane in LANES for batch in (3, 5)]
+        points += [point for where in others for point in (*before_the_lane(*where), *in_the_lane(*where))]
     kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points)
 
 

@@ -1,4 +1,4 @@
-"""The sessions of this folder's tests: one for all of them, and one of a module's own that knows both table formats."""
+"""The sessions of this folder's tests: one for all of them, and for each module one that knows both table formats."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.streams.spark_conf import session_conf, start_session
+from tests.support.streams.spark_conf import enter_session, session_conf, start_spark
 from tests.support.tables.local_tables import places
 
 from lakebound.tables.places import Places
@@ -33,9 +33,16 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
     return places(tmp_path_factory.mktemp("lake"))
 
 
-@pytest.fixture(scope="module")
-def pool(at: Places, jars: Path) -> Iterator[ProcessPoolExecutor]:
+@pytest.fixture(scope="session")
+def both_formats(jars: Path) -> Iterator[ProcessPoolExecutor]:
     """One process with a Spark of its own: jars cannot be added to the JVM of the other tests' session."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=start_session, initargs=(str(at.home), str(jars))) as workers:
+    with ProcessPoolExecutor(1, context, initializer=start_spark, initargs=(str(jars),)) as workers:
         yield workers
+
+
+@pytest.fixture(scope="module")
+def pool(both_formats: ProcessPoolExecutor, at: Places) -> ProcessPoolExecutor:
+    """The process with both formats, in a session of the module's own."""
+    both_formats.submit(enter_session, str(at.home)).result(timeout=300)
+    return both_formats

@@ -20,6 +20,9 @@ EVENT_SCHEMA = "id BIGINT NOT NULL, body STRING NOT NULL, amount DOUBLE, tags AR
 BAD_EVERY = 50
 """Each so many-th record of a load cannot be decoded."""
 
+_LOAD_SECONDS = 0.1
+"""How often a load sends what is due: each time costs the broker a request per partition."""
+
 
 class JournalingProducer:
     """Sends records; what the broker acknowledges (and commits, in a transaction) goes into the journal."""
@@ -153,7 +156,7 @@ class Load:
                 for number in range(self.sent, due):
                     self._send(number)
                 self.sent = max(self.sent, due)
-                self._ended.wait(0.02)
+                self._ended.wait(_LOAD_SECONDS)
             self._producer.flush()
         except (AssertionError, KafkaException) as exc:
             self._error = exc

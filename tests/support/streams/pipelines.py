@@ -133,7 +133,7 @@ def make_pipeline(
         "topics": topics,
         "connection": {"bootstrap_servers": bootstrap_servers},
         "value": {"format": "json", "schema": EVENT_SCHEMA},
-        "freshness": "100ms",
+        "freshness": "250ms",
         "tables": [{"format": name, "name": "events"} for name in formats],
         "limits": {"lease_ttl_seconds": 20, "outage_seconds": 120},
         **changes,

@@ -38,11 +38,24 @@ def session_conf(jars: Path) -> dict[str, str]:
     }
 
 
-def start_session(folder: str, jars: str) -> None:
-    """Start a Spark with both formats in this process; Iceberg's catalog ``ice`` is the one of the tables in ``folder``."""
-    at = places(Path(folder))
+def start_spark(jars: str) -> None:
+    """Start a Spark with both formats in this process."""
+    builder = SparkSession.builder
+    for name, value in session_conf(Path(jars)).items():
+        builder = builder.config(name, value)
+    builder.getOrCreate()
+
+
+def enter_session(folder: str) -> None:
+    """Have a session of this process's Spark whose Iceberg catalog ``ice`` is the one of the tables in ``folder``.
+
+    It is the active one from here on, and shares neither catalogs nor settings nor views with those before it.
+    """
+    at, before = places(Path(folder)), SparkSession.getActiveSession()
+    assert before is not None
+    session, jvm = before.newSession(), before._jvm
+    assert jvm is not None
     settings = {
-        **session_conf(Path(jars)),
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.ice.type": "jdbc",
@@ -50,7 +63,7 @@ def start_session(folder: str, jars: str) -> None:
         "spark.sql.catalog.ice.warehouse": f"file://{at.iceberg_warehouse}",
         "spark.sql.catalog.ice.cache-enabled": "false",
     }
-    builder = SparkSession.builder
     for name, value in settings.items():
-        builder = builder.config(name, value)
-    builder.getOrCreate()
+        session.conf.set(name, value)
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
+    SparkSession._activeSession = session
