@@ -183,7 +183,7 @@ class Airflow:
         with self.client() as client:
             # The first request to the API of the tasks takes the server many seconds, longer than a task waits.
             with contextlib.suppress(AirflowAnswerError):
-                client.warm_execution_api(timeout_seconds=deadline_seconds)
+                client.warm_execution_api(timeout_seconds=(deadline - time.monotonic()) / 2)
             left = deadline - time.monotonic()
             processes.wait_until(lambda: self._is_healthy(client), left, what, poll_seconds=0.25)
             client.ensure_pool(MAINTENANCE_POOL, 1, "Maintenance of tables: one application at a time")

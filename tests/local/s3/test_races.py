@@ -12,7 +12,7 @@ import obstore
 import obstore.store as store_module
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.support.s3.clients import delta_options, obstore_options
 from tests.support.s3.objects import Condition, ObjectStore, now
 from tests.support.s3.running import S3Server
@@ -116,9 +116,12 @@ def test_no_appended_row_is_lost(s3_server: S3Server, s3_bucket: str) -> None:
         uri, pa.table({"writer": pa.array([], pa.int64()), "number": pa.array([], pa.int64())}), storage_options=options
     )
 
+    patient = CommitProperties(max_commit_retries=1000)  # on a busy machine one may lose more races than the default of 15
+
     def append(writer: int) -> None:
         for number in range(5):
-            write_deltalake(uri, pa.table({"writer": [writer], "number": [number]}), mode="append", storage_options=options)
+            row = pa.table({"writer": [writer], "number": [number]})
+            write_deltalake(uri, row, mode="append", storage_options=options, commit_properties=patient)
 
     with s3_server.counters.counting() as counted:
         at_once(8, append)
