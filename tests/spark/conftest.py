@@ -28,6 +28,15 @@ def session(jars: Path) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="module")
+def as_applications_write(session: SparkSession) -> Iterator[None]:
+    """Spark's settings of a landing application, as far as values depend on them."""
+    name = "spark.sql.parquet.outputTimestampType"
+    session.conf.set(name, "TIMESTAMP_MICROS")
+    yield
+    session.conf.unset(name)
+
+
+@pytest.fixture(scope="module")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Places:
     """Places that the tests of a module share."""
     return places(tmp_path_factory.mktemp("lake"))

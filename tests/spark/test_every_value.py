@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -23,7 +22,7 @@ from tests.support.tables.value_lanes import LandedRows, LaneWorld, Sent
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.lane_choice import Way
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
 WHOLE = os.environ.get("LAKEBOUND_VALUES") == "full"
 SEED = int(os.environ.get("LAKEBOUND_SEED", "1"))
@@ -142,15 +141,6 @@ def too_small(record: Record, shape: Shape) -> bool:
 
 def _record(column: str, case: Case) -> Record:
     return Record(b'{"%s":%s}' % (column.encode(), case.text), column, case.fate)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def as_applications_write(session: SparkSession) -> Iterator[None]:
-    """Spark's settings of a landing application, as far as values depend on them."""
-    name = "spark.sql.parquet.outputTimestampType"
-    session.conf.set(name, "TIMESTAMP_MICROS")
-    yield
-    session.conf.unset(name)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

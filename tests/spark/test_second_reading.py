@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +11,11 @@ from tests.support.tables.value_lanes import LaneWorld, Sent
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.lane_choice import Way
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
 VALUES = [b'{"n":1}', b"{}", b'{"n":null}', b'{"n":"x"}', b'{"n":2}', b"{}"]
 DELTA, ICEBERG, ADDED = "delta:shop.values", "iceberg:shop.values", "delta:shop.more"
 FITS_NEVER, FITS_LATER_NOT = {3}, {1, 2, 5}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def as_applications_write(session: SparkSession) -> Iterator[None]:
-    """Spark's settings of a landing application, as far as values depend on them."""
-    name = "spark.sql.parquet.outputTimestampType"
-    session.conf.set(name, "TIMESTAMP_MICROS")
-    yield
-    session.conf.unset(name)
 
 
 def world(session: SparkSession, folder: Path, way: Way, schema: str, *tables: str) -> LaneWorld:

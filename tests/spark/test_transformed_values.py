@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.columns import explode
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
 LANES: tuple[Way, ...] = ("collected", "cluster")
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -68,15 +67,6 @@ def lands(transform: Transform, text: bytes, number: int | None) -> bool:
     is_time = transform is several or number is None or FIRST_US <= number <= LAST_US
     is_truncated = number is None or number - number % WIDTH >= -(2**63)
     return is_truncated and (transform is truncated or (is_text(text) and is_time))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def as_applications_write(session: SparkSession) -> Iterator[None]:
-    """Spark's settings of a landing application, as far as values depend on them."""
-    name = "spark.sql.parquet.outputTimestampType"
-    session.conf.set(name, "TIMESTAMP_MICROS")
-    yield
-    session.conf.unset(name)
 
 
 @pytest.mark.parametrize(("transform", "rows"), [(typed, 1), (truncated, 1), (several, 3)])

@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+
+from lakebound_spark.batch.observation import watch
 
 REASONS = (
     "null_value",
@@ -70,17 +72,17 @@ def observed_reasons(rows: DataFrame, schema: StructType | None, tag: str) -> tu
     tests = {reason: F.col("reason") == reason for reason in REASONS}
     for reason, words in _NAMES_FIRST.items():
         tests |= {f"{reason}: {name}": tests[reason] & _names(f"{words}{name}") for name in columns}
-    observation = Observation(f"reasons-{tag}")
     aliases = {f"reason{number}": told for number, told in enumerate(tests)}
     counts = [F.count_if(tests[told]).alias(alias) for alias, told in aliases.items()]
+    watched = watch(rows, f"reasons-{tag}", *counts)
 
     def observed() -> Counter[str]:
-        found = Counter({aliases[alias]: int(count) for alias, count in observation.get.items()})
+        found = Counter({aliases[alias]: int(count) for alias, count in watched.seen().items()})
         for reason in _NAMES_FIRST:
             found[reason] -= sum(count for told, count in found.items() if told.startswith(f"{reason}: "))
         return +found
 
-    return rows.observe(observation, *counts), observed
+    return watched.rows, observed
 
 
 def _names(words: str) -> Column:

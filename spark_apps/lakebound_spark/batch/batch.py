@@ -13,7 +13,7 @@ from operator import or_
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakebound import faults
@@ -26,6 +26,7 @@ from lakebound_spark.batch.decode import Decoder, good_columns
 from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.lane_choice import Way, WayChooser
 from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, UnlandableRowsError, write_by_cluster, write_by_driver
+from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.observed import Observed, observed_by, seen_columns
 from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns, rows_of
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
@@ -174,15 +175,15 @@ class BatchLander:
             try:
                 with report.timed("driver_lane"):
                     collected = [collected_rows().alias("bad_rows")] if self._batches_since_bad < _BATCHES_UNTIL_GOOD else []
-                    output, observation = self._observed_output(work, tag, *collected)
+                    output, records = self._observed_output(work, tag, *collected)
                     rows = write_by_driver(output, tables, tag, self._how)
-                    return rows, observed_by(observation), way
+                    return rows, observed_by(records.seen()), way
             except ResultTooLargeError:
                 tag = f"{tag}-c"
         with report.timed("cluster_lane"):
-            output, observation = self._observed_output(work, tag)
+            output, records = self._observed_output(work, tag)
             rows = write_by_cluster(output, tables, tag, self._how)
-            return rows, observed_by(observation), "cluster"
+            return rows, observed_by(records.seen()), "cluster"
 
     def _write_directly(
         self, offsets: Offsets, tables: list[Table], tag: str, report: BatchReport
@@ -196,10 +197,10 @@ class BatchLander:
             with report.timed("direct_write"):
                 return writer.close(), observed, "direct"
 
-    def _observed_output(self, work: _Work, tag: str, *further: Column) -> tuple[DataFrame, Observation]:
-        observation = Observation(f"records-{tag}")
-        decoded = work.decoder.decode(work.records).observe(observation, *self._seen_columns, *further)
-        return self._transform(good_columns(decoded)), observation
+    def _observed_output(self, work: _Work, tag: str, *further: Column) -> tuple[DataFrame, Watched]:
+        records = watch(work.decoder.decode(work.records), f"records-{tag}", *self._seen_columns, *further)
+        # The star puts a view that a transform has made of the records into the action's plan (``observation``).
+        return self._transform(good_columns(records.rows)).select("*"), records
 
     def _land_quarantine(self, work: _Work, tag: str, lane: Lane, report: BatchReport, observed: Observed) -> None:
         """Commit the bad records before the tables commit their coverage of them, so that none can fall between."""

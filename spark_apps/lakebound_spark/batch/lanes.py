@@ -13,7 +13,7 @@ from typing import Literal, TypedDict
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StringType
@@ -24,6 +24,7 @@ from lakebound.tables.datafiles import HELPER_COLUMN, DataFileWriter, list_data_
 from lakebound.tables.schemas import normalise_type
 from lakebound.tables.table import DataFile, Table
 from lakebound_spark.batch.landable import LandableCheck
+from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, fit, write_rows
 
 Lane = Literal["driver", "cluster"]
@@ -117,7 +118,7 @@ def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, how: 
         with ThreadPoolExecutor(max_workers=len(tables)) as pool:
             written = {table.spec.id: pool.submit(_write_table, frame, table, tag, how["left_out"]) for table in others}
             files |= {table_id: future.result() for table_id, future in written.items()}
-        if unlandable is not None and unlandable.get["rows"]:
+        if unlandable is not None and unlandable.seen()["rows"]:
             _discard(tables, tag, files)
             raise UnlandableRowsError
         rows = sum(file.rows for file in files[first.spec.id])
@@ -129,12 +130,13 @@ def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, how: 
     return Written(files if rows else {}, rows, records)
 
 
-def _landable(output: DataFrame, tag: str, check: LandableCheck) -> tuple[DataFrame, Observation | None]:
+def _landable(output: DataFrame, tag: str, check: LandableCheck) -> tuple[DataFrame, Watched | None]:
     """Return the rows that can land, and what counts the others while they are written."""
     if not check.is_needed:
         return output, None
-    observation, problem = Observation(f"unlandable-{tag}"), check.problem(output)
-    return output.observe(observation, F.count_if(problem.isNotNull()).alias("rows")).where(problem.isNull()), observation
+    problem = check.problem(output)
+    watched = watch(output, f"unlandable-{tag}", F.count_if(problem.isNotNull()).alias("rows"))
+    return watched.rows.where(problem.isNull()), watched
 
 
 def _discard(tables: Sequence[Table], tag: str, files: Mapping[str, Sequence[DataFile]]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, Observation
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakebound_spark.batch.decode import is_bad
@@ -45,9 +46,8 @@ def seen_columns() -> tuple[Column, ...]:
     )
 
 
-def observed_by(observation: Observation) -> Observed:
-    """Return what an observation of a finished job has seen."""
-    seen: dict[str, Any] = observation.get
+def observed_by(seen: Mapping[str, Any]) -> Observed:
+    """Return what was seen, by the values of ``seen_columns``."""
     oldest, newest = seen.get("oldest"), seen.get("newest")
     return Observed(
         read=int(seen.get("read") or 0),
