@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -137,6 +138,22 @@ def test_every_transforms_partition_is_found(transform: str, at: Places, act: Ac
         done,
     )
     assert live_files_of(spec, at) == facts.files - len(partition.files) + 1
+
+
+@pytest.mark.parametrize("value", ["x" * 300, "ä" * 100, "a/b=c%?#", ""], ids=["long", "long when escaped", "odd", "empty"])
+def test_a_partition_of_any_text_is_compacted(value: str, at: Places, act: Act) -> None:
+    spec = iceberg(f"texts.of_{len(value)}", "city")
+    make_table(spec, at)
+    app = lander(spec, at)
+    for start in (0, 10):
+        made = rows(start, start + 10)
+        column = made.schema.get_field_index("city")
+        made = made.set_column(column, made.schema.field(column), pa.array([value] * made.num_rows))
+        app.land(start, start + 10, write_data_files(made, app.table.layout(), f"t{start}"))
+    before = content(spec, at)
+    done = act("compact", spec, compaction(spec, partition={"city": value}))
+    assert isinstance(done, StepEffect) and (done.files_before, done.files_after) == (2, 1), done
+    assert (live_files_of(spec, at), content(spec, at)) == (1, before)
 
 
 def test_files_are_sorted_where_the_spec_asks(at: Places, act: Act) -> None:

@@ -39,6 +39,8 @@ CASES = [(table_format, shape) for table_format in ("delta", "iceberg") for shap
 IDS = [f"{table_format}-{shape.name}" for table_format, shape in CASES]
 FAST = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.adaptive.enabled": "false"}
 """The rows are few, and each predicate is another plan."""
+FLAT = {"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": "false"}
+"""No folder is named after a partition's text, which may be too long for that."""
 PREDICATES = 8
 AT_ONCE = 60
 """Predicates in one query: the plan of several hundred costs more than it saves."""
@@ -59,7 +61,9 @@ def _find(rows: str, text: str) -> list[tuple[int, int]]:
 def _compact(table: str) -> None:
     spark = SparkSession.getActiveSession()
     assert spark is not None
+    spark.sql(f"ALTER TABLE ice.{table} SET TBLPROPERTIES ({', '.join(f'{key!r} = {value!r}' for key, value in FLAT.items())})")
     spark.sql(f"CALL ice.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))").collect()
+    spark.sql(f"ALTER TABLE ice.{table} UNSET TBLPROPERTIES ({', '.join(map(repr, FLAT))})")
 
 
 def answers(pool: ProcessPoolExecutor, table: Generated, stage: Stage, asked: list[Predicate]) -> dict[str, list[int]]:

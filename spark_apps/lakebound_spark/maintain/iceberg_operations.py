@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from py4j.java_collections import MapConverter
 from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
 
@@ -28,6 +29,9 @@ _FILES = AvroFields(ids=(0, 2), nested={2: AvroFields(ids=(100,))})
 """Of a manifest: each entry's status, and the file's path."""
 
 _ADDED = 1
+
+_TEXTS = {"STRING", "BINARY"}
+_WITHOUT_PARTITION_FOLDERS = {"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": "false"}
 
 
 class SyncedOperations:
@@ -115,8 +119,17 @@ class SyncedOperations:
         return str(self._java.metadataFileLocation(name))
 
     def locationProvider(self) -> Any:
-        """Java's ``locationProvider``."""
-        return self._java.locationProvider()
+        """Java's ``locationProvider``; for a table partitioned by text, one that names no folder after a partition's value.
+
+        Such a name may be longer than a file system takes, and the files of its partition could never be compacted.
+        """
+        current = self._java.current()
+        kinds = {field.type().typeId().name() for field in current.spec().partitionType().fields()}
+        if not kinds & _TEXTS:
+            return self._java.locationProvider()
+        properties = {**dict(current.properties()), **_WITHOUT_PARTITION_FOLDERS}
+        provider = self._jvm.org.apache.iceberg.LocationProviders.locationsFor
+        return provider(current.location(), MapConverter().convert(properties, self._jvm._gateway_client))
 
     def temp(self, metadata: Any) -> Any:
         """Java's ``temp``."""
