@@ -19,6 +19,9 @@ from tests.support.streams.applications import Applications, RunningApplication,
 from tests.support.streams.pipelines import assert_exactly_once, make_pipeline
 
 from lakebound.control.desired import RunBound, read_desired
+from lakebound.control.rollup_book import sum_of
+from lakebound.control.rollup_files import read_buckets, read_totals
+from lakebound.control.rollups import RESOLUTIONS
 from lakebound.control.status import pipeline_statuses
 from lakebound.landing.class_archive import class_archive
 from lakebound.local.broker import Broker
@@ -114,6 +117,12 @@ def test_latest_is_the_first_start_only_and_a_bounded_run_ends_at_its_bound(
 
     landed = journal.after({(name, p): end for p, end in skipped.items()}).before({(name, p): end for p, end in bound.items()})
     assert_exactly_once(pipeline, landed)
+    wanted = sum(len(record.rows) for record in landed.records)
+    for resolution in RESOLUTIONS:
+        sums = sum_of(read_buckets(pipeline.control, resolution, 0))
+        assert {id_: table.rows for id_, table in sums.tables.items()} == {one.id: wanted for one in pipeline.spec.tables}
+    totals = read_totals(pipeline.control)
+    assert totals is not None and totals.figures.read == landed.count(), "both applications ended gracefully"
 
 
 def test_available_now_lands_bytes_as_they_are_skips_tombstones_and_completes(

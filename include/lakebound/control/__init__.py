@@ -1,8 +1,8 @@
 """The folder of a pipeline's state (lease, wish, progress, incidents), and the decisions that follow from it.
 
 Other rooms import ``airflow_health``, ``applications``, ``commit_events``, ``crash_loop``, ``desired``, ``disks``,
-``fallback_files``, ``findings``, ``folder``, ``incidents``, ``last_end``, ``lease``, ``lock_holder``, ``old_files``,
-``person``, ``ports``, ``private_files``, ``process_identity``, ``processes``, ``progress``, ``quarantine_rate``,
-``requests``, ``runbooks``, ``situations``, ``start_incident``, ``starters``, ``status``, ``submission``, ``summaries``,
-``supervision``, ``turns`` and ``wishes``.
+``fallback_files``, ``findings``, ``folder``, ``histogram``, ``incidents``, ``last_end``, ``lease``, ``lock_holder``,
+``old_files``, ``person``, ``ports``, ``private_files``, ``process_identity``, ``processes``, ``progress``,
+``quarantine_rate``, ``requests``, ``rollup_book``, ``rollups``, ``runbooks``, ``situations``,
+``start_incident``, ``starters``, ``status``, ``submission``, ``summaries``, ``supervision``, ``turns`` and ``wishes``.
 """

@@ -86,6 +86,11 @@ class ControlFolder:
         return self.folder / "health.jsonl"
 
     @property
+    def rollups(self) -> Path:
+        """What the pipeline did over time (``lakebound.control.rollup_files``): a file per resolution, and one of totals."""
+        return self.folder / "rollups"
+
+    @property
     def maintenance_history(self) -> Path:
         """What maintenance runs did (``lakebound.operations.maintenance.past_reading``), one line per run."""
         return self.folder / "maintenance.jsonl"

@@ -2,6 +2,6 @@
 
 Other rooms import ``background``, ``batch_command``, ``brokers``, ``class_archive``, ``direct_read``, ``jaas``, ``kafka``,
 ``kafka_clients``, ``kafka_errors``, ``kafka_settings``, ``kubernetes_command``, ``landed_freshness``, ``local_launch``,
-``recent_window``, ``run_spec``, ``sampling``, ``spark_command``, ``spark_resources``, ``table_settling``, ``topic_check``,
-``topic_creation`` and ``trace``.
+``recent_window``, ``rollup_recorder``, ``run_spec``, ``sampling``, ``spark_command``, ``spark_resources``,
+``table_settling``, ``topic_check``, ``topic_creation`` and ``trace``.
 """

@@ -151,7 +151,7 @@ class BatchLander:
             rows=written.rows,
         )
         self._commit(work, counts, written, lane, observed, report)
-        report.lane = lane
+        report.lane, report.way = lane, way
         report.counts = report.counts.plus(counts)
         if observed.timestamps_ms:
             oldest, newest = observed.timestamps_ms

@@ -29,6 +29,7 @@ from lakebound.errors import (
 )
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_errors import refusal_in
+from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import settle_tables
 from lakebound.landing.topic_check import check_landed_topics
@@ -85,6 +86,7 @@ class Application:
         self._jvm = ParentWatch()
         self._started_at = time.time()
         self._board = ProgressBoard(run, epoch=0)
+        self._recorder = RollupRecorder(run.control)
         self._targets: list[Target] = []
         self._last: LastEnd | None = None
 
@@ -105,7 +107,7 @@ class Application:
             self._bound_starts(last)
             self._board.change(epoch=lease.epoch)
             log.info("pipeline %s: lease taken, epoch %d", self._run.spec.pipeline, lease.epoch)
-            signs = SignsOfLife(self._run, lease, self._board, self._stop)
+            signs = SignsOfLife(self._run, lease, self._board, self._stop, self._recorder)
             signs.start()
             self._land(lease)
         except Exception as exc:
@@ -117,11 +119,19 @@ class Application:
         if signs is not None:
             signs.end()
             self._board.write()
+            self._end_rollups(error)
         try:
             self._record_end(outcome, error, lease)
         except OSError as exc:
             log.error("the end of the application could not be written down: %s", exc)
         return outcome
+
+    def _end_rollups(self, error: BaseException | None) -> None:
+        """Write the last figures, while the lease is still this application's."""
+        request = self._stop.request
+        if isinstance(error, LeaseLostError) or (request is not None and request.verdict == "superseded"):
+            self._recorder.close()
+        self._recorder.end(self._board.latest)
 
     def _record_end(self, outcome: Outcome, error: BaseException | None, lease: Lease | None) -> None:
         write_outcome(self._run.control, outcome)
@@ -218,7 +228,16 @@ class Application:
         """Run queries, each in a fresh checkpoint from the ledger, until one ends gracefully."""
         until = self._bound(facts)
         stream = LandingStream(
-            self._run, session, parts.lander, parts.targets, self._facts, parts.topic_ids, self._board, self._stop, until
+            self._run,
+            session,
+            parts.lander,
+            parts.targets,
+            self._facts,
+            parts.topic_ids,
+            self._board,
+            self._stop,
+            until,
+            self._recorder,
         )
         failures, query = 0, 0
         found: dict[str, TopicFacts] | None = facts

@@ -18,6 +18,7 @@ from lakebound.control.quarantine_rate import stop_error, window_seconds
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.landed_freshness import LandedFreshness
 from lakebound.landing.recent_window import RecentWindow
+from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import TopicOffsets, check_topic_ids, high_water_marks
 from lakebound.ledger.marks import NextOffsets, lowest
@@ -55,6 +56,7 @@ class LandingStream:
         board: ProgressBoard,
         stop: StopSignal,
         until: NextOffsets | None,
+        recorder: RollupRecorder,
     ) -> None:
         self._run = run
         self._session = session
@@ -65,6 +67,7 @@ class LandingStream:
         self._board = board
         self._stop = stop
         self._until = until
+        self._recorder = recorder
         self._tracer = Tracer(session, run.control.trace(run.app_id)) if run.trace else None
         self._batch_lock = threading.Lock()
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
@@ -147,6 +150,7 @@ class LandingStream:
                 self._land(records, batch)
             except Exception as exc:
                 self._error = exc
+                self._report_tables()  # One table may have the batch.
                 raise
 
     def _land(self, records: DataFrame, batch: int) -> None:
@@ -158,10 +162,11 @@ class LandingStream:
             records = records.where(in_offsets(wanted))
         ids = self._verifier.submit(self._facts.topic_ids, self._run.spec.topics)
         held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}
+        began = time.perf_counter()
         report = self._lander.land(records, batch, wanted, lambda: check_topic_ids(held, ids.result()))
         self._position = {topic: {**self._position.get(topic, {}), **ends} for topic, ends in end.items()}
         self.landed_batches += 1
-        self._report(report)
+        self._report(report, time.perf_counter() - began)
         if self._tracer is not None:
             self._tracer.add(report)
         faults.reach("batch_ends")
@@ -171,7 +176,7 @@ class LandingStream:
         if self._until is not None and bound_reached(self._position, self._until):
             self._stop.set("completed", "the bound is reached")
 
-    def _report(self, report: BatchReport) -> None:
+    def _report(self, report: BatchReport, seconds: float) -> None:
         latest = self._board.latest
         marks = lowest(high_water_marks(target.coverage) for target in self._targets)
         self._board.change(
@@ -191,8 +196,20 @@ class LandingStream:
         self._report_tables()
         now = time.time()
         self._recent.add(now, report.counts.read, report.counts.quarantined, report.reasons)
+        age_seconds = None
         if report.oldest_record_ms is not None:
             self._freshness.add(now, report.oldest_record_ms, report.counts.read)
+            age_seconds = now - report.oldest_record_ms / 1000
+        figures = figures_of_batch(
+            read=report.counts.read,
+            filtered=report.counts.filtered,
+            quarantined=report.counts.quarantined,
+            lane=report.recorded_lane,
+            seconds=seconds,
+            durations_ms=report.durations_ms,
+            oldest_age_seconds=age_seconds,
+        )
+        self._recorder.add(figures, self._board.latest.tables)
         self._board.change(recent=self._recent.counted(now), freshness_p99_seconds=self._freshness.p99_seconds(now))
 
     def _end_in_a_flood(self) -> None:

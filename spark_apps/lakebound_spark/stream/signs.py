@@ -14,6 +14,7 @@ from lakebound.control.lease import Lease, check_held, renew
 from lakebound.control.progress import AppState, Progress, write_progress
 from lakebound.errors import LakeboundError, LeaseLostError, LockHeldError
 from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.marks import lag
 from lakebound_spark.stream.stop_signal import StopSignal
@@ -81,13 +82,14 @@ class ProgressBoard:
 
 
 class SignsOfLife:
-    """Renews the lease, writes progress, and looks for requests to end, once a second."""
+    """Renews the lease, writes progress and rollups, and looks for requests to end, once a second."""
 
-    def __init__(self, run: RunSpec, lease: Lease, board: ProgressBoard, stop: StopSignal) -> None:
+    def __init__(self, run: RunSpec, lease: Lease, board: ProgressBoard, stop: StopSignal, recorder: RollupRecorder) -> None:
         self._run = run
         self._lease = lease
         self._board = board
         self._stop = stop
+        self._recorder = recorder
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="signs-of-life", daemon=True)
 
@@ -106,10 +108,12 @@ class SignsOfLife:
                 self._lease = renew(self._run.control, self._lease, spark_ui=self._board.latest.spark_ui)
                 self._obey()
             except LeaseLostError as exc:
+                self._recorder.close()
                 self._stop.set("superseded", str(exc))
             except (LockHeldError, OSError, ValueError) as exc:
                 log.warning("lease or desired state: %s", exc)
             self._board.write()
+            self._recorder.tick(self._board.latest)
             self._ended.wait(PROGRESS_INTERVAL_SECONDS)
 
     def _obey(self) -> None:
