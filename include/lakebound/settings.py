@@ -19,6 +19,7 @@
 | LAKEBOUND_STATE_ACCESS | who may enter the state: owner, or also the group | owner |
 | LAKEBOUND_AIRFLOW_URL | address of your own Airflow's API server | of the embedded Airflow |
 | LAKEBOUND_AIRFLOW_LOGIN_FILE | file with USER:PASSWORD, or with a token, for that Airflow | |
+| LAKEBOUND_METRICS_TOKEN_FILE | file with the token that opens /lakebound/metrics of Airflow's API server | |
 | LAKEBOUND_AIRFLOW_ROLES | roles of Airflow that owners of pipelines may name, with commas between them | |
 | LAKEBOUND_SELF_APPROVAL | allow or refuse: whether who asked for a repair may approve it in Airflow | refuse |
 """
@@ -183,6 +184,12 @@ def load_airflow_access(environ: Mapping[str, str] | None = None) -> AirflowAcce
     if "@" in url:
         raise SettingError("LAKEBOUND_AIRFLOW_URL", "the login belongs into the file LAKEBOUND_AIRFLOW_LOGIN_FILE")
     return AirflowAccess(url, Path(file).expanduser().absolute() if file else None)
+
+
+def metrics_token_file(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return the file with the token that opens the metrics page of Airflow's API server; None: there is no such page."""
+    file = (os.environ if environ is None else environ).get("LAKEBOUND_METRICS_TOKEN_FILE")
+    return Path(file).expanduser().absolute() if file else None
 
 
 def state_is_shared(environ: Mapping[str, str] | None = None) -> bool:

@@ -6,11 +6,17 @@ from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
+from lakebound_airflow import metrics_app
 from lakebound_airflow.links import SparkUiLink
 
 
 class LakeboundPlugin(AirflowPlugin):
-    """Operator links; they must be known to the API server, which loads no DAG file."""
+    """Operator links and pages; they must be known to the API server, which loads no DAG file."""
 
     name = "lakebound"
     operator_extra_links: ClassVar[list[Any]] = [SparkUiLink()]  # type: ignore[misc]
+    # Airflow mounts them in this order, and the first prefix that fits takes a request: the longer ones come first.
+    fastapi_apps: ClassVar[list[Any]] = [metrics_app.mounted()]  # type: ignore[misc]
+    fastapi_root_middlewares: ClassVar[list[Any]] = [  # type: ignore[misc]
+        {"name": metrics_app.NAME, "middleware": metrics_app.WithoutSlash}
+    ]

@@ -34,6 +34,8 @@ from tests.support.streams.stand_ins import FAKE_APPS, ORDERS
 REPOSITORY = Path(__file__).parents[2]
 PASSWORD = "canary-4b1d0c7e"
 WEBHOOK_SECRET = "canary-99e2f6aa"
+METRICS_TOKEN = "metrics-token"
+"""Name of the file in LAKEBOUND_HOME; a test writes it."""
 PIPELINES = ("orders", "stalls", "crashes", "moves", "survives")
 START_SECONDS = 120.0
 HASTY = "recover_hasty"
@@ -253,7 +255,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     )
     write_json(ControlFolder(home, "crashes").folder / "behaviour.json", {"fail_after_seconds": 0.5, "rows": 0})
     sink = WebhookEndpoint()
-    airflow = Airflow(settings, environment=stack_environment(sink), dags=home / "dags", plugins=REPOSITORY / "plugins")
+    environment = {**stack_environment(sink), "LAKEBOUND_METRICS_TOKEN_FILE": str(home / METRICS_TOKEN)}
+    airflow = Airflow(settings, environment=environment, dags=home / "dags", plugins=REPOSITORY / "plugins")
     try:
         airflow.start()
         with airflow.client() as client:

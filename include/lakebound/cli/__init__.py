@@ -16,6 +16,7 @@ from lakebound.cli.doctor import doctor
 from lakebound.cli.health import health
 from lakebound.cli.incidents import incidents
 from lakebound.cli.maintain import maintain
+from lakebound.cli.metrics import metrics
 from lakebound.cli.new import new
 from lakebound.cli.output import OneSentence
 from lakebound.cli.produce import produce
@@ -57,6 +58,7 @@ app.command(rich_help_panel=PIPELINES)(check)
 app.command("try", rich_help_panel=PIPELINES)(try_records)
 app.command(rich_help_panel=PIPELINES)(schema)
 app.command(rich_help_panel=PIPELINES)(status)
+app.command(rich_help_panel=PIPELINES)(metrics)
 app.command(rich_help_panel=PIPELINES)(start)
 app.command(rich_help_panel=PIPELINES)(stop)
 app.command(rich_help_panel=PIPELINES)(control)
