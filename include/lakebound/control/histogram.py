@@ -6,6 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
+from operator import add
 
 BOUNDS_SECONDS = (
     *(0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7),
@@ -50,7 +51,9 @@ class Histogram:
 
     def plus(self, other: Histogram) -> Histogram:
         """Return the histogram of both."""
-        counts = tuple(one + another for one, another in zip(self.counts, other.counts, strict=True))
+        if other.counts is _NOTHING:
+            return self
+        counts = tuple(map(add, self.counts, other.counts))
         return Histogram(counts, self.total_seconds + other.total_seconds)
 
     def quantile(self, share: float) -> float | None:

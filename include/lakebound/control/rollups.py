@@ -176,8 +176,8 @@ def pruned(buckets: Iterable[Bucket], resolution: Resolution, now: float) -> lis
 
 
 def _merged(one: Mapping[str, T], other: Mapping[str, T], plus: Callable[[T, T], T]) -> Mapping[str, T]:
-    if not other:
-        return one
+    if not other or not one:
+        return one or other
     merged = dict(one)
     for key, value in other.items():
         merged[key] = plus(merged[key], value) if key in merged else value

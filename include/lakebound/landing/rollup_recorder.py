@@ -10,10 +10,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from lakebound.control.folder import ControlFolder
-from lakebound.control.histogram import Histogram, histogram_of
+from lakebound.control.histogram import NO_DURATIONS, histogram_of
 from lakebound.control.progress import Progress, TableProgress
 from lakebound.control.rollup_book import RollupBook
 from lakebound.control.rollups import TEN_SECONDS, Bucket, Figures, TableFigures
@@ -50,16 +51,15 @@ def figures_of_batch(
         durations_ms: Milliseconds by step.
         oldest_age_seconds: How old its oldest record was when it landed; None where that is not known.
     """
-    landed = Figures(
+    steps = {step: max(0.0, milliseconds) / 1000 for step, milliseconds in durations_ms.items()}
+    return Figures(
         read=read,
         filtered=filtered,
         quarantined=quarantined,
-        freshness=Histogram() if oldest_age_seconds is None else histogram_of(oldest_age_seconds, read),
+        freshness=NO_DURATIONS if oldest_age_seconds is None else histogram_of(oldest_age_seconds, read),
+        batches={} if lane is None else {lane: histogram_of(seconds)},
+        steps={} if lane is None else {lane: steps},
     )
-    if lane is None:
-        return landed
-    steps = {step: max(0.0, milliseconds) / 1000 for step, milliseconds in durations_ms.items()}
-    return landed.plus(Figures(batches={lane: histogram_of(seconds)}, steps={lane: steps}))
 
 
 class RollupRecorder:
@@ -137,7 +137,7 @@ class RollupRecorder:
             if not self._open.at - _CLOCK_SECONDS < at <= self._open.at:
                 self._over.append(self._open)
                 self._open = Bucket(at)
-            self._open = self._open.plus(figures).plus(Figures(tables=self._newly_committed(tables)))
+            self._open = self._open.plus(replace(figures, tables=self._newly_committed(tables)))
 
     def _newly_committed(self, tables: Mapping[str, TableProgress]) -> dict[str, TableFigures]:
         """Return what was committed since the last look."""
