@@ -16,6 +16,7 @@
 | LAKEBOUND_SECRETS | names of the variables that hold secrets | |
 | LAKEBOUND_SECRETS_FOLDER | folder of the files that hold secrets | /run/secrets |
 | LAKEBOUND_KEEP_DAYS | for how many days logs and outcomes are kept | 30 |
+| LAKEBOUND_LINEAGE_SECONDS | between two OpenLineage events of a stream | 300 |
 | LAKEBOUND_STATE_ACCESS | who may enter the state: owner, or also the group | owner |
 | LAKEBOUND_AIRFLOW_URL | address of your own Airflow's API server | of the embedded Airflow |
 | LAKEBOUND_AIRFLOW_LOGIN_FILE | file with USER:PASSWORD, or with a token, for that Airflow | |
@@ -37,6 +38,7 @@ from lakebound.errors import SettingError
 
 DEFAULT_KAFKA = "127.0.0.1:9092"
 DEFAULT_SECRETS_FOLDER = Path("/run/secrets")
+DEFAULT_LINEAGE_SECONDS = 300.0
 SECRET_PREFIX = "LAKEBOUND_SECRET_"
 """Variables of such names hold secrets, and need not be named."""
 
@@ -56,6 +58,7 @@ class Settings:
     spark_settings: str = ""
     spark_ui: str = ""
     keep_days: float = 30.0
+    lineage_seconds: float = DEFAULT_LINEAGE_SECONDS
 
     @property
     def services_file(self) -> Path:
@@ -81,6 +84,7 @@ class Settings:
             "LAKEBOUND_SPARK_SETTINGS": self.spark_settings,
             "LAKEBOUND_SPARK_UI": self.spark_ui,
             "LAKEBOUND_KEEP_DAYS": f"{self.keep_days:g}",
+            "LAKEBOUND_LINEAGE_SECONDS": f"{self.lineage_seconds:g}",
         }
 
 
@@ -109,6 +113,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         spark_settings=env.get("LAKEBOUND_SPARK_SETTINGS") or "",
         spark_ui=_spark_ui(env),
         keep_days=_keep_days(env),
+        lineage_seconds=lineage_interval_seconds(env),
     )
 
 
@@ -190,6 +195,23 @@ def metrics_token_file(environ: Mapping[str, str] | None = None) -> Path | None:
     """Return the file with the token that opens the metrics page of Airflow's API server; None: there is no such page."""
     file = (os.environ if environ is None else environ).get("LAKEBOUND_METRICS_TOKEN_FILE")
     return Path(file).expanduser().absolute() if file else None
+
+
+def lineage_interval_seconds(environ: Mapping[str, str] | None = None) -> float:
+    """Return the seconds between two OpenLineage events of a stream.
+
+    Raises:
+        SettingError: LAKEBOUND_LINEAGE_SECONDS is not a number of seconds, 1 or more.
+    """
+    env = os.environ if environ is None else environ
+    chosen = env.get("LAKEBOUND_LINEAGE_SECONDS") or f"{DEFAULT_LINEAGE_SECONDS:g}"
+    try:
+        seconds = float(chosen)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 86_400:
+        raise SettingError("LAKEBOUND_LINEAGE_SECONDS", f"{chosen!r} is not a number of seconds from 1 to 86400")
+    return seconds
 
 
 def state_is_shared(environ: Mapping[str, str] | None = None) -> bool:

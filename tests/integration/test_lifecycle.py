@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,9 @@ from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load, send_events
 from tests.support.streams.applications import Applications, RunningApplication, applications
-from tests.support.streams.pipelines import assert_exactly_once, make_pipeline
+from tests.support.streams.exposure import command_lines, files_with
+from tests.support.streams.lineage_server import LineageServer
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.desired import RunBound, read_desired
 from lakebound.control.rollup_book import sum_of
@@ -27,6 +29,8 @@ from lakebound.landing.class_archive import class_archive
 from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
+
+LINEAGE_KEY = "lineage-s3cret"
 
 
 @pytest.fixture
@@ -43,6 +47,13 @@ def journal() -> Journal:
 @pytest.fixture
 def producer(broker: Broker, journal: Journal) -> JournalingProducer:
     return JournalingProducer(broker.bootstrap_servers, journal)
+
+
+@pytest.fixture
+def lineage() -> Iterator[LineageServer]:
+    server = LineageServer()
+    yield server
+    server.close()
 
 
 def test_goes_on_without_its_checkpoint_lets_nobody_disturb_it_and_stops_gracefully(
@@ -95,18 +106,50 @@ def test_sigterm_to_the_jvm_or_to_the_whole_group_stops_it_gracefully(
     assert_exactly_once(pipeline, journal.before(pipeline.landed_ends()))
 
 
+def assert_lineage(server: LineageServer, pipeline: Pipeline, topic: str, *, rows: int, ends: Mapping[int, int]) -> None:
+    """Assert that OpenLineage was told of one run, and of as many rows and the offsets that Kafka has."""
+    assert (server.states[0], server.states[-1]) == ("START", "COMPLETE")
+    assert set(server.keys) == {f"Bearer {LINEAGE_KEY}"}
+    assert len({event["run"]["runId"] for event in server.events}) == 1
+    inputs, outputs = server.events[-1]["inputs"], {one["name"]: one for one in server.events[-1]["outputs"]}
+    servers = pipeline.spec.connection.bootstrap_servers
+    assert [(one["namespace"], one["name"]) for one in inputs] == [(f"kafka://{servers}", topic)]
+    assert {one["namespace"] for one in outputs.values()} == {"file"}
+    root, quarantine = pipeline.places.root.path, pipeline.spec.quarantine_table
+    folders = {table.id: f"{root}/{table.format}/{table.namespace}/{table.short_name}" for table in pipeline.spec.tables}
+    assert set(outputs) == {*folders.values(), f"{root}/{quarantine.format}/{quarantine.namespace}/{quarantine.short_name}"}
+    for table in pipeline.spec.tables:
+        name = folders[table.id]
+        facets = outputs[name]["facets"]
+        assert [column["name"] for column in facets["schema"]["fields"]] == pipeline.read(table).schema.names
+        assert facets["lakebound_offsets"]["nextOffsets"] == {topic: {str(number): end for number, end in ends.items()}}
+        assert ("symlinks" in facets) == (table.format == "iceberg")
+        told = [one["outputFacets"]["outputStatistics"] for one in server.outputs(name)]
+        assert sum(one["rowCount"] for one in told) == rows
+        assert sum(one["size"] for one in told) > 0
+
+
 def test_latest_is_the_first_start_only_and_a_bounded_run_ends_at_its_bound(
-    tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
+    tmp_path: Path,
+    broker: Broker,
+    topic: TopicMaker,
+    starter: Applications,
+    producer: JournalingProducer,
+    journal: Journal,
+    lineage: LineageServer,
 ) -> None:
     name = topic("latest", partitions=2)
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, start_from="latest")
     send_events(producer, name, range(100))
     skipped = journal.ends()[name]
-    first = starter.start(pipeline)
+    first = starter.start(pipeline, environ={"OPENLINEAGE_URL": lineage.url, "OPENLINEAGE_API_KEY": LINEAGE_KEY})
     first.wait_running()
     send_events(producer, name, range(100, 200))
     first.wait_landed(journal.ends())
+    assert LINEAGE_KEY not in "".join(command_lines(first))
     assert first.stop().verdict == "stopped", first
+    assert_lineage(lineage, pipeline, name, rows=100, ends=journal.ends()[name])
+    assert files_with(LINEAGE_KEY, pipeline.control.folder) == []
 
     send_events(producer, name, range(200, 400))  # while nothing runs: `latest` must not skip these
     bound = {p: end - 30 for p, end in journal.ends()[name].items()}

@@ -16,7 +16,7 @@ from lakebound.control.processes import handle_of, start
 from lakebound.control.submission import BackendName, Owner, Submission, read_submission, write_submission
 from lakebound.errors import LakeboundError, SubmitFailedError
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.spark_command import app_name, has_ui, run_environment, spark_submit_command
+from lakebound.landing.spark_command import app_name, has_ui, run_environment, spark_submit_command, stream_environment
 from lakebound.settings import Settings
 from lakebound.tables.full_disk import full_disk_error
 
@@ -96,7 +96,7 @@ def _start_stream(orders: RunSpec, settings: Settings, owner: Owner | None) -> t
         orders.app_id,
         spark_submit_command(orders, settings, ui_port=ui_port),
         control.log(orders.app_id),
-        environment=run_environment(orders, settings),
+        environment=stream_environment(orders, settings),
         folder=control.folder,
     )
     submission = intent.led_by(process.process)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lakebound.landing.class_archive import class_archive_option
+from lakebound.landing.lineage_settings import lineage_environment
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_resources import spark_resources
 from lakebound.settings import Settings, load_yaml_access
@@ -198,6 +199,16 @@ def run_environment(orders: RunSpec, settings: Settings) -> dict[str, str]:
         settings: This machine's places.
     """
     return spark_environment(settings, secrets=orders.secret_variables, others=orders.places.warehouse.own_variables)
+
+
+def stream_environment(orders: RunSpec, settings: Settings) -> dict[str, str]:
+    """Return the whole environment of the application that lands: it also gets OpenLineage's settings, its key included.
+
+    Args:
+        orders: What it is told.
+        settings: This machine's places.
+    """
+    return {**run_environment(orders, settings), **lineage_environment()}
 
 
 def has_ui(settings: Settings) -> bool:

@@ -19,6 +19,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import BackendName, Owner, Submission
 from lakebound.errors import SubmitFailedError
 from lakebound.landing.kubernetes_command import IMAGE, NAMESPACE, has_image, kubernetes_command, pod_name
+from lakebound.landing.lineage_settings import shown_lineage_environment
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import spark_environment
 from lakebound.landing.spark_resources import spark_resources
@@ -141,6 +142,7 @@ class KubernetesBackend:
         return {
             **self._settings.environment(),
             **{name: os.environ[name] for name in NAMES_OF_SECRETS if name in os.environ},
+            **shown_lineage_environment(),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "TZ": "UTC",

@@ -23,6 +23,7 @@ from lakebound.control.applications import holds_lease, submission_is_alive
 from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import BackendName, Owner, Submission
 from lakebound.errors import LakeboundError, SubmitFailedError
+from lakebound.landing.lineage_settings import shown_lineage_environment
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import app_name, spark_conf, submit_arguments
 from lakebound.landing.spark_resources import spark_resources
@@ -162,6 +163,7 @@ class StandaloneBackend:
             "environmentVariables": {
                 **self._settings.environment(),
                 **{name: os.environ[name] for name in NAMES_OF_SECRETS if name in os.environ},
+                **shown_lineage_environment(),
                 "PYSPARK_PYTHON": sys.executable,
                 "PYSPARK_DRIVER_PYTHON": sys.executable,
                 "TZ": "UTC",

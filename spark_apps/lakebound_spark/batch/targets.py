@@ -68,6 +68,8 @@ class Target:
     last_commit_at: float | None = None
     commits: int = 0
     rows: int = 0
+    files: int = 0
+    size_bytes: int = 0
 
     @property
     def id(self) -> str:
@@ -153,6 +155,8 @@ class Target:
         self.view = replace(self.view, entry=committed.entry, version=committed.version)
         self.pending, self.pending_counts = {}, Counts()
         self.last_entry_at = time.monotonic()
+        self.files += len(files)
+        self.size_bytes += sum(file.size_bytes for file in files)
         if counts.rows:
             self.last_commit_at = time.time()
             self.commits += 1

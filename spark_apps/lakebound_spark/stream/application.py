@@ -55,6 +55,7 @@ from lakebound_spark.batch.transform import load_transform, may_multiply, planne
 from lakebound_spark.jvm import ParentWatch, SparkDiedError, obey_signals
 from lakebound_spark.session import SessionStart
 from lakebound_spark.stream.ending import finish_bounded_run, hold, is_refusal, verdict_on
+from lakebound_spark.stream.lineage_choice import chosen_lineage
 from lakebound_spark.stream.opening import make_writer, open_tables, reopen, start_offsets, take_lease
 from lakebound_spark.stream.query import LandingStream
 from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife
@@ -89,6 +90,7 @@ class Application:
         self._recorder = RollupRecorder(run.control)
         self._targets: list[Target] = []
         self._last: LastEnd | None = None
+        self._lineage = chosen_lineage(run)
 
     @cached_property
     def _facts(self) -> KafkaFacts:
@@ -115,6 +117,8 @@ class Application:
             died = not isinstance(exc, LakeboundError) and self._jvm.has_caused(exc)
             error = SparkDiedError(self._run.spec.pipeline) if died else self._with_disk(exc)
         outcome = self._outcome(error)
+        if self._lineage is not None:
+            self._lineage.end(outcome)
         self._board.change(state="ended")
         if signs is not None:
             signs.end()
@@ -124,6 +128,8 @@ class Application:
             self._record_end(outcome, error, lease)
         except OSError as exc:
             log.error("the end of the application could not be written down: %s", exc)
+        if self._lineage is not None:
+            self._lineage.wait()
         return outcome
 
     def _end_rollups(self, error: BaseException | None) -> None:
@@ -182,6 +188,8 @@ class Application:
             watch = LagWatch(self._facts, self._run.spec.topics, self._board)
             watch.start()
             try:
+                if self._lineage is not None:
+                    self._lineage.start(parts.targets, parts.quarantine, session.version)
                 self._stream(session, parts, facts)
             finally:
                 watch.end()

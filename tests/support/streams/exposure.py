@@ -36,7 +36,10 @@ def ui_pages(application: RunningApplication) -> Iterator[tuple[str, str]]:
 
 
 def files_with(text: str, *folders: Path) -> list[Path]:
-    """Return the files below the folders in which a text stands."""
+    """Return the files below the folders in which a text stands.
+
+    Not for the folder of a SQLite catalog that this process has read: closing its files would take away SQLite's own locks.
+    """
     files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
     return [path for path in files if text.encode() in path.read_bytes()]
 

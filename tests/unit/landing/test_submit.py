@@ -11,7 +11,7 @@ from lakebound.control.desired import Desired
 from lakebound.control.submission import app_id_for
 from lakebound.errors import SettingError
 from lakebound.landing.run_spec import RunSpec, make_run_spec
-from lakebound.landing.spark_command import spark_environment, spark_submit_command
+from lakebound.landing.spark_command import spark_environment, spark_submit_command, stream_environment
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 
@@ -126,6 +126,18 @@ def test_only_named_variables_reach_transforms(tmp_path: Path) -> None:
     airflow = {"AIRFLOW__CORE__FERNET_KEY": "key", "AIRFLOW_CONN_X": "uri", "_AIRFLOW_PROCESS_CONTEXT": "server"}
     environment = spark_environment(settings(tmp_path), environ | airflow, secrets=["AIRFLOW_CONN_X"])
     assert {name for name in environ | airflow if name in environment} == {"RATES_URL", "LAKEBOUND_VARIABLES", "LC_ALL"}
+
+
+def test_openlineages_key_reaches_the_stream_alone_and_by_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"OPENLINEAGE_URL": "https://marquez", "OPENLINEAGE_API_KEY": "s3cret"}.items():
+        monkeypatch.setenv(name, value)
+    orders, chosen = run_spec(tmp_path), settings(tmp_path)
+    environment = stream_environment(orders, chosen)
+    assert (environment["OPENLINEAGE_URL"], environment["OPENLINEAGE_API_KEY"]) == ("https://marquez", "s3cret")
+    assert not any(name.startswith("OPENLINEAGE") for name in spark_environment(chosen))
+    assert "s3cret" not in json.dumps(spark_submit_command(orders, chosen))
 
 
 @pytest.mark.parametrize(("pipeline", "generation", "key"), [("orders", 1, "k"), ("orders", 0, "other"), ("sensors", 0, "k")])
