@@ -138,6 +138,14 @@ class AlertStore:
                 raise  # what is there would be replaced
             return AlertState()
 
+    def look(self) -> AlertState | None:
+        """Return the state for somebody who only looks and moves no file; None where it cannot be read."""
+        try:
+            body = read_newest_json(self.file)
+            return AlertState() if body is None else AlertState.model_validate(body)
+        except (OSError, ValueError):
+            return None
+
     def write(self, state: AlertState) -> Kept:
         """Replace the file; survives a power cut where the disk of the state takes it."""
         try:

@@ -12,6 +12,7 @@ from pydantic import Field
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.control.progress import Outcome
 from lakebound.errors import CrashLoopError, error_named
+from lakebound.first_line import first_line
 from lakebound.frozen import FrozenRecord
 from lakebound.ledger.lost import LostRange
 
@@ -95,3 +96,24 @@ def read_incidents(control: ControlFolder) -> list[Incident]:
     """Return the pipeline's incidents, newest first."""
     files = sorted(control.incidents.glob("*.json"), reverse=True)
     return [Incident.model_validate(read_json(file)) for file in files]
+
+
+def newest_incidents(control: ControlFolder, most: int) -> tuple[list[Incident], list[str]]:
+    """Return the newest incidents, newest first, and a line for each file among them that cannot be read.
+
+    Reads only these files: a pipeline may have hundreds.
+
+    Args:
+        control: State folder of the pipeline.
+        most: How many of the files to read at most.
+    """
+    found: list[Incident] = []
+    problems: list[str] = []
+    for file in sorted(control.incidents.glob("*.json"), reverse=True)[:most]:
+        try:
+            body = read_json(file)
+            if body is not None:  # it was tidied away since
+                found.append(Incident.model_validate(body))
+        except (OSError, ValueError) as exc:
+            problems.append(f"{file} cannot be read: {first_line(exc)}")
+    return found, problems

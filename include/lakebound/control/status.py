@@ -108,10 +108,20 @@ def pipeline_statuses(
     """
     known = paused or {}
     loaded = loaded or load_pipelines(settings)
-    names = {*loaded.specs, *(control.pipeline for control in pipelines_with_state(settings)), *_wrong(loaded)}
-    chosen = [name for name in sorted(names) if only in (None, name)]
+    chosen = [name for name in known_pipelines(settings, loaded) if only in (None, name)]
     found = [(read_facts(name, loaded.specs.get(name), settings), known.get(f"ingest__{name}")) for name in chosen]
     return [status_of(replace(facts, is_paused=is_paused), time.time()) for facts, is_paused in found]
+
+
+def known_pipelines(settings: Settings, loaded: LoadedPipelines) -> list[str]:
+    """Return the names of the pipelines that are declared, rightly or not, or ever ran here; sorted.
+
+    Args:
+        settings: Of this machine.
+        loaded: What the YAML files declare.
+    """
+    ran = (control.pipeline for control in pipelines_with_state(settings))
+    return sorted({*loaded.specs, *ran, *_wrong(loaded)})
 
 
 def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> StatusFacts:

@@ -103,3 +103,12 @@ def test_what_was_queued_before_is_not_sent_each_minute(settings: Settings, disk
     disk.is_full = False
     round_of_a_new_process(settings, hook, HOUR + 51 * 60)
     assert [one.id for one in hook.got] == ["m1"], "and it is not lost"
+
+
+def test_who_only_looks_moves_no_file(tmp_path: Path) -> None:
+    store = AlertStore(tmp_path)
+    assert store.look() == AlertState()
+    store.folder.mkdir()
+    store.file.write_text("{")
+    assert store.look() is None
+    assert store.file.read_text() == "{"
