@@ -1,0 +1,137 @@
+"""The rows of the page: which pipeline needs a person, in which order they come, and what one pipeline's view leaves out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.streams.stand_ins import ORDERS
+
+from lakebound.alerts.model import Alert
+from lakebound.control.crash_loop import CrashLoop
+from lakebound.control.desired import Desired
+from lakebound.control.findings import Finding, Findings, Severity
+from lakebound.control.progress import Progress, RecentRecords
+from lakebound.control.status import StatusFacts, situation_of, status_of
+from lakebound.control.submission import Submission
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_airflow.page.overview import Need, need_of, overview_of, row_of
+from lakebound_airflow.page.pipeline_view import dags_of, lag_rows, pipeline_view
+from lakebound_airflow.page.runbook import rendered, rendered_runbook
+from lakebound_airflow.page.state import PipelineState
+
+NOW = 1_000_000.0
+SPEC = PipelineSpec.model_validate(ORDERS)
+APP = Submission(app_id="a-1", submitted_at=NOW - 100)
+PROGRESS = Progress(
+    pipeline="orders",
+    app_id="a-1",
+    state="running",
+    started_at=NOW - 90,
+    updated_at=NOW - 1,
+    high_water_marks={"orders": {0: 40, 1: 60}},
+    latest_offsets={"orders": {0: 45, 2: 9}},
+    lag_records=5,
+    newest_record_ms=int((NOW - 2.4) * 1000),
+    last_commit_at=NOW - 2.0,
+    freshness_p99_seconds=0.7,
+    recent=RecentRecords(over_seconds=300, newest_at=NOW, records=200, quarantined=5),
+)
+RUNNING = StatusFacts("orders", SPEC, "new", Desired(), living=APP, last=APP, progress=PROGRESS)
+
+
+def state(facts: StatusFacts, *severities: Severity) -> PipelineState:
+    """A pipeline's state with open alerts."""
+    alerts = tuple(
+        Alert(
+            pipeline=facts.pipeline,
+            concern=severity,
+            lead="doctor:lag",
+            severity=severity,
+            what=f"an alert: {severity}",
+            since=NOW,
+            first_seen=NOW,
+            evidence={"value": "SECRET-ROW"},
+        )
+        for severity in severities
+    )
+    return PipelineState(facts, status_of(facts, NOW), situation_of(facts, NOW), alerts)
+
+
+def test_a_row_says_what_status_says() -> None:
+    found = state(RUNNING)
+    row = row_of(found)
+    assert (row.need, row.why) == (Need.NONE, "")
+    for name in ("pipeline", "desired", "app", "alive", "outdated", "situation", "lag_records", "freshness_seconds"):
+        assert getattr(row, name) == getattr(found.status, name)
+    assert (row.freshness_p99_seconds, row.bad_share, row.alerts, row.worst_alert) == (0.7, 0.025, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("found", "need", "why"),
+    [
+        (state(RUNNING, Severity.CRITICAL, Severity.WARNING), Need.NOW, "an alert: critical"),
+        (state(RUNNING, Severity.WARNING), Need.TODAY, "an alert: warning"),
+        (state(RUNNING, Severity.INFO), Need.NONE, "an alert: info"),
+        (state(replace(RUNNING, living=None, is_paused=True)), Need.NOW, "ingest__orders is paused"),
+        (state(replace(RUNNING, living=None, crash_loop=CrashLoop(ends=tuple("abcdefgh")))), Need.NOW, "starts ended without"),
+        (state(replace(RUNNING, spec=None)), Need.TODAY, "no valid YAML"),
+        (state(replace(RUNNING, unreadable=("lease.json cannot be read",))), Need.TODAY, "lease.json"),
+        (state(StatusFacts("orders", SPEC)), Need.TODAY, "never started"),
+        (state(replace(RUNNING, progress=PROGRESS.model_copy(update={"updated_at": NOW - 60}))), Need.TODAY, "silent for 60 s"),
+        (state(replace(RUNNING, progress=PROGRESS.model_copy(update={"state": "waiting"}))), Need.WAITS, "waiting"),
+        (state(replace(RUNNING, living=None)), Need.WAITS, "died without an outcome"),
+        (state(replace(RUNNING, living=None, desired=Desired(state="stopped", reason="holiday"))), Need.STOPPED, "holiday"),
+    ],
+)
+def test_what_needs_a_person(found: PipelineState, need: Need, why: str) -> None:
+    said = need_of(found)
+    assert said[0] is need and why in said[1]
+
+
+def test_what_needs_a_person_comes_first() -> None:
+    def named(name: str, *severities: Severity, lag: int = 0) -> PipelineState:
+        progress = PROGRESS.model_copy(update={"high_water_marks": {"t": {0: 0}}, "latest_offsets": {"t": {0: lag}}})
+        return state(replace(RUNNING, pipeline=name, progress=progress), *severities)
+
+    told = [named("d"), named("c", lag=9), named("b", Severity.WARNING), named("a"), named("z", Severity.CRITICAL)]
+    found = overview_of(told, ["a file is wrong"], NOW)
+    assert [row.pipeline for row in found.pipelines] == ["z", "b", "c", "a", "d"]
+    assert found.problems == ("a file is wrong",)
+
+
+def test_lag_per_partition_is_unknown_where_one_side_is() -> None:
+    assert [(row["partition"], row["lag"]) for row in lag_rows(PROGRESS)] == [(0, 5), (1, None), (2, None)]
+
+
+def test_a_view_offers_only_what_the_viewer_may_start_and_shows_no_evidence() -> None:
+    finding = Finding(
+        cause="c", severity=Severity.WARNING, what="w", since=NOW, evidence={"value": "SECRET-ROW"}, runbook="lag"
+    )
+    found = replace(
+        state(RUNNING, Severity.WARNING), findings=(Findings(source="doctor", pipeline="orders", at=NOW, findings=(finding,)),)
+    )
+    view = pipeline_view(found, [], [], ["control__orders"], NOW)
+    assert {action["dag_id"] for action in view["actions"]} == {"control__orders"}
+    assert [one["what"] for one in view["findings"]] == ["w"]
+    assert "SECRET-ROW" not in json.dumps(view)
+    assert {action["dag_id"] for action in pipeline_view(found, [], [], dags_of("orders"), NOW)["actions"]} == set(
+        dags_of("orders")
+    )
+
+
+def test_markup_in_a_runbook_is_shown_as_text_and_links_lead_to_pages(tmp_path: Path) -> None:
+    links = "[lag](lag.md) [far](https://example.org) [code](../lakebound) [bad](javascript:alert(1)) ![i](a.png)"
+    shown = rendered(f"<script>x</script> {links}")
+    assert "<script" not in shown and "&lt;script&gt;" in shown and "<img" not in shown and 'href="javascript' not in shown
+    assert 'href="lag"' in shown and 'rel="noopener noreferrer"' in shown and "../lakebound" not in shown
+    (tmp_path / "lag.md").write_text("# The stream is behind")
+    assert rendered_runbook("lag", tmp_path) == "<h1>The stream is behind</h1>\n"
+    for name in ("../lag", "lag.md", "", ".", "missing", "README"):
+        assert rendered_runbook(name, tmp_path) is None
+
+
+def test_every_runbook_of_the_repository_is_rendered() -> None:
+    assert "<h1>" in (rendered_runbook("lag") or "")
