@@ -1,0 +1,128 @@
+"""The page in a real browser: it shows the pipelines, nothing in the browser's console is wrong, and markup stays text."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from lakebound.control.ports import free_port
+from lakebound.control.processes import wait_until
+from tests.support.airflow.page_app import ROLE, app_of_the_page
+from tests.support.airflow.shown_pipelines import MARKUP, shown_settings, write_crash_loop, write_many
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(240)]
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+COUNT = 100
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page behind a base path, for somebody who may do all."""
+    settings = shown_settings(tmp_path_factory.mktemp("shown"))
+    write_many(settings, COUNT)
+    write_crash_loop(settings, "loops")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.environment().items():
+            patch.setenv(name, value)
+        with app_of_the_page(patch) as app:
+
+            async def as_editor(scope: Any, receive: Any, send: Any) -> None:
+                await app({**scope, "headers": [*scope["headers"], (ROLE.lower().encode(), b"editor")]}, receive, send)
+
+            root = FastAPI()
+            root.mount("/base/lakebound", as_editor)
+            port = free_port()
+            server = uvicorn.Server(uvicorn.Config(root, host="127.0.0.1", port=port, log_level="warning", lifespan="off"))
+            thread = threading.Thread(target=server.run)
+            thread.start()
+            wait_until(lambda: server.started, 30, "the page's server")
+            yield f"http://127.0.0.1:{port}/base/lakebound/"
+            server.should_exit = True
+            thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The system's Chromium, without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("this machine has no Chromium: on Debian and Ubuntu install the package chromium")
+    with playwright.sync_playwright() as running:
+        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A tab of 1,200 px, and at its end no error in its console."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, color_scheme="dark")
+    tab = context.new_page()
+    wrong: list[str] = []
+    tab.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") and _is_ours(said) else None)
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.on("dialog", lambda dialog: wrong.append(dialog.message))
+    yield tab
+    context.close()
+    assert wrong == []
+
+
+def _is_ours(said: Any) -> bool:
+    """A browser asks each server for an icon by itself."""
+    return not str(said.location.get("url", "")).endswith("/favicon.ico")
+
+
+def test_the_overview_shows_all_and_filter_and_order_stay(page: Any, address: str) -> None:
+    page.goto(address)
+    page.wait_for_selector("tbody tr")
+    assert page.locator("tbody tr").count() == COUNT + 1
+    assert {page.locator("tbody tr").nth(number).locator("th").inner_text() for number in (0, 1)} == {"loops", "pipeline_013"}
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1200
+    page.fill("#filter", "pipeline_00")
+    page.get_by_role("button", name="Lag").click()
+    page.get_by_role("button", name="Lag").click()
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("Lag")
+    page.reload()
+    page.wait_for_selector("tbody tr")
+    assert page.input_value("#filter") == "pipeline_00"
+    names = page.locator("tbody th").all_inner_texts()
+    assert len(names) == 10 and names[0] == "pipeline_008" and page.locator("th[aria-sort=descending]").count() == 1
+
+
+def test_the_focus_stays_while_the_page_reads_again(page: Any, address: str) -> None:
+    page.goto(address)
+    page.get_by_role("link", name="pipeline_042").focus()
+    with page.expect_response("**/api/overview", timeout=30_000):
+        pass
+    began = time.monotonic()
+    while time.monotonic() - began < 0.5:
+        assert page.evaluate("document.activeElement.textContent") == "pipeline_042"
+
+
+def test_one_pipeline_markup_stays_text_and_its_runbook_opens(page: Any, address: str) -> None:
+    page.goto(f"{address}pipelines/pipeline_013")
+    page.wait_for_selector("#head-alerts")
+    assert MARKUP in page.locator("#view").inner_text()
+    assert page.locator("img").count() == 0 and page.title() == "pipeline_013 – Lakebound"
+    page.locator("summary").first.click()
+    page.get_by_text("The stream is behind").first.wait_for()
+    page.get_by_role("button", name="Stop").click()
+    assert page.get_by_role("dialog").inner_text().startswith("Stop: pipeline_013")
+    page.keyboard.press("Escape")
+    assert page.get_by_role("dialog").count() == 0
+
+
+def test_dark_and_light_follow_the_system(page: Any, address: str) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    page.goto(address)
+    dark = page.evaluate(ground)
+    page.emulate_media(color_scheme="light")
+    assert (dark, page.evaluate(ground)) == ("rgb(20, 25, 31)", "rgb(255, 255, 255)")
