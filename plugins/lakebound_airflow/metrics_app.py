@@ -8,45 +8,23 @@ from __future__ import annotations
 
 import logging
 import secrets
-from typing import Any
 
 from fastapi import FastAPI, Request, Response, status
 from fastapi.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakebound.settings import load_settings, metrics_token_file
+from lakebound_airflow.metrics_mount import NAME
 
 log = logging.getLogger(__name__)
-
-NAME = "lakebound metrics"
-URL_PREFIX = "/lakebound/metrics"
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="lakebound metrics"'}
 
 
-def metrics_app() -> FastAPI:
+def make_app() -> FastAPI:
     """Return the application; it has one page, and no documentation of itself."""
     app = FastAPI(title=NAME, docs_url=None, redoc_url=None, openapi_url=None)
     app.add_api_route("/", page, methods=["GET"], include_in_schema=False)
     return app
-
-
-def mounted() -> dict[str, Any]:
-    """Return what Airflow's plugin says of the application. Of two prefixes that fit, the one that is mounted first counts."""
-    return {"app": metrics_app(), "url_prefix": URL_PREFIX, "name": NAME}
-
-
-class WithoutSlash:
-    """Middleware that takes ``/lakebound/metrics`` for ``/lakebound/metrics/``: a mount alone does not have the former."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
-        if scope["type"] == "http" and scope["path"] == scope.get("root_path", "").rstrip("/") + URL_PREFIX:
-            scope = {**scope, "path": scope["path"] + "/"}
-        await self._app(scope, receive, send)
 
 
 def page(request: Request) -> Response:

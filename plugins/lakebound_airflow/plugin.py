@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
-from lakebound_airflow import metrics_app
+from lakebound_airflow import metrics_mount
 from lakebound_airflow.links import SparkUiLink
-from lakebound_airflow.page.navigation import EXTERNAL_VIEW, FASTAPI_APP
+from lakebound_airflow.page import navigation
 
 
 class LakeboundPlugin(AirflowPlugin):
@@ -17,8 +17,6 @@ class LakeboundPlugin(AirflowPlugin):
     name = "lakebound"
     operator_extra_links: ClassVar[list[Any]] = [SparkUiLink()]  # type: ignore[misc]
     # Airflow mounts them in this order, and the first prefix that fits takes a request: the longer ones come first.
-    fastapi_apps: ClassVar[list[Any]] = [metrics_app.mounted(), FASTAPI_APP]  # type: ignore[misc]
-    fastapi_root_middlewares: ClassVar[list[Any]] = [  # type: ignore[misc]
-        {"name": metrics_app.NAME, "middleware": metrics_app.WithoutSlash}
-    ]
-    external_views: ClassVar[list[Any]] = [EXTERNAL_VIEW]  # type: ignore[misc]
+    fastapi_apps: ClassVar[list[Any]] = [metrics_mount.FASTAPI_APP, navigation.FASTAPI_APP]  # type: ignore[misc]
+    fastapi_root_middlewares: ClassVar[list[Any]] = [metrics_mount.ROOT_MIDDLEWARE]  # type: ignore[misc]
+    external_views: ClassVar[list[Any]] = [navigation.EXTERNAL_VIEW]  # type: ignore[misc]

@@ -38,15 +38,19 @@ def test_the_page_opens_to_its_token_and_says_what_the_command_says(stack: Stack
     for pipeline in ("orders", "survives"):
         stack.running(pipeline)
     right = {"Authorization": f"Bearer {TOKEN}"}
-    assert requests.get(PAGE, headers=right).status_code == 404, "without a token there is no page"
+    for page in (PAGE, f"{PAGE}/"):
+        assert requests.get(page, headers=right).status_code == 404, "without a token there is no page"
     file = stack.settings.home / METRICS_TOKEN
     file.write_text(TOKEN)
     try:
         refused = requests.get(PAGE)
         assert refused.status_code == 401 and refused.headers["WWW-Authenticate"].startswith("Bearer")
-        assert requests.get(PAGE, headers={"Authorization": "Bearer x"}).status_code == 401
+        assert requests.get(f"{PAGE}/", headers={"Authorization": "Bearer x"}).status_code == 401
+        assert requests.get(f"{PAGE}/", headers=right).text.startswith("# HELP lakebound_")
         with stack.requests_of("admin") as admin:
             assert admin.get(PAGE).status_code == 401, "a login to Airflow is no token of this page"
+            assert "<title>Lakebound" in admin.get("/lakebound/").raise_for_status().text, "the page of people is beside it"
+        assert requests.get("/lakebound/", headers=right).status_code in (401, 403), "its token opens nothing else"
 
         def told() -> httpx.Response | None:
             answer = requests.get(PAGE, headers=right)
@@ -70,7 +74,7 @@ def test_the_page_opens_to_its_token_and_says_what_the_command_says(stack: Stack
 
 
 def test_the_plugin_lists_the_page_first_and_loads_nothing_heavy(tmp_path: Path) -> None:
-    heavy = {"pyspark", "deltalake", "pyiceberg", "pyarrow", "great_expectations"}
+    heavy = {"fastapi", "pyspark", "deltalake", "pyiceberg", "pyarrow", "great_expectations"}
     code = (
         "import sys; from lakebound_airflow.plugin import LakeboundPlugin as plugin; import lakebound.metrics.page; "
         f"print(plugin.fastapi_apps[0]['url_prefix'], sorted({heavy} & set(sys.modules)))"

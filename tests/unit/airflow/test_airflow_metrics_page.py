@@ -14,7 +14,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Progress, write_progress
 from lakebound.metrics.page import CONTENT_TYPE, metrics_page
 from lakebound.settings import load_settings
-from lakebound_airflow import metrics_app
+from lakebound_airflow import metrics_mount
 
 TOKEN = "canary-2f7e61aa"
 PAGE = "/lakebound/metrics"
@@ -36,11 +36,10 @@ def client() -> TestClient:
     root = FastAPI()
     others = FastAPI()
     others.add_api_route("/{path:path}", lambda path: "others")
-    mounted = metrics_app.mounted()
-    root.mount(mounted["url_prefix"], mounted["app"])
+    root.mount(metrics_mount.URL_PREFIX, metrics_mount.FASTAPI_APP["app"])
     root.mount("/lakebound", others)
     root.add_api_route("/{path:path}", lambda path: "the UI")
-    root.add_middleware(metrics_app.WithoutSlash)
+    root.add_middleware(metrics_mount.WithoutSlash)
     return TestClient(root, follow_redirects=False)
 
 
