@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
-from tests.support.kafka.producing import BAD_EVERY, JournalingProducer, Load
+from tests.support.kafka.producing import JournalingProducer, Load, RowsOf, as_one_row
 from tests.support.streams.applications import applications
+from tests.support.streams.landing_transforms import expected_tag_rows
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
-from tests.support.streams.pipelines import LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import LANES, TAG_ROWS, Lane, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.local.broker import Broker
 
@@ -73,13 +74,15 @@ def test_killed_at_every_point_of_both_lanes_lands_everything_once(tmp_path: Pat
     kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points)
 
 
+@pytest.mark.parametrize("transform", [None, TAG_ROWS], ids=["plain", "transform"])
 def test_killed_where_the_driver_reads_by_itself_lands_everything_once(
-    tmp_path: Path, broker: Broker, topic: TopicMaker
+    transform: str | None, tmp_path: Path, broker: Broker, topic: TopicMaker
 ) -> None:
-    # A bad record is Spark's, and so would be the batches after it: there is none, and so no commit to the quarantine.
-    wanted = [point for batch in ((2, 3, 5) if LONG_FORM else (2,)) for point in in_the_lane("direct", batch)]
-    points = [point for point in wanted if "quarantine" not in point.name]
-    kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points, bad_every=None)
+    points = [point for batch in ((2, 3, 5) if LONG_FORM else (2,)) for point in in_the_lane("direct", batch)]
+    if not LONG_FORM:
+        points = points[:3] if transform else points[3:]
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), transform=transform)
+    kill_at(pipeline, points, expected_tag_rows if transform else as_one_row)
 
 
 @only_in_long_form
@@ -98,12 +101,12 @@ def test_killed_at_every_point_with_one_table(table: str, tmp_path: Path, broker
     kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), formats=(table,)), points)
 
 
-def kill_at(pipeline: Pipeline, points: list[CrashPoint], bad_every: int | None = BAD_EVERY) -> None:
+def kill_at(pipeline: Pipeline, points: list[CrashPoint], rows_of: RowsOf = as_one_row) -> None:
     """Start the pipeline once per crash point, have it killed there under load, then land the rest and judge."""
     journal = Journal()
     name = pipeline.spec.topics[0]
     with applications() as starter:
-        with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, bad_every):
+        with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, rows_of):
             for point in points:
                 application = starter.start(pipeline.with_lane(point.lane), faults=point.rules)
                 application.wait_killed(f"at {point.name!r} in the {point.lane} lane")

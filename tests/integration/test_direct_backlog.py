@@ -1,4 +1,4 @@
-"""A backlog that the driver reads in slices: one batch, one file per table, each record once; a bad record loses nothing."""
+"""A backlog that the driver reads in slices: one batch, one file per table, each record once; bad records lose nothing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_
 
 from lakebound.landing.direct_read import SLICE_BYTES
 from lakebound.local.broker import Broker
+from lakebound_spark.batch.doubtful import MOST_DOUBTS
 
 pytestmark = pytest.mark.integration
 
@@ -41,7 +42,7 @@ def landed(application: RunningApplication, journal: Journal) -> dict[str, float
     return application.progress.durations_ms
 
 
-def test_a_backlog_is_one_commit_of_one_file_and_a_bad_record_in_it_is_sparks(
+def test_a_backlog_is_one_commit_of_one_file_and_with_many_bad_records_it_is_sparks(
     broker: Broker, topic: TopicMaker, tmp_path: Path
 ) -> None:
     name, journal = topic("backlog", 2), Journal()
@@ -58,9 +59,10 @@ def test_a_backlog_is_one_commit_of_one_file_and_a_bad_record_in_it_is_sparks(
         application.stop()
     assert_exactly_once(pipeline, journal)
 
-    # It is the last of the second batch's records: by then a slice was written, which must not stay.
+    # They are the last of the second batch's records: by then a slice was written, which must not stay.
     send_wide(producer, name, range(RECORDS, 2 * RECORDS))
-    producer.send(name, b"{", partition=0)
+    for _ in range(2 * MOST_DOUBTS + 2):
+        producer.send(name, b"{", partition=0)
     producer.flush()
     with applications() as starter:
         application = starter.start(pipeline)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -56,6 +56,11 @@ class RecordColumns:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def at(self, positions: Sequence[int]) -> RecordColumns:
+        """Return those at these positions."""
+        columns = (self.topics, self.partitions, self.offsets, self.timestamps_ms, self.keys, self.values)
+        return RecordColumns(*([column[position] for position in positions] for column in columns))  # type: ignore[arg-type]
 
 
 @dataclass

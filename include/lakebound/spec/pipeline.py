@@ -171,9 +171,9 @@ class DriverLaneSpec(Frozen):
     )
     direct: bool = Field(
         default=True,
-        description="In a pipeline without a transform, the driver also reads and decodes batches of any size, slice by slice. "
-        "It does so only where the result is certainly the same as Spark's, and faster. With false, Spark always reads and "
-        "decodes.",
+        description="The driver also reads and decodes batches of any size, slice by slice; Spark runs the transform on what "
+        "it gets from the driver. This is so only where the result is certainly the same as Spark's, and faster. With false, "
+        "Spark always reads and decodes.",
     )
 
 

@@ -28,7 +28,7 @@ from lakebound_spark.batch.lane_choice import Way, WayChooser
 from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, UnlandableRowsError, write_by_cluster, write_by_driver
 from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.observed import Observed, observed_by, seen_columns
-from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns, rows_of
+from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
@@ -83,7 +83,7 @@ class BatchLander:
         self._how = how
         self._direct = direct
         self._rescuer = rescuer
-        self._ways = WayChooser(spec.driver_lane, cores)
+        self._ways = WayChooser(spec.driver_lane, cores, has_transform=spec.transform is not None)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = seen_columns()
@@ -167,7 +167,7 @@ class BatchLander:
         may_be_direct = self._direct is not None and self._direct.is_open and work.decoder is self._decoder
         way = self._ways.choose(size, may_be_direct=may_be_direct)
         if way == "direct":
-            written = self._write_directly(work.offsets, tables, tag, report)
+            written = self._write_directly(work, tables, tag, report)
             if written is not None:
                 return written
             way = self._ways.choose(size)
@@ -186,12 +186,12 @@ class BatchLander:
             return rows, observed_by(records.seen()), "cluster"
 
     def _write_directly(
-        self, offsets: Offsets, tables: list[Table], tag: str, report: BatchReport
+        self, work: _Work, tables: list[Table], tag: str, report: BatchReport
     ) -> tuple[Written, Observed, Way] | None:
-        """Write a batch without a Spark job; None where it turns out to need one."""
+        """Write a batch that the driver reads and decodes; None where it turns out that Spark has to."""
         assert self._direct is not None
-        with RowWriter(tables, tag, self._how["left_out"], self._pool) as writer:
-            observed = self._direct.write(offsets, writer, report.timed)
+        with RowWriter(tables, tag, self._how["left_out"], self._pool, multiplies=self._how["multiplies"]) as writer:
+            observed = self._direct.write(work.offsets, work.records.sparkSession, writer, report.timed)
             if observed is None:
                 return None
             with report.timed("direct_write"):
@@ -210,7 +210,7 @@ class BatchLander:
         with report.timed("quarantine"):
             rows: pa.Table | DataFrame
             if observed.bad_rows is not None:
-                rows = rows_of(observed.bad_rows)
+                rows = observed.bad_rows
             else:
                 suspects = work.records
                 if observed.bad_offsets is not None:

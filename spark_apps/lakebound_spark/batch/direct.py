@@ -1,21 +1,27 @@
-"""A batch without a Spark job: the driver reads its records from Kafka and decodes them, where both are beyond doubt.
+"""A batch that the driver reads from Kafka and decodes, where both are beyond doubt.
 
-Spark still plans the batch and says its offsets. A pipeline with a transform has none of this: the transform is Spark's.
+Spark still plans the batch and says its offsets. A pipeline's transform is Spark's, too: it gets the decoded records as a
+local relation.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
+from lakebound_spark.batch.doubtful import Decoded, doubted
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS, LandableCheck
 from lakebound_spark.batch.observed import Observed
 from lakebound_spark.batch.row_writer import RowWriter
@@ -23,19 +29,46 @@ from lakebound_spark.batch.row_writer import RowWriter
 log = logging.getLogger(__name__)
 
 Timed = Callable[[str], AbstractContextManager[None]]
+TransformHeld = Callable[[SparkSession, pa.Table], pa.Table]
+"""What a transform makes of rows that the driver holds (``lakebound_spark.batch.local_transform``)."""
+DecodeBySpark = Callable[[SparkSession, RecordColumns], Decoded]
+"""What Spark's decoder makes of records that the driver holds (``lakebound_spark.batch.doubtful``)."""
 
 _SPARKS_TURN_SECONDS = 30.0
 """Where one batch was refused the next ones often are, and reading twice costs more than reading by Spark."""
+
+_MOST_BAD_BYTES = 64 * 1024 * 1024
+"""Of one batch: unlike its rows, its bad records are held until its end."""
 
 
 class DirectLane:
     """Reads batches until one is refused; then it is Spark's turn for a while."""
 
-    def __init__(self, reader: DirectReader, decode: ValueDecoder, topic_ids: Mapping[str, str], check: LandableCheck) -> None:
+    def __init__(
+        self,
+        reader: DirectReader,
+        decode: ValueDecoder,
+        topic_ids: Mapping[str, str],
+        check: LandableCheck,
+        decode_by_spark: DecodeBySpark,
+        transform: TransformHeld | None = None,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            reader: Of the pipeline's topics.
+            decode: Of their values.
+            topic_ids: Every row will carry its topic's id.
+            check: Finds what cannot land.
+            decode_by_spark: Decodes the records that ``decode`` doubts.
+            transform: The pipeline's; None without one.
+        """
         self._reader = reader
         self._decode = decode
         self._topic_ids = topic_ids
         self._check = check
+        self._decode_by_spark = decode_by_spark
+        self._transform = transform
         self._not_before = 0.0
 
     @property
@@ -43,11 +76,12 @@ class DirectLane:
         """Whether it is not Spark's turn."""
         return time.monotonic() >= self._not_before
 
-    def write(self, offsets: Offsets, writer: RowWriter, timed: Timed) -> Observed | None:
+    def write(self, offsets: Offsets, session: SparkSession, writer: RowWriter, timed: Timed) -> Observed | None:
         """Give the batch's rows to the writer, slice by slice; return what was seen, or None where Spark is to read it.
 
         Args:
             offsets: Of the batch.
+            session: Spark's of this batch.
             writer: Gets the rows; what it got before a refusal is not to be kept.
             timed: Notes how long each step took.
         """
@@ -59,13 +93,19 @@ class DirectLane:
                     records = next(slices, None)
                 if records is None:
                     return seen.observed()
-                with timed("direct_decode"):
-                    rows = rows_of_records(records, self._decode(records), self._topic_ids)
-                    if not self._check.holds(rows):
-                        raise DirectReadRefusedError("a record cannot land")
+                if not len(records):
+                    continue
+                rows, bad = self._decoded(records, session, timed)
+                seen.add(records, bad)
+                if not rows.num_rows:
+                    continue
+                if self._transform is not None:
+                    with timed("direct_transform"), _refused_where_it_raises("the transform"):
+                        rows = self._transform(session, rows)
+                if not self._check.holds(rows):
+                    raise DirectReadRefusedError("a record cannot land")
                 with timed("direct_write"):
                     writer.write(rows)
-                seen.add(records)
         except DirectReadRefusedError as exc:
             log.info("Spark reads this batch and those of the next %.0f s: %s", _SPARKS_TURN_SECONDS, exc)
             self._not_before = time.monotonic() + _SPARKS_TURN_SECONDS
@@ -76,9 +116,41 @@ class DirectLane:
         """Disconnect."""
         self._reader.close()
 
+    def _decoded(self, records: RecordColumns, session: SparkSession, timed: Timed) -> tuple[pa.Table, pa.Table | None]:
+        """Return the rows of a slice, and its bad records as rows of the quarantine table; None where none was doubtful."""
+        with timed("direct_decode"):
+            try:
+                return rows_of_records(records, self._decode(records), self._topic_ids), None
+            except DirectReadRefusedError:
+                doubts = doubted(records, self._decode)
+            sure = sorted({*range(len(records))} - {*doubts})
+            taken = records.at(sure)
+            rows = rows_of_records(taken, self._decode(taken), self._topic_ids)
+        with timed("doubts_decode"), _refused_where_it_raises("Spark's decoder"):
+            by_spark = self._decode_by_spark(session, records.at(doubts))
+        order = np.argsort([*sure, *(doubts[position] for position in by_spark.positions)])
+        return pa.concat_tables([rows, by_spark.rows.cast(rows.schema)]).take(order), by_spark.bad
+
+
+@contextmanager
+def _refused_where_it_raises(what: str) -> Iterator[None]:
+    """Leave the batch to Spark's lanes, whatever Spark raises of rows that the driver holds.
+
+    They do the same with the same records, and say what is wrong: so it is the same in each lane.
+    """
+    try:
+        yield
+    except Exception as exc:
+        raise DirectReadRefusedError(f"{what} raises {type(exc).__name__} on what the driver read") from exc
+
 
 def make_direct_lane(
-    spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Collection[str], check: LandableCheck
+    spec: PipelineSpec,
+    topic_ids: Mapping[str, str],
+    unhoused: Collection[str],
+    check: LandableCheck,
+    decode_by_spark: DecodeBySpark,
+    transform: TransformHeld | None,
 ) -> DirectLane | None:
     """Return the pipeline's direct lane, or None where only Spark can do what it asks for.
 
@@ -87,13 +159,15 @@ def make_direct_lane(
         topic_ids: Every row will carry its topic's id.
         unhoused: Fields of the schema for which a table has no column; only Spark's decoder looks for them.
         check: Finds what cannot land; Spark then says which records it is.
+        decode_by_spark: Decodes the records that the driver doubts.
+        transform: The pipeline's; None without one.
     """
-    if not spec.driver_lane.direct or spec.transform is not None or unhoused:
+    if not spec.driver_lane.direct or unhoused:
         return None
     decode = make_value_decoder(spec, value_schema(spec))
     if decode is None:
         return None
-    return DirectLane(DirectReader(spec.connection, spec.pipeline), decode, topic_ids, check)
+    return DirectLane(DirectReader(spec.connection, spec.pipeline), decode, topic_ids, check, decode_by_spark, transform)
 
 
 @dataclass
@@ -103,10 +177,13 @@ class _Seen:
     read: int = 0
     value_bytes: int = 0
     timestamps_ms: tuple[int, int] | None = None
+    bad: list[pa.Table] = field(default_factory=list)
 
-    def add(self, records: RecordColumns) -> None:
-        if not len(records):
-            return
+    def add(self, records: RecordColumns, bad: pa.Table | None) -> None:
+        if bad is not None and bad.num_rows:
+            self.bad.append(bad)
+            if sum(table.nbytes for table in self.bad) > _MOST_BAD_BYTES:
+                raise DirectReadRefusedError("its bad records are more than the driver holds at once")
         self.read += len(records)
         self.value_bytes += sum(len(value or b"") for value in records.values)
         known = [stamp for stamp in records.timestamps_ms if FIRST_MS <= stamp <= LAST_MS]
@@ -116,9 +193,9 @@ class _Seen:
     def observed(self) -> Observed:
         return Observed(
             read=self.read,
-            bad=0,
+            bad=sum(table.num_rows for table in self.bad),
             value_bytes=self.value_bytes,
             timestamps_ms=self.timestamps_ms,
             bad_offsets=None,
-            bad_rows=None,
+            bad_rows=pa.concat_tables(self.bad) if self.bad else None,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,6 +23,9 @@ _WORTH_A_TRY = 3.0
 """Largest factor by which the expected time of a way that was not taken lately is wrong."""
 _FIRST_TRY = 32
 """Number of batches for which another way might be faster before it is tried; then twice as many, and so on."""
+_WARM_UP_BATCHES = 10
+"""Of an application whose batches all go through Spark. They take seconds, whichever way is first: the JVM loads classes and
+compiles. What that way cost would be held against it for long."""
 
 
 @dataclass
@@ -73,16 +77,22 @@ class WayChooser:
     """Chooses by the size of what a batch becomes; a record's width and its rows are learned from the batches before it.
 
     A row counts as wide as its record, because an explode repeats the other columns.
+
+    Attributes:
+        has_transform: What the driver reads goes through one task of Spark; where Spark reads, through one per core.
     """
 
     limits: DriverLaneSpec
     cores: int = 2
+    has_transform: bool = False
     bytes_per_record: float | None = None
     rows_per_record: float = 1.0
     _costs: dict[Way, Cost] = field(init=False)
     _last: Way | None = None
     _untried: int = 0
     _next_try: int = _FIRST_TRY
+    _tries: Counter[Way] = field(default_factory=Counter)
+    _batches: int = 0
 
     def __post_init__(self) -> None:
         self._costs = _expected(self.cores)
@@ -95,20 +105,31 @@ class WayChooser:
             may_be_direct: The driver can read it. It does so in slices, so that what it can hold is no bound.
         """
         rows = offsets * self.rows_per_record
-        by_driver: Way = "direct" if may_be_direct else "collected"
-        if not (self.limits.max_rows and self.limits.max_bytes) or not (may_be_direct or self._fits(rows)):
+        ways = self._possible(rows, may_be_direct=may_be_direct)
+        if ways == ["cluster"]:
             return "cluster"
-        seconds: dict[Way, float] = {way: self._costs[way].seconds(rows) for way in (by_driver, "cluster")}
-        faster, slower = sorted(seconds, key=lambda way: seconds[way])
-        if self._last == slower and seconds[slower] < _SWITCH * seconds[faster]:
-            faster, slower = slower, faster
-        if seconds[slower] < _WORTH_A_TRY * seconds[faster]:
+        seconds = {way: self._costs[way].seconds(rows) for way in ways}
+        chosen = min(ways, key=lambda way: seconds[way])
+        if self._last in seconds and seconds[self._last] < _SWITCH * seconds[chosen]:
+            chosen = self._last
+        others = [way for way in ways if way != chosen and seconds[way] < _WORTH_A_TRY * seconds[chosen]]
+        if others:
             self._untried += 1
             if self._untried >= self._next_try:
                 self._untried, self._next_try = 0, 2 * self._next_try
-                return slower
-        self._last = faster
-        return faster
+                tried = min(others, key=lambda way: self._tries[way])
+                self._tries[tried] += 1
+                return tried
+        self._last = chosen
+        return chosen
+
+    def _possible(self, rows: float, *, may_be_direct: bool) -> list[Way]:
+        if not (self.limits.max_rows and self.limits.max_bytes):
+            return ["cluster"]
+        ways: list[Way] = ["direct"] if may_be_direct else []
+        if (self.has_transform or not may_be_direct) and self._fits(rows):
+            ways.append("collected")
+        return [*ways, "cluster"]
 
     def learn(self, way: Way, records: int, value_bytes: int, rows: int, seconds: float) -> None:
         """Take a batch into account: wider records and more rows count at once, less of either slowly.
@@ -125,7 +146,9 @@ class WayChooser:
         width = value_bytes / records
         self.bytes_per_record = width if self.bytes_per_record is None else _no_less_soon(self.bytes_per_record, width)
         self.rows_per_record = _no_less_soon(self.rows_per_record, max(1.0, rows / records))
-        self._costs[way].learn(max(records, rows), seconds)
+        self._batches += 1
+        if not self.has_transform or self._batches > _WARM_UP_BATCHES:
+            self._costs[way].learn(max(records, rows), seconds)
 
     def _fits(self, rows: float) -> bool:
         """The first batch, of unknown width, does not."""

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakebound_spark.batch.decode import is_bad
+from lakebound_spark.batch.quarantine import rows_of
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Observed:
         value_bytes: Of all records.
         timestamps_ms: Kafka's earliest and latest.
         bad_offsets: The lowest and the highest offset of a bad one, whatever its partition; None where there is none.
-        bad_rows: The bad ones as text (``lakebound_spark.batch.quarantine.rows_of``); None where they were not collected.
+        bad_rows: The bad ones as rows of the quarantine table; None where they were not collected.
     """
 
     read: int
@@ -30,7 +32,7 @@ class Observed:
     value_bytes: int
     timestamps_ms: tuple[int, int] | None
     bad_offsets: tuple[int, int] | None
-    bad_rows: str | None
+    bad_rows: pa.Table | None
 
 
 def seen_columns() -> tuple[Column, ...]:
@@ -55,5 +57,5 @@ def observed_by(seen: Mapping[str, Any]) -> Observed:
         value_bytes=int(seen.get("value_bytes") or 0),
         timestamps_ms=None if oldest is None or newest is None else (round(oldest * 1000), round(newest * 1000)),
         bad_offsets=None if seen.get("first_bad") is None else (int(seen["first_bad"]), int(seen["last_bad"])),
-        bad_rows=seen.get("bad_rows"),
+        bad_rows=None if seen.get("bad_rows") is None else rows_of(seen["bad_rows"]),
     )

@@ -45,7 +45,9 @@ class RowWriter:
     As a context it deletes at its end what was not closed.
     """
 
-    def __init__(self, tables: Sequence[Table], tag: str, left_out: LeftOut, pool: Executor) -> None:
+    def __init__(
+        self, tables: Sequence[Table], tag: str, left_out: LeftOut, pool: Executor, *, multiplies: bool = False
+    ) -> None:
         """Write nothing yet.
 
         Args:
@@ -53,15 +55,18 @@ class RowWriter:
             tag: Unique per attempt; part of the files' names.
             left_out: Columns that a table does not get.
             pool: Writes to the tables side by side.
+            multiplies: Whether one record may give several rows, all of them in one slice; only then the records are counted.
         """
         self._writers = {table.spec.id: DataFileWriter(table.layout(), tag) for table in tables}
         self._schemas = {table.spec.id: table.schema() for table in tables}
         self._left_out = left_out
         self._pool = pool
+        self._multiplies = multiplies
         self._held: list[pa.Table] = []
         self._held_bytes = 0
         self._writing: list[Future[None]] = []
         self._rows = 0
+        self._records = 0
         self._is_closed = False
 
     def __enter__(self) -> RowWriter:
@@ -81,19 +86,20 @@ class RowWriter:
             TableMismatchError: A table lacks a column.
         """
         self._rows += rows.num_rows
+        self._records += _count_records(rows) if self._multiplies else rows.num_rows
         self._held.append(rows)
         self._held_bytes += rows.nbytes
         if self._held_bytes >= ROW_GROUP_BYTES:
             self._hand_over()
 
     def close(self) -> Written:
-        """Write what is held, and return the files; each row is one record."""
+        """Write what is held, and return the files."""
         if self._held:
             self._hand_over()
         self._wait()
         files = {table_id: writer.close() for table_id, writer in self._writers.items()}
         self._is_closed = True
-        return Written(files if self._rows else {}, self._rows, self._rows)
+        return Written(files if self._rows else {}, self._rows, self._records)
 
     def _hand_over(self) -> None:
         rows, self._held, self._held_bytes = pa.concat_tables(self._held), [], 0

@@ -59,6 +59,11 @@ def load_transform(spec: PipelineSpec) -> Transform:
     return transform
 
 
+def planned_input(session: SparkSession, spec: PipelineSpec) -> DataFrame:
+    """Return an empty DataFrame with the columns that the transform gets; no job is run."""
+    return good_columns(make_decoder(spec, {}).decode(session.createDataFrame([], KAFKA_SCHEMA)))
+
+
 def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transform) -> DataFrame:
     """Return an empty DataFrame with the columns that the tables get.
 
@@ -71,8 +76,7 @@ def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transfo
         TransformRefusedError: The transform fails on the schema, loses ``_kafka``, or does what a wider replay changes.
     """
     name = spec.transform or "(none)"
-    records = session.createDataFrame([], KAFKA_SCHEMA)
-    source = good_columns(make_decoder(spec, {}).decode(records)).alias(_SOURCE_ALIAS)
+    source = planned_input(session, spec).alias(_SOURCE_ALIAS)
     try:
         output = transform(source)
     except Exception as exc:

@@ -45,13 +45,15 @@ from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.direct import make_direct_lane
+from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lanes import How
+from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Target
-from lakebound_spark.batch.transform import load_transform, may_multiply, planned_output
+from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
 from lakebound_spark.jvm import ParentWatch, SparkDiedError, obey_signals
 from lakebound_spark.session import SessionStart
 from lakebound_spark.stream.ending import finish_bounded_run, hold, is_refusal, verdict_on
@@ -225,7 +227,9 @@ class Application:
         layouts = [target.table.layout() for target in targets]
         check = make_check(output.schema, layouts, has_transform=spec.transform is not None)
         how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out, "check": check}
-        direct, cores = make_direct_lane(spec, topic_ids, settled.unhoused, check), session.sparkContext.defaultParallelism
+        local = LocalTransform(transform, planned_input(session, spec).schema) if spec.transform is not None else None
+        direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, SparkDecoding(decoder), local)
+        cores = session.sparkContext.defaultParallelism
         own_places = partial(read_places, spec.quarantine_table, self._run.places)
         bad = QuarantineLander(quarantine, writer, own_places, value_schema(spec))
         rescuer = Rescuer(session, spec, self._run.control.checkpoint(self._run.app_id) / "rescued")

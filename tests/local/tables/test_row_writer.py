@@ -12,8 +12,9 @@ import pytest
 from tests.support.tables.local_tables import layout_of
 
 from lakebound.errors import TableMismatchError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.layout import FileLayout
+from lakebound.tables.table import KAFKA_TYPE
 from lakebound_spark.batch import row_writer
 from lakebound_spark.batch.row_writer import RowWriter
 
@@ -90,3 +91,13 @@ def test_a_table_that_lacks_a_column_stops_the_batch_and_no_file_stays(tmp_path:
         writer.write(rows(0))
         writer.close()
     assert files_below(tmp_path) == []
+
+
+def test_records_are_counted_where_one_may_give_several_rows(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    place = Place(tmp_path, "one", pa.schema([*SCHEMA, pa.field(KAFKA_COLUMN, KAFKA_TYPE)]))
+    with RowWriter([place], "t", {}, pool, multiplies=True) as writer:  # type: ignore[list-item]
+        for offsets in ((0, 0, 1), (2, 4, 4)):
+            kafka = [{"topic": "orders", "partition": 0, "offset": offset, "ordinal": at} for at, offset in enumerate(offsets)]
+            writer.write(rows(0, 3).append_column(pa.field(KAFKA_COLUMN, KAFKA_TYPE), pa.array(kafka, KAFKA_TYPE)))
+        written = writer.close()
+    assert (written.rows, written.records) == (6, 4)

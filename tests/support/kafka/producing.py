@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -124,11 +124,20 @@ def send_events(producer: JournalingProducer, topic: str, numbers: range, **opti
     producer.flush()
 
 
-class Load:
-    """A thread that keeps producing events, until it is ended; each so many-th is bad, or none."""
+RowsOf = Callable[[dict[str, Any]], list[dict[str, Any]]]
+"""What the pipeline must make of an event."""
 
-    def __init__(self, producer: JournalingProducer, topic: str, per_second: int, bad_every: int | None = BAD_EVERY) -> None:
-        self._bad_every = bad_every
+
+def as_one_row(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """Without a transform an event is a row."""
+    return [columns]
+
+
+class Load:
+    """A thread that keeps producing events, until it is ended; each so many-th is bad."""
+
+    def __init__(self, producer: JournalingProducer, topic: str, per_second: int, rows_of: RowsOf = as_one_row) -> None:
+        self._rows_of = rows_of
         self._producer = producer
         self._topic = topic
         self._per_second = per_second
@@ -163,7 +172,9 @@ class Load:
 
     def _send(self, number: int) -> None:
         columns = event(number)
-        if self._bad_every and number % self._bad_every == self._bad_every - 1:
+        if number % BAD_EVERY == BAD_EVERY - 1:
             self._producer.send(self._topic, as_json(columns)[:-1], key=str(number).encode())
         else:
-            self._producer.send(self._topic, as_json(columns), rows=[columns], key=str(number).encode())
+            rows = self._rows_of(columns)
+            fate: Fate = "table" if rows else "nothing"
+            self._producer.send(self._topic, as_json(columns), rows=rows, fate=fate, key=str(number).encode())

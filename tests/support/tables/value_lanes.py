@@ -21,12 +21,14 @@ from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_schema
 from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
+from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.landable import LandableCheck, make_check
 from lakebound_spark.batch.lane_choice import Way
+from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
-from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, may_multiply, planned_output
+from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, may_multiply, planned_input, planned_output
 from tests.oracle import read_delta, read_iceberg
 from tests.support.tables.local_tables import TOPIC, TOPIC_ID, offsets, places
 
@@ -83,13 +85,16 @@ class OneWay:
 
 @dataclass
 class Reader:
-    """Gives the driver what was sent."""
+    """Gives the driver what was sent, in two slices."""
 
     sent: Sent | None = None
 
     def read(self, wanted: Offsets) -> Iterator[RecordColumns]:
-        assert self.sent is not None and wanted == offsets(self.sent.first, self.sent.end)
-        yield self.sent.records
+        sent = self.sent
+        assert sent is not None and wanted == offsets(sent.first, sent.end)
+        half = len(sent.values) // 2
+        for first, end in ((0, half), (half, len(sent.values))):
+            yield Sent(sent.first + first, sent.values[first:end], sent.stamps_ms[first:end]).records
 
     def close(self) -> None:
         """Holds nothing."""
@@ -123,15 +128,18 @@ class LaneWorld:
         self.at = places(self.folder)
         output = planned_output(self.session, self.spec, self.transform)
         writer = Writer(self.spec.pipeline, 1, lambda: None, attempts=3, quarantine=self.spec.quarantine_table.id)
-        targets = [self._open(one, table_schema(output.schema, one), writer) for one in self.spec.tables]
+        self.targets = targets = [self._open(one, table_schema(output.schema, one), writer) for one in self.spec.tables]
         quarantine = self._open(self.spec.quarantine_table, QUARANTINE_SCHEMA, writer)
         layouts = [target.table.layout() for target in targets]
         self.check: LandableCheck = make_check(output.schema, layouts, has_transform=self.has_transform)
-        self._decode = None if self.has_transform else make_value_decoder(self.spec, value_schema(self.spec))
+        self._decode = make_value_decoder(self.spec, value_schema(self.spec))
+        schema = planned_input(self.session, self.spec).schema
+        local = LocalTransform(self.transform, schema) if self.has_transform else None
         self._reader = Reader()
         direct = None
         if self.way == "direct" and self._decode is not None:
-            direct = DirectLane(self._reader, self._decode, IDS, self.check)  # type: ignore[arg-type]
+            by_spark = SparkDecoding(make_decoder(self.spec, IDS))
+            direct = DirectLane(self._reader, self._decode, IDS, self.check, by_spark, local)  # type: ignore[arg-type]
         bad = QuarantineLander(quarantine, writer, partial(read_places, self.spec.quarantine_table, self.at))
         self.lander = BatchLander(
             self.spec,

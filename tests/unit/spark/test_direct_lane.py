@@ -13,14 +13,19 @@ from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.tables.table import KAFKA_TYPE
-from lakebound_spark.batch import direct
-from lakebound_spark.batch.direct import DirectLane, make_direct_lane
-from lakebound_spark.batch.direct_decode import make_value_decoder
+from lakebound_spark.batch import direct, doubtful
+from lakebound_spark.batch.direct import DirectLane, TransformHeld, make_direct_lane
+from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
+from lakebound_spark.batch.doubtful import Decoded
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.observed import Observed
 from lakebound_spark.batch.report import BatchReport
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 NO_CHECK = LandableCheck(has_transform=False)
+SESSION = object()
+"""Of a batch."""
+STEPS = {"direct_read", "direct_decode", "direct_write"}
 OFFSETS: Offsets = {"orders": TopicOffsets(topic_id="id", partitions={0: ((5, 7),)})}
 TWO = RecordColumns(["orders", "orders"], [0, 0], [5, 6], [2_000, 1_000], [None, b"k"], [b"abc", b"\xff"])
 
@@ -57,16 +62,29 @@ def spec_of(**changes: Any) -> PipelineSpec:
     return PipelineSpec.model_validate({**ORDERS, **changes})
 
 
-def lane_with(answer: RecordColumns | None) -> tuple[DirectLane, Reader]:
+def lane_with(
+    answer: RecordColumns | None, transform: TransformHeld | None = None, check: LandableCheck = NO_CHECK
+) -> tuple[DirectLane, Reader]:
     reader, decode = Reader(answer), make_value_decoder(spec_of(), None)
     assert decode is not None
-    return DirectLane(reader, decode, {"orders": "topic-id"}, NO_CHECK), reader  # type: ignore[arg-type]
+    lane = DirectLane(reader, decode, {"orders": "topic-id"}, check, by_spark, transform)  # type: ignore[arg-type]
+    return lane, reader
 
 
-def write(lane: DirectLane) -> tuple[Observed | None, list[pa.Table]]:
-    rows, steps = Rows(), BatchReport(1)
-    observed = lane.write(OFFSETS, rows, steps.timed)  # type: ignore[arg-type]
-    assert observed is None or {*steps.durations_ms} == {"direct_read", "direct_decode", "direct_write"}
+def by_spark(session: object, records: RecordColumns) -> Decoded:
+    """Say that records of odd offsets are bad, and that the others have no value."""
+    assert session is SESSION
+    good = [position for position, offset in enumerate(records.offsets) if offset % 2 == 0]
+    values = {"key": pa.array([b"spark"] * len(good), pa.binary()), "value": pa.nulls(len(good), pa.binary())}
+    bad = [{"reason": "null_value", "key": str(offset).encode()} for offset in records.offsets if offset % 2]
+    rows = rows_of_records(records.at(good), values, {"orders": "topic-id"})
+    return Decoded(rows, good, pa.Table.from_pylist(bad, QUARANTINE_SCHEMA))
+
+
+def write(lane: DirectLane, steps: set[str] = STEPS) -> tuple[Observed | None, list[pa.Table]]:
+    rows, report = Rows(), BatchReport(1)
+    observed = lane.write(OFFSETS, SESSION, rows, report.timed)  # type: ignore[arg-type]
+    assert observed is None or {*report.durations_ms} == steps
     return observed, rows.slices
 
 
@@ -87,18 +105,67 @@ def test_a_batch_becomes_rows_and_what_was_seen_of_its_records() -> None:
 
 
 def test_a_range_without_records_has_no_rows() -> None:
-    seen, (rows,) = write(lane_with(RecordColumns())[0])
+    seen, slices = write(lane_with(RecordColumns())[0], {"direct_read"})
     assert seen is not None
-    assert (rows.num_rows, seen.read, seen.timestamps_ms) == (0, 0, None)
+    assert (slices, seen.read, seen.timestamps_ms) == ([], 0, None)
 
 
-@pytest.mark.parametrize(
-    "answer", [None, RecordColumns(["orders"], [0], [5], [1], [None], [None])], ids=["not read", "no value"]
-)
-def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: RecordColumns | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_transform_gets_the_rows_and_its_own_land() -> None:
+    def twice(session: object, rows: pa.Table) -> pa.Table:
+        assert session is SESSION
+        return pa.concat_tables([rows, rows])
+
+    seen, (rows,) = write(lane_with(TWO, twice)[0], {*STEPS, "direct_transform"})  # type: ignore[arg-type]
+    assert rows["value"].to_pylist() == [b"abc", b"\xff"] * 2
+    assert seen is not None and (seen.read, seen.value_bytes) == (2, 4), "of the records"
+
+
+def test_what_the_transform_makes_is_checked() -> None:
+    def broken(_: object, rows: pa.Table) -> pa.Table:
+        return rows.set_column(0, "text", pa.StringArray.from_buffers(2, *rows["value"].combine_chunks().buffers()[1:]))
+
+    lane, _ = lane_with(TWO, broken, LandableCheck(has_transform=True))  # type: ignore[arg-type]
+    assert write(lane) == (None, []), "the text of the second record is not UTF-8: Spark says which record it is"
+
+
+def test_what_the_transform_raises_is_left_to_sparks_lanes(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(*_: object) -> pa.Table:
+        raise ValueError("4711 is no number")
+
+    lane, reader = lane_with(TWO, fails)
+    with caplog.at_level("INFO"):
+        assert write(lane) == (None, [])
+    assert not lane.is_open and reader.closed == 1
+    assert "the transform raises ValueError" in caplog.text
+    assert "4711" not in caplog.text, "it may be a value of the record"
+
+
+def test_what_the_driver_doubts_is_decoded_by_spark_and_stays_in_its_place() -> None:
+    values = [None if offset % 8 in (5, 6) else b"%d" % offset for offset in range(64)]
+    answer = RecordColumns(["orders"] * 64, [0] * 64, [*range(64)], [1_000] * 64, [b"k"] * 64, values)
+    seen, (rows,) = write(lane_with(answer)[0], {*STEPS, "doubts_decode"})
+    offsets = rows[KAFKA_COLUMN].combine_chunks().field("offset").to_pylist()
+    landed = dict(zip(offsets, rows["value"].to_pylist(), strict=True))
+    assert offsets == sorted(offsets)
+    assert seen is not None and seen.bad_rows is not None
+    bad = [int(key) for key in seen.bad_rows["key"].to_pylist()]
+    assert sorted([*offsets, *bad]) == [*range(64)]
+    assert {offset for offset in range(64) if offset % 8 == 5} <= {*bad} <= {offset for offset in range(64) if offset % 8 >= 4}
+    assert all(landed[offset] == b"%d" % offset for offset in range(64) if offset % 8 < 4)
+    assert (seen.read, seen.bad) == (64, len(bad))
+
+
+def test_where_the_driver_doubts_too_much_it_is_sparks_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doubtful, "MOST_DOUBTS", 10)
+    lane, _ = lane_with(RecordColumns(["orders"] * 40, [0] * 40, [*range(40)], [1_000] * 40, [b"k"] * 40, [None] * 40))
+    assert write(lane) == (None, [])
+    assert not lane.is_open
+
+
+def test_after_a_refusal_it_is_sparks_turn_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr(direct.time, "monotonic", lambda: now)
-    lane, reader = lane_with(answer)
+    lane, reader = lane_with(None)
     assert write(lane) == (None, [])
     assert reader.closed == 1, "what it holds ahead would be stale by then"
     now += 29
@@ -114,11 +181,12 @@ def test_after_a_refusal_it_is_sparks_turn_for_a_while(answer: RecordColumns | N
     [
         ({}, (), True),
         ({"driver_lane": {"direct": False}}, (), False),
-        ({"transform": "transforms.raw.clean"}, (), False),
+        ({"transform": "transforms.raw.clean"}, (), True),
         ({}, ("key",), False),
     ],
 )
 def test_only_spark_can_do_what_some_pipelines_ask_for(
     changes: dict[str, Any], unhoused: tuple[str, ...], is_direct: bool
 ) -> None:
-    assert (make_direct_lane(spec_of(**changes), {"orders": "topic-id"}, unhoused, NO_CHECK) is not None) is is_direct
+    lane = make_direct_lane(spec_of(**changes), {"orders": "topic-id"}, unhoused, NO_CHECK, by_spark, None)
+    assert (lane is not None) is is_direct

@@ -104,3 +104,29 @@ def test_a_batch_without_records_teaches_nothing() -> None:
     chooser.learn("direct", records=0, value_bytes=0, rows=0, seconds=9.0)
     assert chooser.bytes_per_record is None
     assert chooser.choose(LARGE, may_be_direct=True) == "direct"
+
+
+def test_what_spark_costs_while_it_warms_up_is_held_against_no_way() -> None:
+    chooser, taken = WayChooser(DriverLaneSpec(), has_transform=True), []
+    for number in range(300):
+        way = chooser.choose(300, may_be_direct=True)
+        warm = {"direct": 0.1, "collected": 0.2, "cluster": 0.7}[way]
+        chooser.learn(way, records=300, value_bytes=54_000, rows=300, seconds=warm + (4.0 if number < 5 else 0.0))
+        taken.append(way)
+    assert taken.count("direct") >= 295
+    assert taken[-20:] == ["direct"] * 20
+
+
+def test_a_transform_that_keeps_the_cores_busy_is_left_to_sparks_tasks() -> None:
+    costs: dict[Way, tuple[float, float]] = {"direct": (0.1, 2e-4), "collected": (0.2, 3e-5), "cluster": (0.8, 3e-5)}
+    chosen = {}
+    for size in (100, 5_000, LARGE):
+        taken = play(WayChooser(DriverLaneSpec(), cores=8, has_transform=True), costs, [size] * 200, 0.1, size)
+        chosen[size] = {*taken[-50:]}
+    assert chosen == {100: {"direct"}, 5_000: {"collected"}, LARGE: {"cluster"}}, "of a million the driver can hold none"
+
+
+def test_each_of_the_other_ways_gets_its_tries() -> None:
+    chooser = WayChooser(DriverLaneSpec(), has_transform=True)
+    costs: dict[Way, tuple[float, float]] = {"direct": (0.3, 0.0), "collected": (0.35, 0.0), "cluster": (0.4, 0.0)}
+    assert {*play(chooser, costs, [300] * 400, 0.0, 8)} == {*costs}

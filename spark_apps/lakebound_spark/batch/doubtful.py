@@ -1,0 +1,107 @@
+"""Records that the driver's decoder doubts: which of a slice they are, and what Spark's decoder makes of them alone.
+
+So Spark's decoder stays the one place that says what is bad, and a bad record costs no other record its short way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound_spark.batch.decode import PROBLEM, SKIPPED, VALUE, Decoder
+from lakebound_spark.batch.direct_decode import ValueDecoder
+from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+from lakebound_spark.batch.rescue import kafka_columns
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
+from lakebound_spark.batch.transform import KAFKA_SCHEMA
+
+MOST_DOUBTS = 4_096
+"""Of one slice. Where there are more, Spark's lanes decode the batch, on all cores."""
+_FEW = 4
+"""Records that are not told apart any more: to find the doubtful one among them costs more than to have Spark decode all."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What Spark made of records.
+
+    Attributes:
+        rows: Of those without a problem: the value's columns and ``_kafka``, as the driver's decoder gives them.
+        positions: Which of the records these are.
+        bad: Rows of the quarantine table.
+    """
+
+    rows: pa.Table
+    positions: list[int]
+    bad: pa.Table
+
+
+class SparkDecoding:
+    """Decodes records that the driver holds by Spark's decoder of one pipeline."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self._relation = LocalRelations(KAFKA_SCHEMA)
+
+    def __call__(self, session: SparkSession, records: RecordColumns) -> Decoded:
+        """Return what Spark makes of the records.
+
+        Args:
+            session: That of the batch.
+            records: Few.
+        """
+        found = arrow_of(self._decoder.decode(self._relation(session, kafka_columns(records))))
+        is_good = pc.is_null(found[PROBLEM])
+        good = found.filter(is_good)
+        values = pa.Table.from_struct_array(good["_parsed"].combine_chunks())
+        rows = values.append_column(KAFKA_COLUMN, good[KAFKA_COLUMN])
+        return Decoded(rows, np.flatnonzero(is_good.to_numpy()).tolist(), _quarantine_rows(found))
+
+
+def _quarantine_rows(found: pa.Table) -> pa.Table:
+    """Return the bad ones of decoded records, as ``lakebound_spark.batch.quarantine.quarantine_columns`` does."""
+    bad = found.filter(pc.not_equal(found[PROBLEM], SKIPPED))
+    told = pc.split_pattern(bad[PROBLEM], "\t", max_splits=1)
+    reason, error = (pc.list_element(told, part) for part in (0, 1))
+    columns = [bad[KAFKA_COLUMN], reason, error, bad["_key"], bad[VALUE]]
+    return pa.table(columns, names=QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA)
+
+
+def doubted(records: RecordColumns, decode: ValueDecoder) -> list[int]:
+    """Return the positions of the records that the driver's decoder does not take, and perhaps of some beside them.
+
+    Args:
+        records: A slice, which it did not take as a whole.
+        decode: The decoder. Whether it takes a record does not depend on the others.
+
+    Raises:
+        DirectReadRefusedError: There are too many.
+    """
+    found: list[int] = []
+    parts = [(0, len(records))]
+    while parts:
+        first, end = parts.pop()
+        if end - first <= _FEW:
+            if not _is_taken(records, first, end, decode):
+                found += range(first, end)
+            if len(found) > MOST_DOUBTS:
+                raise DirectReadRefusedError(f"the driver doubts more than {MOST_DOUBTS} records of {len(records)}")
+            continue
+        if not _is_taken(records, first, end, decode):
+            middle = (first + end) // 2
+            parts += [(middle, end), (first, middle)]
+    return found
+
+
+def _is_taken(records: RecordColumns, first: int, end: int, decode: ValueDecoder) -> bool:
+    try:
+        decode(records.at(range(first, end)))
+    except DirectReadRefusedError:
+        return False
+    return True

@@ -1,0 +1,53 @@
+"""Rows that the driver holds as a DataFrame of Spark, and back as Arrow, with as little between as there can be.
+
+A filter or a projection of a local relation Spark evaluates while it plans (its rule ``ConvertToLocalRelation``). Then the rows
+are taken from the plan: no job, no task, and no socket between Python and the JVM but py4j's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+_FEW_ROWS = 4_096
+"""py4j hands bytes over as text. More rows go through files and sockets, as PySpark has it."""
+_UNBOUNDED = 1 << 40
+
+
+class LocalRelations:
+    """Makes DataFrames of one schema of rows that the driver holds, as ``SparkSession.createDataFrame`` does, but sooner."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._schema = schema
+        self._json = schema.json()
+        self._arrow = to_arrow_schema(schema)
+
+    def __call__(self, session: SparkSession, rows: pa.Table) -> DataFrame:
+        """Return the rows as a local relation."""
+        if rows.num_rows > _FEW_ROWS:
+            return session.createDataFrame(rows, self._schema)
+        batches = rows.cast(self._arrow).combine_chunks().to_batches()
+        jvm: Any = session._jvm
+        parts = jvm.PythonUtils.toSeq([batch.serialize().to_pybytes() for batch in batches]).iterator()
+        return DataFrame(jvm.PythonSQLUtils.toDataFrame(parts, self._json, session._jsparkSession), session)
+
+
+def arrow_of(output: DataFrame) -> pa.Table:
+    """Return the rows as ``DataFrame.toArrow`` does; without a job where the plan holds them already, and they are few."""
+    plan = output._jdf.queryExecution().executedPlan()
+    if plan.nodeName() != "LocalTableScan" or plan.rows().size() > _FEW_ROWS:
+        return output.toArrow()
+    schema = to_arrow_schema(output.schema, error_on_duplicated_field_names_in_struct=True)
+    jvm: Any = output.sparkSession._jvm
+    converters = getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$")
+    parts = converters.toBatchWithSchemaIterator(
+        plan.rows().iterator(), output._jdf.schema(), _FEW_ROWS, _UNBOUNDED, "UTC", True, False
+    )
+    tables = []
+    while parts.hasNext():
+        tables.append(pa.ipc.open_stream(parts.next()).read_all())
+    return pa.concat_tables(tables).cast(schema) if tables else schema.empty_table()
