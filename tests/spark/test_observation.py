@@ -78,7 +78,7 @@ FUNCTIONS: dict[Transform, Keeps] = {
 }
 
 
-@pytest.mark.parametrize("way", ["collected", "cluster"])
+@pytest.mark.parametrize("way", ["direct", "collected", "cluster"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_a_batch_is_counted_whatever_spark_makes_of_its_plan(
     session: SparkSession, tmp_path: Path, function: Transform, way: Way

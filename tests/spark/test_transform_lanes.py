@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.columns import explode, from_epoch
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
 LANES: tuple[Way, ...] = ("direct", "collected", "cluster")
 SCHEMA = (
@@ -200,15 +200,6 @@ def records(dice: random.Random, count: int) -> list[bytes]:
         return {"id": text(), **{name: value for name, value in fields.items() if value is not None or dice.random() < 0.5}}
 
     return [json.dumps(record(), ensure_ascii=dice.random() < 0.5).encode() for _ in range(count)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def as_applications_write(session: SparkSession) -> Iterator[None]:
-    """Spark's settings of a landing application, as far as values depend on them."""
-    name = "spark.sql.parquet.outputTimestampType"
-    session.conf.set(name, "TIMESTAMP_MICROS")
-    yield
-    session.conf.unset(name)
 
 
 def world(session: SparkSession, folder: Path, way: Way, transform: Transform) -> LaneWorld:
