@@ -20,6 +20,12 @@ Row = tuple[str, str, int, int]
 """Topic, topic id, partition, offset."""
 
 
+class OneRowFile(tuple[str, str, int, int]):
+    """A row where a data file is wanted."""
+
+    size_bytes = 1
+
+
 @dataclass(frozen=True)
 class Commit:
     """One commit: rows that it adds, the text of its entry (None: somebody else's), and what else it is."""

@@ -17,7 +17,7 @@ from lakebound_spark.batch.batch import group_by_missing, range_between
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.stream.opening import open_tables, start_offsets, take_lease
 from tests.support.tables.local_tables import SCHEMA
-from tests.support.worlds.memory_tables import Row, Stored
+from tests.support.worlds.memory_tables import OneRowFile, Row, Stored
 from tests.support.worlds.pipeline_worlds import TOPIC, World, is_bad
 
 
@@ -99,9 +99,9 @@ def _ask_kafka(world: World) -> dict[str, TopicFacts]:
     return {TOPIC: known}
 
 
-def _rows(offsets: Offsets, *, bad: bool) -> list[Row]:
+def _rows(offsets: Offsets, *, bad: bool) -> list[OneRowFile]:
     return [
-        (topic, held.topic_id, partition, offset)
+        OneRowFile((topic, held.topic_id, partition, offset))
         for topic, held in offsets.items()
         for partition, intervals in held.partitions.items()
         for first, last in intervals

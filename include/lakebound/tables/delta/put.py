@@ -89,7 +89,10 @@ def put(folder: Location, tip: Tip, text: str, table: str, files: Sequence[DataF
         from lakebound.tables.delta.store_put import put_in_store
 
         return put_in_store(folder, tip, text, table, files)
-    sync_new((file.path.path for file in files), folder.path)
+    try:
+        sync_new((file.path.path for file in files), folder.path)
+    except FileNotFoundError as exc:
+        raise CommitRefusedError(table, f"its file {exc.filename} is gone") from exc
     return _put_here(folder, tip, text, table)
 
 
