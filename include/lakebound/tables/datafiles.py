@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakebound.errors import TableMismatchError
+from lakebound.errors import CommitRefusedError, TableMismatchError
 from lakebound.redaction import redacted
 from lakebound.storage.location import Location, delete_all
 from lakebound.storage.requests import begin
@@ -100,7 +100,11 @@ class DataFileWriter:
             self._file(key, part).write(part)
 
     def close(self) -> list[DataFile]:
-        """End the files and return them; in an object store they may not be yet: see ``wait_stored``."""
+        """End the files and return them; in an object store they may not be yet: see ``wait_stored``.
+
+        Raises:
+            CommitRefusedError: One has been removed, as are the files of an application that was suspended for days.
+        """
         while self._open:
             self._end_oldest()
         return self._files
@@ -147,7 +151,10 @@ class DataFileWriter:
 
     def _end_oldest(self) -> None:
         _, file = self._open.popitem(last=False)
-        self._files.append(file.close())
+        try:
+            self._files.append(file.close())
+        except FileNotFoundError as exc:
+            raise CommitRefusedError(self._layout.table, f"its file {file.path} was removed while it was written") from exc
 
 
 def _as_told(rows: pa.Table, layout: FileLayout) -> pa.Table:
