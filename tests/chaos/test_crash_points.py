@@ -106,7 +106,7 @@ def kill_at(pipeline: Pipeline, points: list[CrashPoint], rows_of: RowsOf = as_o
     journal = Journal()
     name = pipeline.spec.topics[0]
     with applications() as starter:
-        with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, rows_of):
+        with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, rows_of=rows_of):
             for point in points:
                 application = starter.start(pipeline.with_lane(point.lane), faults=point.rules)
                 application.wait_killed(f"at {point.name!r} in the {point.lane} lane")

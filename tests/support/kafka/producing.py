@@ -134,9 +134,17 @@ def as_one_row(columns: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Load:
-    """A thread that keeps producing events, until it is ended; each so many-th is bad."""
+    """A thread that keeps producing events, until it is ended; each so many-th is bad, or none."""
 
-    def __init__(self, producer: JournalingProducer, topic: str, per_second: int, rows_of: RowsOf = as_one_row) -> None:
+    def __init__(
+        self,
+        producer: JournalingProducer,
+        topic: str,
+        per_second: int,
+        bad_every: int | None = BAD_EVERY,
+        rows_of: RowsOf = as_one_row,
+    ) -> None:
+        self._bad_every = bad_every
         self._rows_of = rows_of
         self._producer = producer
         self._topic = topic
@@ -172,7 +180,7 @@ class Load:
 
     def _send(self, number: int) -> None:
         columns = event(number)
-        if number % BAD_EVERY == BAD_EVERY - 1:
+        if self._bad_every and number % self._bad_every == self._bad_every - 1:
             self._producer.send(self._topic, as_json(columns)[:-1], key=str(number).encode())
         else:
             rows = self._rows_of(columns)
