@@ -41,6 +41,7 @@ from lakebound.landing.topic_creation import create_topics
 from lakebound.local.produce import Feed
 from lakebound.local.produce import produce as send_demo_records
 from lakebound.spec.connection import ConnectionSpec
+from lakebound_spark.batch.doubtful import MOST_DOUBTS
 
 pytestmark = pytest.mark.integration
 
@@ -404,8 +405,9 @@ def _lands_directly(landing: Landing) -> bool:
 
 
 def _let_spark_read(landing: Landing) -> None:
-    """Send a record that only Spark can deal with, and wait until it is in quarantine."""
-    landing.producer.send(landing.topic, b'{"id": 1, ')
+    """Send more bad records than the driver sorts out, and wait until they are in quarantine."""
+    for _ in range(5 * MOST_DOUBTS):
+        landing.producer.send(landing.topic, b'{"id": 1, ')
     landing.producer.flush()
     landing.running.wait_landed(landing.journal.ends())
     assert not landing.is_direct()
