@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tests.support.tables.value_lanes import LaneWorld, Sent
 
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.lane_choice import Way
+from lakebound_spark.batch.observation import watch
+from lakebound_spark.batch.observed import all_of
 from lakebound_spark.batch.transform import Transform
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write"), pytest.mark.timeout(120)]
@@ -30,6 +33,11 @@ TABLES = {
 }
 GOOD, BAD = 20, 3
 Keeps = Callable[[int], bool]
+
+
+def slowly(number: int) -> int:
+    time.sleep(0.1)
+    return number
 
 
 def none(_: int) -> bool:
@@ -58,6 +66,12 @@ def joined_with_what_a_filter_leaves(frame: DataFrame) -> DataFrame:
     return frame.join(F.broadcast(other), "id")
 
 
+def found_empty_while_the_records_are_read(frame: DataFrame) -> DataFrame:
+    """Spark stops to read the records as soon as it finds the other side to be empty."""
+    other = frame.sparkSession.range(1000).repartition(2).where("id * 2 = 1").hint("merge")
+    return frame.withColumn("id", F.udf(slowly, "bigint")("id")).join(other, "id")
+
+
 def by_sql(frame: DataFrame) -> DataFrame:
     return frame.sparkSession.sql("select *, upper(name) as big from {records} where id % 2 = 0", records=frame)
 
@@ -73,6 +87,7 @@ FUNCTIONS: dict[Transform, Keeps] = {
     joined_with_no_rows: none,
     joined_with_an_empty_relation: none,
     joined_with_what_a_filter_leaves: none,
+    found_empty_while_the_records_are_read: none,
     by_sql: lambda number: number % 2 == 0,
     by_view: lambda number: True,
 }
@@ -97,3 +112,11 @@ def test_a_batch_is_counted_whatever_spark_makes_of_its_plan(
     counts = world.counts
     assert (counts.read, counts.landed, counts.quarantined, counts.filtered) == (len(sent), len(kept), BAD, GOOD - len(kept))
     world.close()
+
+
+def test_an_action_that_takes_some_of_the_rows_is_told_from_one_that_takes_all(session: SparkSession) -> None:
+    rows = session.range(0, 100, 1, 1)
+    watched = watch(rows, "some of them", F.count(F.lit(1)).alias("read"))
+    assert len(watched.rows.limit(3).collect()) == 3
+    assert watched.seen()["read"] < 100
+    assert watched.seen(all_of(100)) == {"read": 100}

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -27,7 +28,7 @@ from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.lane_choice import Way, WayChooser
 from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, UnlandableRowsError, write_by_cluster, write_by_driver
 from lakebound_spark.batch.observation import Watched, watch
-from lakebound_spark.batch.observed import Observed, observed_by, seen_columns
+from lakebound_spark.batch.observed import Observed, all_of, observed_by, seen_columns
 from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
 from lakebound_spark.batch.report import BatchReport
@@ -83,7 +84,8 @@ class BatchLander:
         self._how = how
         self._direct = direct
         self._rescuer = rescuer
-        self._ways = WayChooser(spec.driver_lane, cores, has_transform=spec.transform is not None)
+        self._has_transform = spec.transform is not None
+        self._ways = WayChooser(spec.driver_lane, cores, has_transform=self._has_transform)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = seen_columns()
@@ -177,13 +179,13 @@ class BatchLander:
                     collected = [collected_rows().alias("bad_rows")] if self._batches_since_bad < _BATCHES_UNTIL_GOOD else []
                     output, records = self._observed_output(work, tag, *collected)
                     rows = write_by_driver(output, tables, tag, self._how)
-                    return rows, observed_by(records.seen()), way
+                    return rows, observed_by(records.seen(self._is_whole(size))), way
             except ResultTooLargeError:
                 tag = f"{tag}-c"
         with report.timed("cluster_lane"):
             output, records = self._observed_output(work, tag)
             rows = write_by_cluster(output, tables, tag, self._how)
-            return rows, observed_by(records.seen()), "cluster"
+            return rows, observed_by(records.seen(self._is_whole(size))), "cluster"
 
     def _write_directly(
         self, work: _Work, tables: list[Table], tag: str, report: BatchReport
@@ -196,6 +198,10 @@ class BatchLander:
                 return None
             with report.timed("direct_write"):
                 return writer.close(), observed, "direct"
+
+    def _is_whole(self, size: int) -> Callable[[Mapping[str, Any]], bool]:
+        """Only a transform can keep Spark from taking every record; without one, no second job is spent on gaps of Kafka's."""
+        return all_of(size if self._has_transform else 0)
 
     def _observed_output(self, work: _Work, tag: str, *further: Column) -> tuple[DataFrame, Watched]:
         records = watch(work.decoder.decode(work.records), f"records-{tag}", *self._seen_columns, *further)

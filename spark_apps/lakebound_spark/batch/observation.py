@@ -3,13 +3,15 @@
 ``Observation.get`` fails where Spark's optimizer has left the observed rows out of the plan: a filter that is always false, a
 test for null of a column that is never null, a join with a table that is empty just now. And it waits for ever where the
 action's own plan names the rows as a view (``ObservationManager.tryComplete`` in Spark 4.1.3 walks over the plan as it was
-written). So what it does not tell is counted by a job of its own.
+written). And it tells too little where the action takes only some of the rows: adaptive execution gives up reading the
+records as soon as it finds the other side of a join to be empty. So what it does not tell, and what it tells of fewer rows
+than there can be, is counted by a job of its own.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +35,15 @@ class Watched:
     _columns: Sequence[Column]
     _observation: Observation
 
-    def seen(self) -> dict[str, Any]:
-        """Return the values, once the action has ended; by a job of their own where the action has not computed them."""
-        if _is_told(self._observation, self._unwatched):
-            return self._observation.get
-        log.info("Spark has left the observed rows out of its plan; they are counted by a job of their own")
+    def seen(self, is_whole: Callable[[Mapping[str, Any]], bool] = lambda _: True) -> dict[str, Any]:
+        """Return the values, once the action has ended; by a job of their own where it has not computed them of all rows.
+
+        Args:
+            is_whole: Whether values are of all rows, as far as it can be told from them.
+        """
+        if _is_told(self._observation, self._unwatched) and is_whole(told := self._observation.get):
+            return told
+        log.info("Spark has not taken all observed rows; they are counted by a job of their own")
         return self._unwatched.agg(*self._columns).collect()[0].asDict(recursive=False)
 
 

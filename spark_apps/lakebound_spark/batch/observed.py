@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,14 @@ def seen_columns() -> tuple[Column, ...]:
         F.min(F.when(is_bad(), F.col("_kafka.offset"))).alias("first_bad"),
         F.max(F.when(is_bad(), F.col("_kafka.offset"))).alias("last_bad"),
     )
+
+
+def all_of(records: int) -> Callable[[Mapping[str, Any]], bool]:
+    """Return whether values of ``seen_columns`` are of that many records.
+
+    A batch has fewer than it has offsets where Kafka compacted the topic, or where producers write in transactions.
+    """
+    return lambda seen: int(seen.get("read") or 0) >= records
 
 
 def observed_by(seen: Mapping[str, Any]) -> Observed:

@@ -142,7 +142,7 @@ class LaneWorld:
             direct = DirectLane(self._reader, self._decode, IDS, self.check, by_spark, local)  # type: ignore[arg-type]
         bad = QuarantineLander(quarantine, writer, partial(read_places, self.spec.quarantine_table, self.at))
         self.lander = BatchLander(
-            self.spec,
+            self.spec.model_copy(update={"transform": "a.function"}) if self.has_transform else self.spec,
             make_decoder(self.spec, IDS),
             self.transform,
             targets,
