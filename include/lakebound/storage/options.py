@@ -71,8 +71,8 @@ def delta_options(store: StoreSpec) -> dict[str, str]:
         **({"aws_virtual_hosted_style_request": "false"} if store.endpoint else {}),
         **({"aws_allow_http": "true"} if _is_plain(store) else {}),
         "max_retries": str(RETRIES),
-        "retry_timeout": f"{RETRY_SECONDS}s",
-        "timeout": f"{TIMEOUT_SECONDS}s",
+        "retry_timeout": f"{round(RETRY_SECONDS * 1000)}ms",  # a fraction of a second is not read
+        "timeout": f"{round(TIMEOUT_SECONDS * 1000)}ms",
         "aws_conditional_put": "etag",
     }
 

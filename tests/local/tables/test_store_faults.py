@@ -36,14 +36,14 @@ FAULTS: dict[str, dict[str, Any]] = {
     "half a body": {"kind": "half body"},
     "no answer": {"kind": "silence"},
     "no answer after the effect": {"kind": "silence", "after_effect": True},
-    "late": {"kind": "delay", "seconds": 2.4},
+    "late": {"kind": "delay", "seconds": 0.7},
 }
 
 
 @pytest.fixture
 def at(s3_server: S3Server, s3_bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     """Places in a bucket, for clients with little patience: what they do not overcome alone is what is looked at."""
-    for name, value in (("RETRIES", 1), ("RETRY_SECONDS", 2), ("TIMEOUT_SECONDS", 1)):
+    for name, value in (("RETRIES", 1), ("RETRY_SECONDS", 0.6), ("TIMEOUT_SECONDS", 0.3)):
         monkeypatch.setattr(options, name, value)
     return places_in(s3_server, s3_bucket, tmp_path)
 
@@ -97,7 +97,7 @@ def test_a_store_that_is_away_for_a_time(refuse: bool, at: Places, s3_server: S3
     make_table(SPEC, at)
     app = lander(SPEC, at)
     app.land(0, 10)
-    s3_server.faults.go_away(6, refuse=refuse)
+    s3_server.faults.go_away(3, refuse=refuse)
     app = land_as_a_stream(app, at, 10, 20)
     app.land(20, 30)
     assert landed(s3_server, s3_bucket) == list(range(30))
