@@ -12,17 +12,21 @@ from lakebound.frozen import Frozen, FrozenRecord
 EVERYTHING = "*"
 """Stands for a pipeline where an alert is about no single one."""
 
+REPORT = "report"
+"""Source of the daily report: a route that names it, or that is for everything of severity info, gets it."""
+
 _HOUR_SECONDS = 3600.0
 
 
 class MessageKind(StrEnum):
-    """What a message is: the first word of an alert, another about it, or the last."""
+    """What a message is: the first word of an alert, another about it, the last; or about no alert at all."""
 
     OPENED = "opened"
     WORSENED = "worsened"
     REMINDER = "reminder"
     RESOLVED = "resolved"
     TEST = "test"
+    REPORT = "report"
 
 
 class Reminders(Frozen):

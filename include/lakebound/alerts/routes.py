@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from pydantic import Field, field_validator, model_validator
 
-from lakebound.alerts.model import Message, MessageKind, Policy, ToldAlert, rank
+from lakebound.alerts.model import REPORT, Message, MessageKind, Policy, ToldAlert, rank
 from lakebound.control.findings import Severity
 from lakebound.frozen import Frozen
 from lakebound.spec.disks import DisksSpec
@@ -85,7 +85,9 @@ class RouteSpec(Frozen):
 
     severity: Severity = Field(default=Severity.WARNING, description="At least so severe.")
     pipelines: tuple[str, ...] = Field(default=("*",), min_length=1, description="Names, with * and ?.")
-    sources: tuple[str, ...] = Field(default=("*",), min_length=1, description="doctor, stream, objectives, validation, …")
+    sources: tuple[str, ...] = Field(
+        default=("*",), min_length=1, description="doctor, stream, objectives, validation, report, …"
+    )
     to: tuple[str, ...] = Field(min_length=1, description="Channels.")
 
     def fits(self, pipeline: str, alert: ToldAlert) -> bool:
@@ -133,9 +135,12 @@ class AlertsSpec(Frozen):
 
 DEFAULT_ALERTS = AlertsSpec(
     channels={DEFAULT_CHANNEL: ChannelSpec(webhook=WebhookSpec(connection=DEFAULT_CONNECTION, optional=True))},
-    routes=(RouteSpec(to=(DEFAULT_CHANNEL,)),),
+    routes=(
+        RouteSpec(to=(DEFAULT_CHANNEL,)),
+        RouteSpec(severity=Severity.INFO, sources=(REPORT,), to=(DEFAULT_CHANNEL,)),
+    ),
 )
-"""Without a file: one webhook, if there is a connection of that name."""
+"""Without a file: one webhook, if there is a connection of that name. It gets the daily report, too."""
 
 
 def channels_of(pipeline: str, alert: ToldAlert, routes: Iterable[RouteSpec]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -61,6 +62,7 @@ class AlertState(FrozenRecord):
     Attributes:
         dropped: Messages that were given up because their channel did not take them for too long.
         tidied_at: When old files of the state were last removed, in epoch seconds.
+        reported_day: The last day (UTC) of which the daily report was made; None before the first one.
     """
 
     memory: Memory = Memory()
@@ -69,6 +71,7 @@ class AlertState(FrozenRecord):
     round_at: float = 0.0
     dropped: int = 0
     tidied_at: float = 0.0
+    reported_day: date | None = None
 
     def queued(self, channel: str, message: Message) -> AlertState:
         """Return the state with one more delivery."""

@@ -18,6 +18,7 @@ _HEADS = {
     MessageKind.REMINDER: "still: ",
     MessageKind.RESOLVED: "resolved: ",
     MessageKind.TEST: "test: ",
+    MessageKind.REPORT: "daily report: ",
 }
 _VERDICTS = {"doctor": "unwell", "application": "unwell", "incidents": "incident", "watch": "health_late"}
 _DAGS = {

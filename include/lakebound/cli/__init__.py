@@ -25,6 +25,7 @@ from lakebound.cli.quarantine import quarantine
 from lakebound.cli.query import query
 from lakebound.cli.recover import recover
 from lakebound.cli.replay import replay
+from lakebound.cli.report import report
 from lakebound.cli.rewind import rewind
 from lakebound.cli.run import run
 from lakebound.cli.services import demo, down, up
@@ -59,6 +60,7 @@ app.command("try", rich_help_panel=PIPELINES)(try_records)
 app.command(rich_help_panel=PIPELINES)(schema)
 app.command(rich_help_panel=PIPELINES)(status)
 app.command(rich_help_panel=PIPELINES)(metrics)
+app.command(rich_help_panel=PIPELINES)(report)
 app.command(rich_help_panel=PIPELINES)(start)
 app.command(rich_help_panel=PIPELINES)(stop)
 app.command(rich_help_panel=PIPELINES)(control)

@@ -16,7 +16,7 @@ from typing import IO, Any
 from lakebound.control.person import user_name
 from lakebound.settings import Settings, load_settings, state_is_shared
 
-STATE_FOLDERS = ("pipelines", "alerts", "embedded", "airflow")
+STATE_FOLDERS = ("pipelines", "alerts", "reports", "embedded", "airflow")
 """The folders of LAKEBOUND_HOME that hold state. The tables' folder is none of them."""
 
 _PASS_THROUGH = 0o011

@@ -27,6 +27,7 @@ from lakebound.alerts.round import RoundReport, note_health_late, run_round
 from lakebound.alerts.stream_findings import add_event, event
 from lakebound.control.folder import ControlFolder
 from lakebound.control.private_files import make_private_folder, open_private
+from lakebound.redaction import redacted
 from lakebound.settings import Settings, load_settings
 
 StreamVerdict = Literal["stalled", "failed", "incident", "refused", "crash_loop"]
@@ -102,6 +103,19 @@ def tell(settings: Settings, send: Send | None = None) -> RoundReport:
     for line in report.problems:
         log.error(line)
     return report
+
+
+def report_last_day(settings: Settings) -> list[str]:
+    """Make the daily report where it is due, for the next round to send; return why it could not be made."""
+    from lakebound.report.daily import report_if_due
+
+    try:
+        report = report_if_due(settings, time.time())
+    except Exception as exc:
+        return [f"the daily report could not be made; it is tried again: {redacted(exc)}"]
+    if report is not None:
+        log.info("daily report", day=report.day.isoformat(), pipelines=len(report.pipelines))
+    return []
 
 
 async def health_is_late(minutes: float, context: Mapping[str, Any] | None = None) -> None:

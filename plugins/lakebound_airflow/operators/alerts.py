@@ -1,4 +1,7 @@
-"""The operator behind the DAG ``alerts``: one look at every pipeline's folder of state, and one round of alerts."""
+"""The operator behind the DAG ``alerts``: one look at every pipeline's folder of state, and one round of alerts.
+
+The first round of a day also makes the daily report of the day before.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,15 @@ class AlertsOperator(BaseOperator):
         from lakebound.alerts.load import alerts_file, load_alerts
         from lakebound.alerts.look import look_at
         from lakebound.alerts.round import look_whether_health_is_late
-        from lakebound_airflow.notifications.alerts import tell
+        from lakebound_airflow.notifications.alerts import report_last_day, tell
 
         settings = load_settings()
         for spec in valid_specs(settings):
             for problem in look_at(spec, settings):
                 self.log.error(problem)
         look_whether_health_is_late(settings)
+        for problem in report_last_day(settings):
+            self.log.error(problem)
         report = tell(settings)
         load_alerts(alerts_file(settings))
         return {

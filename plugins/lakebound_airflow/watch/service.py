@@ -19,7 +19,7 @@ from lakebound.alerts.store import AlertState, AlertStore
 from lakebound.redaction import redacted
 from lakebound.settings import Settings
 from lakebound.tables.declared import owned_pipelines
-from lakebound_airflow.notifications.alerts import tell
+from lakebound_airflow.notifications.alerts import report_last_day, tell
 from lakebound_airflow.notifications.channels import ping, sender
 from lakebound_airflow.watch.looks import look_at_airflow, look_at_files, write_late
 from lakebound_airflow.watch.sending import ConnectionFiles, missing_connections, sending_from_here
@@ -103,6 +103,7 @@ class Watch:
             problems += loaded.mistakes.get(self._settings.pipelines, [])  # the folder is not there
             problems += look_at_files(self._settings, loaded)
             problems += look_at_airflow(self._settings, loaded.specs.values())
+            problems += report_last_day(self._settings)
             send = sending_from_here(sender(alerts.runbooks), self._stopping.is_set)
             problems += _problems_of(tell(self._settings, send), AlertStore(self._settings.home).read())
             if not problems and alerts.heartbeat is not None:

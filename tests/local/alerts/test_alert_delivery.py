@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,14 @@ from tests.support.airflow.receivers import Mailbox, WebhookEndpoint
 from tests.support.streams.command_line import answer, lakebound
 from tests.support.streams.stand_ins import settings_fixture  # noqa: F401
 
-from lakebound.alerts.store import AlertStore
+from lakebound.alerts.store import AlertState, AlertStore
 from lakebound.alerts.wording import ID_HEADER
 from lakebound.control.findings import write_findings
 from lakebound.control.folder import ControlFolder
+from lakebound.control.rollup_book import RollupBook
+from lakebound.control.rollups import Bucket, Figures
+from lakebound.report.daily import due_day
+from lakebound.report.model import start_of
 from lakebound.settings import Settings
 from lakebound_airflow.operators.alerts import AlertsOperator
 
@@ -156,6 +161,23 @@ def test_the_operator_looks_tells_and_says_what_waits(
     assert ([one["kind"] for one in result["said"]], result["waiting"]) == (["opened"], 1)
     assert answer("alerts")["alerts"][0]["what"] == GONE.what
     assert AlertsOperator(task_id="round").execute({})["said"] == []
+
+
+def test_the_report_of_yesterday_is_sent_once_to_those_whose_route_names_it(
+    settings: Settings, control: ControlFolder, hook: WebhookEndpoint, mailbox: Mailbox
+) -> None:
+    routes = [*ROUTES["routes"], {"severity": "info", "sources": ["report"], "to": ["mail"]}]
+    (settings.pipelines.parent / "alerts.yaml").write_text(yaml.safe_dump({**ROUTES, "routes": routes}))
+    day = due_day(AlertState(), time.time())
+    assert day is not None
+    noon = int(start_of(day)) + 43_200
+    RollupBook(control, noon).write([Bucket(noon, Figures(read=12, quarantined=3))], noon + 10)
+    for _ in range(2):
+        AlertsOperator(task_id="round").execute({})
+    (mail,) = mailbox.mails
+    assert (hook.bodies, mail["Subject"][:45]) == ([], "[lakebound] info: all pipelines: daily report")
+    assert "12 records read" in mail.get_body(("html",)).get_content()
+    assert (settings.home / "reports" / f"{day}.md").exists()
 
 
 def test_a_test_goes_the_real_way_and_says_how_it_went(
