@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The site's generator has an environment and a lock of its own: nothing else needs it.
+DOCS_VENV := .venv-docs
+DOCS_STAMP := $(DOCS_VENV)/.installed
 # The first Python process of a shell finds the environment's commands (airflow, spark-submit) on the PATH.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONUNBUFFERED := 1
@@ -22,7 +25,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .PHONY: help install jars class-archive demo up down status test test-unit test-processes test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-streams test-airflow \
 	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
-	bench-outage-alerts bench-syncing lint audit format lock lock-jars clean
+	bench-outage-alerts bench-syncing docs lint audit format lock lock-docs lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -167,6 +170,18 @@ bench-outage-alerts: class-archive ## Count the alert messages during a broker o
 	@python bench/outage_alerts.py
 
 ##@ Develop
+docs: install $(DOCS_STAMP) ## Build the documentation as a site in build/docs/html; a broken link fails
+	@echo "== documentation"
+	@python docs/site/assemble.py build/docs/source
+	@$(DOCS_VENV)/bin/sphinx-build -q -W --keep-going -b html -c docs/site build/docs/source build/docs/html
+	@echo "docs: build/docs/html/index.html"
+
+$(DOCS_STAMP): requirements-docs.lock $(STAMP)
+	@echo "docs: installing the site's generator in $(DOCS_VENV)"
+	@uv venv --quiet --clear --python $(BIN)/python $(DOCS_VENV)
+	@VIRTUAL_ENV="$(CURDIR)/$(DOCS_VENV)" uv pip sync --quiet --require-hashes requirements-docs.lock
+	@touch $@
+
 lint: install ## Run ruff, mypy and the check of import rules
 	@echo "== ruff, mypy, import-linter"
 	@ruff check .
@@ -185,9 +200,12 @@ format: install ## Fix and format the code with ruff
 lock: ## Resolve the Python lock file again
 	uv pip compile --universal --generate-hashes --extra dev --extra postgres pyproject.toml -o requirements.lock
 
+lock-docs: install ## Resolve the lock file of the documentation's generator again
+	uv pip compile --universal --python-version 3.11 --generate-hashes --group docs -o requirements-docs.lock
+
 lock-jars: install ## Resolve ivy.xml again and record the SHA-256 sums
 	python -m lakebound.local.jars --record
 
 clean: ## Remove the environment and the caches; tables and jars stay
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
-	find bench dags include plugins spark_apps tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) $(DOCS_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find bench dags docs include plugins spark_apps tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,20 +7,16 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
-import typer.main
+from tests.support.printed_commands import wrong
 from tests.support.runbook_pages import FOLDER, PAGES, REPOSITORY, SPAN, blocks, commands
 
-from lakebound.cli import app
-from lakebound.cli.control import Action
 from lakebound.control.runbooks import RUNBOOKS
 from lakebound.errors import LakeboundError
 from lakebound.inspection.doctor.foreign import diagnosis as foreign_diagnosis
-from lakebound.operations.recovery.actions import PLANNERS
 from lakebound.operations.recovery.apply import RUNBOOKS as RUNBOOKS_OF_ACTIONS
 from lakebound.operations.recovery.suggestion import ACTION_OF_RUNBOOK
 from lakebound_airflow.notifications.alerts import RUNBOOKS as RUNBOOKS_OF_ALERTS
@@ -145,49 +141,6 @@ class TestPage:
     def test_other_pages_that_it_names_are_there(self, page: Path) -> None:
         for name in NAME.findall(page.read_text()):
             assert (FOLDER / f"{name}.md").exists(), name
-
-
-def wrong_targets(words: list[str]) -> Iterator[str]:
-    """Yield what is wrong with a command of make."""
-    targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
-    yield from (f"make has no target {word!r}" for word in words[1:] if "=" not in word and word not in targets)
-
-
-def wrong_action(words: list[str]) -> Iterator[str]:
-    """Yield what ``lakebound control`` does not know."""
-    if words[1] == "control" and not set(words[3:4]) <= {action.value for action in Action}:
-        yield f"lakebound control knows no {words[3]!r}"
-
-
-def wrong(words: list[str]) -> Iterator[str]:
-    """Yield what is wrong with a command."""
-    if words[0] == "make":
-        yield from wrong_targets(words)
-        return
-    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    command = known.get(words[1])
-    if command is None:
-        yield f"there is no command {words[1]!r}"
-        return
-    options = {name: option for option in command.params for name in option.opts if name.startswith("-")}
-    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
-    rest, positional = list(words[2:]), 0
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("-"):
-            positional += 1
-        elif word not in options:
-            yield f"lakebound {words[1]} has no option {word}"
-        elif not options[word].is_flag:
-            value = rest.pop(0) if rest else None
-            if value is None or value.startswith("-"):
-                yield f"lakebound {words[1]} {word} needs a value"
-            elif word == "--action" and value not in (*PLANNERS, "auto"):
-                yield f"there is no action {value!r}"
-    yield from wrong_action(words)
-    needed = sum(argument.required for argument in arguments)
-    if not needed <= positional <= len(arguments):
-        yield f"lakebound {words[1]} takes {needed} to {len(arguments)} arguments, not {positional}"
 
 
 @pytest.mark.parametrize(
