@@ -1,6 +1,9 @@
 """What is measured against what: how each contender is started on a topic, and where its tables are looked at.
 
-An arm is named ``lakebound:TABLES:FRESHNESS``, ``flink:INTERVAL``, ``connect:INTERVAL`` or ``spark:FORMAT[:tuned]``.
+An arm is named ``lakebound:TABLES:FRESHNESS[:WORK][:spark]``, ``flink:INTERVAL[:WORK]``, ``connect:INTERVAL[:dirty]`` or
+``spark:FORMAT[:tuned]``. WORK is ``encode``, ``enrich`` or ``dirty`` (``bench/work.py``); ``:spark`` is
+``driver_lane.direct: false``. Kafka Connect has no encode and no enrich: of what it ships (``connect-transforms``, and those of
+Iceberg's sink) nothing hashes, changes case, takes a part of a text, filters by a value or looks a row up.
 """
 
 from __future__ import annotations
@@ -11,10 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import running
+from arm_names import ArmName, parse
 from peers.install import install
 from visible import DeltaTable, HadoopTable, Place, SqlTable
+from work import write_reference
 
 from lakebound.control.desired import Desired
+from lakebound.control.folder import ControlFolder
 from lakebound.control.ports import free_port
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.landing.spark_command import spark_environment, spark_submit_command
@@ -53,31 +59,42 @@ class Setting:
 
 @dataclass(frozen=True)
 class Started:
-    """A running arm: its first process, its tables by name, and how long its last records may take to be seen."""
+    """A running arm.
+
+    Attributes:
+        process: Its first process.
+        places: Its tables, by name.
+        settle_seconds: How long its last records may take to be seen.
+        control: The pipeline's folder, if it is one of Lakebound's.
+    """
 
     process: subprocess.Popen[bytes]
     places: dict[str, Place]
     settle_seconds: float = 5.0
+    control: ControlFolder | None = None
 
 
 def start(arm: str, setting: Setting) -> Started:
     """Start an arm; its output goes to ``app.log`` in its folder."""
-    kind, *rest = arm.split(":")
+    name = parse(arm)
     setting.folder.mkdir(parents=True, exist_ok=True)
     starters = {"lakebound": _lakebound, "flink": _flink, "connect": _connect, "spark": _plain_spark}
-    if kind not in starters:
-        raise SystemExit(f"no arm '{arm}': its first word is one of {', '.join(starters)}")
-    return starters[kind](setting, *rest)
+    return starters[name.kind](setting, name)
 
 
-def _lakebound(setting: Setting, tables: str, freshness: str) -> Started:
+def _lakebound(setting: Setting, name: ArmName) -> Started:
+    tables, freshness = name.words
     formats = ["delta", "iceberg"] if tables == "both" else [tables]
+    if name.work == "enrich":
+        write_reference(setting.folder / "reference")
     spec = running.pipeline(
         setting.topic,
         setting.bootstrap_servers,
         value={"format": "json", "schema": SCHEMA},
         freshness=freshness,
-        tables=[{"format": name, "name": "bench.events"} for name in formats],
+        transform=f"transforms.{name.work}.clean" if name.work in ("encode", "enrich") else None,
+        driver_lane={"direct": name.mark != "spark"},
+        tables=[{"format": one, "name": "bench.events"} for one in formats],
     )
     return start_pipeline(spec, setting.settings)
 
@@ -94,10 +111,11 @@ def start_pipeline(spec: PipelineSpec, settings: Settings) -> Started:
             database = Path(run.places.iceberg_catalog_uri.removeprefix("sqlite:///"))
             places["iceberg"] = SqlTable(folder, "_kafka.timestamp", database=database)
     command = spark_submit_command(run, settings)
-    return Started(running.start(command, settings.home, env=spark_environment(settings)), places)
+    process = running.start(command, settings.home, env=spark_environment(settings))
+    return Started(process, places, control=run.control)
 
 
-def _flink(setting: Setting, interval: str) -> Started:
+def _flink(setting: Setting, name: ArmName) -> Started:
     peer = install() / "flink"
     temporary = setting.folder / "tmp"
     temporary.mkdir()
@@ -106,12 +124,15 @@ def _flink(setting: Setting, interval: str) -> Started:
     memory = ["-Xms512m", "-Xmx2g", "-XX:MaxDirectMemorySize=512m"]
     log = f"-Dlog4j2.configurationFile={peer / 'log4j2.properties'}"
     java = ["java", *memory, *opened, log, f"-Djava.io.tmpdir={temporary}", "-cp", "classes:lib/*", "FlinkJob"]
-    words = [setting.bootstrap_servers, setting.topic, str(setting.folder), f"execution.checkpointing.interval={interval}"]
+    words = [setting.bootstrap_servers, setting.topic, str(setting.folder), f"execution.checkpointing.interval={name.words[0]}"]
+    words.append(f"bench.work={name.work}")
+    if name.work == "enrich":
+        words.append(f"bench.reference={write_reference(setting.folder / 'reference')}")
     place = HadoopTable(setting.folder / "warehouse" / "bench" / "events", "kafka_ts")
     return Started(running.start([*java, *words], setting.folder, cwd=peer), {"iceberg": place})
 
 
-def _connect(setting: Setting, interval: str) -> Started:
+def _connect(setting: Setting, arm: ArmName) -> Started:
     peer = install() / "connect"
     warehouse = setting.folder / "warehouse"
     log = f"-Dlog4j2.configurationFile={peer / 'log4j2.properties'}"
@@ -150,9 +171,11 @@ def _connect(setting: Setting, interval: str) -> Started:
         "iceberg.kafka.bootstrap.servers": setting.bootstrap_servers,
         "iceberg.control.topic": control,
         "iceberg.control.group-id-prefix": f"{name}-",
-        "iceberg.control.commit.interval-ms": interval.removesuffix("ms"),
+        "iceberg.control.commit.interval-ms": arm.words[0].removesuffix("ms"),
         "iceberg.control.commit.timeout-ms": "5000",
     }
+    if arm.work == "dirty":
+        connector["errors.tolerance"] = "all"
     for role, properties in (("worker", worker), ("connector", connector)):
         lines = "".join(f"{key}={value}\n" for key, value in properties.items())
         (setting.folder / f"{role}.properties").write_text(lines)
@@ -163,7 +186,8 @@ def _connect(setting: Setting, interval: str) -> Started:
     return Started(running.start(command, setting.folder, cwd=peer), {"iceberg": place})
 
 
-def _plain_spark(setting: Setting, table_format: str, tuned: str = "") -> Started:
+def _plain_spark(setting: Setting, name: ArmName) -> Started:
+    [table_format], tuned = name.words, name.mark
     jars = str(setting.settings.jars / "spark" / "*")
     conf = {
         "spark.driver.bindAddress": "127.0.0.1",

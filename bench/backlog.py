@@ -12,6 +12,17 @@ from generator import payload
 PAYLOADS = 100_000
 
 
+def payloads(record_bytes: int = 180) -> list[bytes]:
+    """Return the values that are produced in turn; the same at each call."""
+    chance = random.Random(1)
+    made = []
+    for number in range(PAYLOADS):
+        body = json.loads(payload(number, record_bytes))
+        body["pad"] = chance.randbytes(len(body["pad"])).hex()[: len(body["pad"])]
+        made.append(json.dumps(body).encode())
+    return made
+
+
 def main() -> None:
     """Produce, the partitions in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -30,16 +41,11 @@ def main() -> None:
             "queue.buffering.max.kbytes": 500_000,
         }
     )
-    chance = random.Random(1)
-    payloads = []
-    for number in range(PAYLOADS):
-        body = json.loads(payload(number, args.record_bytes))
-        body["pad"] = chance.randbytes(len(body["pad"])).hex()[: len(body["pad"])]
-        payloads.append(json.dumps(body).encode())
+    values = payloads(args.record_bytes)
     for number in range(args.records):
         while True:
             try:
-                producer.produce(args.topic, payloads[number % PAYLOADS], partition=number % args.partitions)
+                producer.produce(args.topic, values[number % PAYLOADS], partition=number % args.partitions)
                 break
             except BufferError:
                 producer.poll(0.1)

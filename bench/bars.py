@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-WIDTH, LEFT, RIGHT, ROW, TOP = 860, 190, 130, 22, 40
+WIDTH, LEFT, RIGHT, ROW, TOP = 900, 230, 130, 22, 40
 
 
 def draw(title: str, rows: Sequence[tuple[str, float, float]], unit: str) -> str:

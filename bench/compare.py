@@ -3,6 +3,9 @@
 Every run is written to ``docs/benchmarks/comparison.jsonl`` as soon as it has ended, and is not made again: an interrupted
 benchmark goes on where it stopped (``--anew`` begins anew). All are made once before any is repeated, and one that was shorter
 than what is asked for is made again. ``docs/benchmarks.md`` is made of that file.
+
+After the measured time the generator ends, everything lands, and the rows of each table are compared with those that the sent
+records give (``bench/work.py``): so arms with the same work are known to have done the same.
 """
 
 from __future__ import annotations
@@ -16,11 +19,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from arm_names import parse
 from arms import Started, setting_of, start
 from comparison_page import write_pages
+from fsyncs import syncs_per_second
+from generator import values
 from kept_runs import COMPARISON, DOCS, keep, kept
+from lanes import lanes_between
 from running import cpu_seconds_of, ending, family_of, own_broker, producing
 from visible import Watch
+from work import checked, rows_in, rows_of
 
 from lakebound.control.processes import wait_until
 from lakebound.local.broker import Broker
@@ -28,6 +36,8 @@ from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
 
 FIRST_ROWS_SECONDS = 180.0
+LOOK_AT_SYNCS_SECONDS = 3
+ALL_ROWS_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,21 @@ LAKEBOUND = ("lakebound:iceberg:0ms", "lakebound:both:0ms")
 SAME_FRESHNESS = ("lakebound:iceberg:200ms", "lakebound:iceberg:400ms")
 """As fresh as Flink at its best interval, so that cost can be compared at the same freshness."""
 PLAIN = ("spark:delta", "spark:delta:tuned", "spark:iceberg", "spark:iceberg:tuned")
+WITH_TRANSFORM = tuple(
+    f"{arm}:{work}" for work in ("encode", "enrich") for arm in ("lakebound:iceberg:0ms", "lakebound:both:0ms", "flink:250ms")
+)
+DIRTY = ("lakebound:iceberg:0ms:dirty", "lakebound:both:0ms:dirty", "flink:250ms:dirty")
+BY_SPARK = ("lakebound:iceberg:0ms:spark", "lakebound:iceberg:0ms:encode:spark")
+"""Where Spark reads and decodes every batch."""
 MATRIX: dict[Load, tuple[str, ...]] = {
-    Load(2000, 2, 180): (*LAKEBOUND, "lakebound:delta:0ms", *SAME_FRESHNESS, *FLINK, "connect:1000ms", *PLAIN),
-    Load(20000, 2, 180): (*LAKEBOUND, "flink:250ms", "flink:1s", "connect:1000ms"),
+    Load(2000, 2, 180): (
+        *(*WITH_TRANSFORM, *DIRTY, *BY_SPARK, *LAKEBOUND, "lakebound:delta:0ms"),
+        *(*SAME_FRESHNESS, *FLINK, "connect:1000ms", *PLAIN),
+    ),
+    Load(20000, 2, 180): (
+        *("lakebound:iceberg:0ms:encode", "flink:250ms:encode"),
+        *(*LAKEBOUND, "flink:250ms", "flink:1s", "connect:1000ms"),
+    ),
     Load(200, 2, 180): (*LAKEBOUND, "flink:250ms", "connect:1000ms"),
     Load(2000, 16, 180): (*LAKEBOUND, "flink:250ms", "connect:1000ms"),
     Load(2000, 2, 1200): (*LAKEBOUND, "flink:250ms", "connect:1000ms"),
@@ -56,7 +78,11 @@ MATRIX: dict[Load, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Run:
-    """One arm under one load: what was seen of each table, and what it cost in the measured time."""
+    """One arm under one load: what was seen of each table, and what it cost in the measured time.
+
+    ``lanes`` are Lakebound's batches by lane. ``syncs_per_second`` are of all the arm's processes; None where nobody could
+    count them. ``checks`` are the rows of each table against those of the sent records.
+    """
 
     arm: str
     load: Load
@@ -69,6 +95,9 @@ class Run:
     broker_cpu_seconds: float
     generator_cpu_seconds: float
     observer_cpu_seconds: float
+    lanes: dict[str, int]
+    syncs_per_second: float | None
+    checks: dict[str, dict[str, Any]]
     at: str
 
 
@@ -77,8 +106,10 @@ def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: S
     topic = f"bench-{arm.replace(':', '-')}-{load.rate}-{load.partitions}-{load.record_bytes}-{repeat}"
     create_topics(broker.bootstrap_servers, {topic: load.partitions})
     setting = setting_of(base, broker.bootstrap_servers, topic)
+    work = parse(arm).work
     started = start(arm, setting)
-    with ending(started.process), producing(load, topic, broker) as generator, Watch(started.places) as watch:
+    producer = producing(load, topic, broker, dirty=work == "dirty")
+    with ending(started.process), producer as generator, Watch(started.places) as watch:
         wait_until(lambda: _has_rows(started, watch, setting.folder), FIRST_ROWS_SECONDS, f"the first rows of {arm}")
         time.sleep(args.warm_up_seconds)
         processes = {"app": started.process.pid, "broker": _pid_of(broker), "generator": generator.pid}
@@ -89,11 +120,16 @@ def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: S
         cpu = {name: round(cpu_seconds_of(pid) - before[name], 1) for name, pid in processes.items()}
         own_cpu = round(time.process_time() - own_before, 1)
         peak = _peak_rss_megabytes(started.process.pid)
+        syncs = syncs_per_second(started.process.pid, LOOK_AT_SYNCS_SECONDS)
         generator.send_signal(signal.SIGTERM)
+        sent = json.loads(generator.communicate(timeout=60)[0])["sent"]
+        expected = rows_of(work, values(load.record_bytes, dirty=work == "dirty"), sent)
         time.sleep(started.settle_seconds)
+        _await_rows(watch, expected.total())
         if started.process.poll() is not None:
             raise SystemExit(f"{arm} ended with {started.process.returncode}; its log is {setting.folder}/app.log")
     seen = {name: watch.measure(name, from_ms, until_ms) for name in started.places}
+    found = {name: rows_in([path for _, path in watch.files(name)], work) for name in started.places}
     return Run(
         arm=arm,
         load=load,
@@ -106,6 +142,9 @@ def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: S
         broker_cpu_seconds=cpu["broker"],
         generator_cpu_seconds=cpu["generator"],
         observer_cpu_seconds=own_cpu,
+        lanes=lanes_between(started.control, from_ms, until_ms) if started.control else {},
+        syncs_per_second=None if syncs is None else round(syncs, 1),
+        checks={name: asdict(checked(rows, expected)) for name, rows in found.items()},
         at=time.strftime("%Y-%m-%d %H:%M"),
     )
 
@@ -114,6 +153,13 @@ def _has_rows(started: Started, watch: Watch, folder: Path) -> bool:
     if started.process.poll() is not None:
         raise SystemExit(f"it ended with {started.process.returncode}: {(folder / 'app.log').read_text()[-3000:]}")
     return all(watch.commits(name) > 1 for name in started.places)
+
+
+def _await_rows(watch: Watch, rows: int) -> None:
+    """Wait until every table has so many rows, or for as long as is given; what lacks then is told by the check."""
+    until = time.monotonic() + ALL_ROWS_SECONDS
+    while time.monotonic() < until and any(watch.rows(name) < rows for name in watch.places):
+        time.sleep(0.5)
 
 
 def _pid_of(broker: Broker) -> int:
@@ -137,13 +183,28 @@ def replaced_by(new: Run) -> Callable[[dict[str, Any]], bool]:
     return lambda one: one["seconds"] < new.seconds and (one["arm"], Load(**one["load"])) == (new.arm, new.load)
 
 
-def _wanted(args: argparse.Namespace) -> Iterator[tuple[str, Load, int]]:
-    made = {(one["arm"], Load(**one["load"]), one["repeat"]) for one in kept(COMPARISON) if one["seconds"] >= args.seconds}
+def wanted(args: argparse.Namespace, runs: list[dict[str, Any]]) -> Iterator[tuple[str, Load, int]]:
+    """Yield the runs that are asked for and were not made: arm, load and number of the repeat."""
+    made = {(one["arm"], Load(**one["load"]), one["repeat"]) for one in runs if one["seconds"] >= args.seconds}
     for repeat in range(args.repeats):
         for load, arms in MATRIX.items():
             for arm in args.arms or arms:
-                if (arm, load, repeat) not in made and (not args.rate or load.rate in args.rate):
+                is_asked_for = not args.load or load in args.load
+                if (arm, load, repeat) not in made and is_asked_for and (not args.rate or load.rate in args.rate):
                     yield arm, load, repeat
+
+
+def load_named(text: str) -> Load:
+    """Return the load of a name such as ``2000-2-180``, by which the charts go, too.
+
+    Raises:
+        argparse.ArgumentTypeError: The benchmark has no such load.
+    """
+    for load in MATRIX:
+        if text == f"{load.rate}-{load.partitions}-{load.record_bytes}":
+            return load
+    names = ", ".join(f"{load.rate}-{load.partitions}-{load.record_bytes}" for load in MATRIX)
+    raise argparse.ArgumentTypeError(f"no load '{text}'; the loads are {names}")
 
 
 def main() -> None:
@@ -151,22 +212,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arms", nargs="*", help="only these")
     parser.add_argument("--rate", nargs="*", type=int, help="only loads of these rates")
+    parser.add_argument("--load", nargs="*", type=load_named, help="only these loads: RATE-PARTITIONS-BYTES")
     parser.add_argument("--warm-up-seconds", type=float, default=60)
     parser.add_argument("--seconds", type=float, default=180)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--anew", action="store_true", help="forget the runs that were made")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where runs are kept and pages written: another folder to try")
     args = parser.parse_args()
+    for arm in args.arms or ():
+        parse(arm)
+    runs = args.docs / "benchmarks" / COMPARISON.name
+    runs.parent.mkdir(parents=True, exist_ok=True)
     if args.anew:
-        COMPARISON.unlink(missing_ok=True)
+        runs.unlink(missing_ok=True)
     try:
         with own_broker() as (base, broker):
-            for arm, load, repeat in _wanted(args):
+            for arm, load, repeat in wanted(args, kept(runs)):
                 print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
                 run = measure(arm, load, repeat, args, base, broker)
                 print(json.dumps(asdict(run)), flush=True)
-                keep(COMPARISON, asdict(run), replaced_by(run))
+                keep(runs, asdict(run), replaced_by(run))
     finally:
-        write_pages(DOCS)
+        write_pages(args.docs)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from arm_names import parse
 from arms import Setting, start
+from backlog import payloads
 from comparison_page import write_pages
 from kept_runs import DOCS, DRAIN, keep, kept
 from running import cpu_seconds_of, ending, own_broker
 from visible import Place, Watch
+from work import rows_of
 
 from lakebound.control.processes import wait_until
 from lakebound.local.broker import Broker
@@ -64,6 +67,7 @@ class Landed:
 
 def drain(arm: str, records: int, base: Settings, broker: Broker, repeat: int) -> dict[str, Any]:
     """Land the whole backlog by one arm."""
+    rows = rows_of(parse(arm).work, payloads(), records).total()
     home = base.home / f"drain-{arm.replace(':', '-')}-{repeat}"
     setting = Setting(broker.bootstrap_servers, TOPIC, replace(base, home=home, warehouse=home / "warehouse"))
     began_ms = time.time() * 1000
@@ -75,9 +79,9 @@ def drain(arm: str, records: int, base: Settings, broker: Broker, repeat: int) -
             if started.process.poll() is not None:
                 raise SystemExit(f"{arm} ended with {started.process.returncode}; its log is {setting.folder}/app.log")
             time.sleep(1)
-            return all(table.rows() >= records for table in tables.values())
+            return all(table.rows() >= rows for table in tables.values())
 
-        wait_until(is_done, GIVEN_UP_SECONDS, f"{records:,} rows by {arm}")
+        wait_until(is_done, GIVEN_UP_SECONDS, f"{rows:,} rows by {arm}")
         cpu_seconds = cpu_seconds_of(started.process.pid)
     return {
         "arm": arm,
@@ -110,6 +114,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--anew", action="store_true", help="forget the runs that were made")
     args = parser.parse_args()
+    if any(parse(arm).work == "dirty" for arm in args.arms):
+        raise SystemExit("no record of the backlog is dirty: the arms with 'dirty' are of bench/compare.py")
     if args.anew:
         DRAIN.unlink(missing_ok=True)
     made = {(one["arm"], one["repeat"]) for one in kept(DRAIN) if one["records"] >= args.records}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from arm_names import Work, parse
+
 LARGE_BYTES = 32 * 1024 * 1024
 
 
@@ -14,15 +16,15 @@ def rate(runs: list[dict[str, Any]], arm: str) -> float | None:
     return statistics.median(rates) if rates else None
 
 
-def best_flink(runs: list[dict[str, Any]]) -> tuple[str, float] | None:
-    """Return Flink's best interval, and its rate."""
-    arms = {run["arm"] for run in runs if run["arm"].startswith("flink:")}
+def best_flink(runs: list[dict[str, Any]], work: Work) -> tuple[str, float] | None:
+    """Return Flink's best interval with a work, and its rate."""
+    arms = {run["arm"] for run in runs if run["arm"].startswith("flink:") and parse(run["arm"]).work == work}
     return max(((arm, rate(runs, arm) or 0.0) for arm in arms), key=lambda one: one[1], default=None)
 
 
 def ratio(runs: list[dict[str, Any]], arm: str) -> str | None:
-    """Return an arm's rate ÷ Flink's in words."""
-    own, peer = rate(runs, arm), best_flink(runs)
+    """Return an arm's rate ÷ Flink's with the same work, in words."""
+    own, peer = rate(runs, arm), best_flink(runs, parse(arm).work)
     return None if own is None or peer is None else f"{own / peer[1]:.2f} ({own:,.0f} ÷ {peer[1]:,.0f} rows/s, {peer[0]})"
 
 

@@ -29,6 +29,12 @@ def payload(number: int, record_bytes: int) -> bytes:
     return json.dumps(body).encode()
 
 
+def values(record_bytes: int, *, dirty: bool) -> list[bytes]:
+    """Return the values that are produced in turn; where they are dirty, one of a hundred is half an object."""
+    bodies = [payload(number, record_bytes) for number in range(PAYLOADS)]
+    return [body[: len(body) // 2] if dirty and number % 100 == 50 else body for number, body in enumerate(bodies)]
+
+
 def main() -> None:
     """Produce and report."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -37,11 +43,12 @@ def main() -> None:
     parser.add_argument("--rate", type=int, required=True, help="records per second")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--record-bytes", type=int, default=180)
+    parser.add_argument("--dirty", action="store_true", help="one record of a hundred cannot be decoded")
     args = parser.parse_args()
     producer = Producer(
         {"bootstrap.servers": args.bootstrap_servers, "linger.ms": 5, "acks": "all", "enable.idempotence": True}
     )
-    payloads = [payload(number, args.record_bytes) for number in range(PAYLOADS)]
+    payloads = values(args.record_bytes, dirty=args.dirty)
     started, sent, tick_seconds = time.monotonic(), 0, 0.01
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

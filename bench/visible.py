@@ -180,12 +180,14 @@ class Watch:
 
     places: dict[str, Place]
     _seen: dict[str, dict[int, float]] = field(default_factory=dict)
+    _files: dict[str, list[tuple[float, Path]]] = field(default_factory=dict)
+    _rows: dict[Path, int] = field(default_factory=dict)
     _threads: list[threading.Thread] = field(default_factory=list)
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Watch:
         for name, place in self.places.items():
-            self._seen[name] = {}
+            self._seen[name], self._files[name] = {}, []
             self._threads.append(threading.Thread(target=self._watch, args=(place, self._seen[name]), daemon=True))
             self._threads[-1].start()
         return self
@@ -203,12 +205,25 @@ class Watch:
         """Return when each commit of a table was seen first, in epoch milliseconds; it grows."""
         return self._seen[name]
 
+    def files(self, name: str) -> list[tuple[float, Path]]:
+        """Return each data file that the commits of a table added which were seen so far, with the milliseconds."""
+        self._files[name] += self.places[name].files(self._seen[name].copy())
+        return self._files[name]
+
+    def rows(self, name: str) -> int:
+        """Return how many rows these files have."""
+        paths = [path for _, path in self.files(name)]
+        for path in paths:
+            if path not in self._rows:
+                self._rows[path] = pq.read_metadata(path).num_rows
+        return sum(self._rows[path] for path in paths)
+
     def measure(self, name: str, from_ms: float, until_ms: float) -> Seen | None:
         """Return the freshness of the records that were produced in a time; None where none was seen."""
         parts: list[np.ndarray] = []
         commits: set[float] = set()
         files = size = 0
-        for at_ms, path in self.places[name].files(self._seen[name].copy()):
+        for at_ms, path in self.files(name):
             produced_ms = produced_at(path, self.places[name].timestamp)
             kept = produced_ms[(produced_ms >= from_ms) & (produced_ms < until_ms)]
             if len(kept):

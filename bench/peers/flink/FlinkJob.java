@@ -6,7 +6,8 @@ import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 
 /**
  * FlinkJob BROKERS TOPIC FOLDER [key=value ...]: Kafka's JSON into the Iceberg table bench.events, in a mini cluster of this
- * process, as SQL, until the process is ended. Keys are Flink's own.
+ * process, as SQL, until the process is ended. Keys are Flink's own, but for bench.work (plain, encode, enrich or dirty: the same
+ * as bench/work.py says) and bench.reference, a CSV file of device, site and model.
  */
 public class FlinkJob {
   public static void main(String[] arguments) throws Exception {
@@ -26,6 +27,8 @@ public class FlinkJob {
       String[] pair = arguments[i].split("=", 2);
       settings.put(pair[0], pair[1]);
     }
+    String work = settings.getOrDefault("bench.work", "plain"), reference = settings.get("bench.reference");
+    settings.keySet().removeIf(key -> key.startsWith("bench."));
     Configuration configuration = new Configuration();
     settings.forEach(configuration::setString);
     StreamExecutionEnvironment environment =
@@ -42,15 +45,29 @@ public class FlinkJob {
             + " topic STRING METADATA VIRTUAL, `partition` INT METADATA VIRTUAL, `offset` BIGINT METADATA VIRTUAL,"
             + " kafka_ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL) WITH ('connector'='kafka','topic'='" + topic + "',"
             + "'properties.bootstrap.servers'='" + brokers + "','properties.group.id'='flink-" + topic + "',"
-            + "'scan.startup.mode'='earliest-offset','format'='json')");
+            + "'scan.startup.mode'='earliest-offset','format'='json'"
+            + (work.equals("dirty") ? ",'json.ignore-parse-errors'='true'" : "") + ")");
     tables.executeSql(
         "CREATE CATALOG ice WITH ('type'='iceberg','catalog-type'='hadoop','warehouse'='" + folder + "/warehouse')");
     tables.executeSql("CREATE DATABASE IF NOT EXISTS ice.bench");
+    String columns = "event_id STRING, device STRING, `value` DOUBLE, kind STRING, ";
+    String chosen = "event_id, device, `value`, kind, ", from = " FROM records";
+    if (work.equals("encode")) {
+      columns += "part STRING, ";
+      chosen = "event_id, SHA256(device), `value` * 1.8E0 + 32E0, UPPER(kind), SUBSTRING(event_id, 7, 6), ";
+      from += " WHERE `value` > 36.9E0";
+    } else if (work.equals("enrich")) {
+      // A table in memory that each row is looked up in: a join of a stream with a table would keep every row as state.
+      tables.createTemporarySystemFunction("device_facts", new DeviceFacts(reference));
+      columns += "site STRING, model STRING, ";
+      chosen += "site, model, ";
+      from += " LEFT JOIN LATERAL TABLE(device_facts(device)) AS facts(site, model) ON TRUE";
+    }
     tables.executeSql(
-        "CREATE TABLE IF NOT EXISTS ice.bench.events (event_id STRING, device STRING, `value` DOUBLE, kind STRING, pad STRING,"
+        "CREATE TABLE IF NOT EXISTS ice.bench.events (" + columns + "pad STRING,"
             + " topic STRING, `partition` INT, `offset` BIGINT, kafka_ts TIMESTAMP_LTZ(6)) WITH ('format-version'='2')");
     tables.executeSql(
-        "INSERT INTO ice.bench.events SELECT event_id, device, `value`, kind, pad, topic, `partition`, `offset`,"
-            + " CAST(kafka_ts AS TIMESTAMP_LTZ(6)) FROM records").await();
+        "INSERT INTO ice.bench.events SELECT " + chosen + "pad, topic, `partition`, `offset`,"
+            + " CAST(kafka_ts AS TIMESTAMP_LTZ(6))" + from).await();
   }
 }
