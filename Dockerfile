@@ -51,6 +51,7 @@ ENV PATH=/opt/lakebound/.venv/bin:/usr/local/bin:/usr/bin:/bin \
     LAKEBOUND_HOME=/var/lib/lakebound/state \
     LAKEBOUND_WAREHOUSE=/var/lib/lakebound/warehouse \
     LAKEBOUND_PIPELINES=/opt/lakebound/include/pipelines \
+    LAKEBOUND_REFERENCES=/opt/lakebound/include/references \
     LAKEBOUND_APPS=/opt/lakebound/spark_apps \
     LAKEBOUND_JARS=/opt/lakebound/jars \
     AIRFLOW_HOME=/var/lib/airflow \

@@ -118,6 +118,18 @@ class ForbiddenSecretError(LakeboundError):
         super().__init__(f"{field}: {what}")
 
 
+class ReferenceRefusedError(LakeboundError):
+    """Reference data of a pipeline cannot be used."""
+
+    runbook = "reference-refused"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
+    def __init__(self, name: str, place: str, problem: str) -> None:
+        self.name, self.problem = name, problem
+        super().__init__(f"reference {name!r} ({place}): {problem}")
+
+
 class MissingTopicError(LakeboundError):
     """A topic of the pipeline is not on the broker."""
 

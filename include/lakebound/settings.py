@@ -5,6 +5,7 @@
 | LAKEBOUND_HOME | state: leases, progress, logs, embedded services | ./.lakebound |
 | LAKEBOUND_PIPELINES | folder of pipeline YAML files | ./include/pipelines |
 | LAKEBOUND_APPS | folder of the spark-submit entry points | ./spark_apps |
+| LAKEBOUND_REFERENCES | folder of the files that pipelines may name as reference data | ./include/references |
 | LAKEBOUND_WAREHOUSE | folder of the tables and of the SQLite Iceberg catalog | LAKEBOUND_HOME/warehouse |
 | LAKEBOUND_JARS | folder of the checked JVM jars | ~/.cache/lakebound/jars |
 | LAKEBOUND_KAFKA | bootstrap servers that ${LAKEBOUND_KAFKA} stands for in YAML | of the embedded broker |
@@ -38,6 +39,7 @@ from lakebound.errors import SettingError
 
 DEFAULT_KAFKA = "127.0.0.1:9092"
 DEFAULT_SECRETS_FOLDER = Path("/run/secrets")
+DEFAULT_REFERENCES = Path("include/references")
 DEFAULT_LINEAGE_SECONDS = 300.0
 SECRET_PREFIX = "LAKEBOUND_SECRET_"
 """Variables of such names hold secrets, and need not be named."""
@@ -59,6 +61,7 @@ class Settings:
     spark_ui: str = ""
     keep_days: float = 30.0
     lineage_seconds: float = DEFAULT_LINEAGE_SECONDS
+    references: Path = DEFAULT_REFERENCES
 
     @property
     def services_file(self) -> Path:
@@ -76,6 +79,7 @@ class Settings:
             "LAKEBOUND_HOME": str(self.home),
             "LAKEBOUND_PIPELINES": str(self.pipelines),
             "LAKEBOUND_APPS": str(self.apps),
+            "LAKEBOUND_REFERENCES": str(self.references),
             "LAKEBOUND_WAREHOUSE": str(self.warehouse),
             "LAKEBOUND_JARS": str(self.jars),
             "LAKEBOUND_KAFKA": self.kafka,
@@ -114,6 +118,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         spark_ui=_spark_ui(env),
         keep_days=_keep_days(env),
         lineage_seconds=lineage_interval_seconds(env),
+        references=_path(env, "LAKEBOUND_REFERENCES", DEFAULT_REFERENCES),
     )
 
 

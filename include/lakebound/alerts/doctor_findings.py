@@ -43,9 +43,9 @@ def severity_of(found: RuleFinding) -> Severity | None:
 
 
 def _finding(found: RuleFinding, severity: Severity, now: float) -> Finding:
-    table = found.evidence.get("table")
+    subject = found.evidence.get("table") or found.evidence.get("reference")
     return Finding(
-        cause=f"{found.rule}:{table}" if table else found.rule,
+        cause=f"{found.rule}:{subject}" if subject else found.rule,
         severity=severity,
         what=found.sentence,
         since=now,

@@ -150,6 +150,10 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
         notes = [*found.notes] if not found.reason else [f"{found.desired}{by}: {found.reason}", *found.notes]
         for note in notes:
             typer.echo(f"{found.pipeline}: {note}")
+        for name, one in found.references.items():
+            loaded, checked = duration(one.loaded_seconds_ago), duration(one.checked_seconds_ago)
+            held = f"version {one.version}, {number(one.rows)} rows"
+            typer.echo(f"{found.pipeline}: reference {name}: {held}, loaded {loaded} ago, checked {checked} ago")
         if found.spark_ui:
             typer.echo(f"{found.pipeline}: Spark UI {found.spark_ui}")
     typer.echo(

@@ -119,8 +119,21 @@ def _entry_body(table: str, committed: CommittedEntry) -> dict[str, Any]:
 
 
 def _print_entries(entries: list[CommittedEntry]) -> None:
-    headers = ("AT (UTC)", "VERSION", "KIND", "EPOCH", "BATCH", "LANE", "READ", "LANDED", "FILTERED", "BAD", "ROWS", "RANGE")
-    rows = []
+    headers: tuple[str, ...] = (
+        "AT (UTC)",
+        "VERSION",
+        "KIND",
+        "EPOCH",
+        "BATCH",
+        "LANE",
+        "READ",
+        "LANDED",
+        "FILTERED",
+        "BAD",
+        "ROWS",
+        "RANGE",
+    )
+    rows: list[tuple[str, ...]] = []
     for committed in entries:
         entry = committed.entry
         counts = [number(count) for count in (entry.read, entry.landed, entry.filtered, entry.quarantined, entry.rows)]
@@ -136,6 +149,9 @@ def _print_entries(entries: list[CommittedEntry]) -> None:
                 _ranges(entry.range),
             )
         )
+    read = [", ".join(f"{name} {one}" for name, one in sorted(found.entry.references.items())) or "-" for found in entries]
+    if any(found.entry.references for found in entries):
+        headers, rows = (*headers, "REFERENCE"), [(*row, versions) for row, versions in zip(rows, read, strict=True)]
     print_rows(headers, rows, right=("EPOCH", "BATCH", "READ", "LANDED", "FILTERED", "BAD", "ROWS"))
 
 

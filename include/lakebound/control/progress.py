@@ -44,6 +44,17 @@ class RecentRecords(FrozenRecord):
         return self.quarantined / self.records if self.records else 0.0
 
 
+class ReferenceProgress(FrozenRecord):
+    """The version of reference data that the application uses. Times are epoch seconds."""
+
+    version: str = Field(description="Delta version, Iceberg snapshot id, or a hash of the files' names, sizes and times.")
+    rows: int = 0
+    loaded_at: float = Field(description="When it was read.")
+    checked_at: float = Field(description="When the source last said that this is its newest version, or gave a newer one.")
+    problem: str | None = Field(default=None, description="Why a newer version is not used; None: nothing is wrong.")
+    problem_since: float | None = None
+
+
 class Progress(FrozenRecord):
     """The application's latest state. Times are epoch seconds; offsets are per topic and partition."""
 
@@ -79,6 +90,7 @@ class Progress(FrozenRecord):
     )
     durations_ms: dict[str, float] = Field(default_factory=dict, description="Of the last batch, per step.")
     tables: dict[str, TableProgress] = Field(default_factory=dict)
+    references: dict[str, ReferenceProgress] = Field(default_factory=dict, description="Reference data, by name.")
     spark_ui: str | None = None
 
 

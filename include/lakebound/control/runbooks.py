@@ -25,6 +25,8 @@ RUNBOOKS = (
     "no-ledger",
     "offsets-beyond-end",
     "quarantine-flood",
+    "reference-refused",
+    "reference-stale",
     "refused",
     "retention-passed",
     "schema-changed",

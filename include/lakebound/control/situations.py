@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakebound.control.crash_loop import CrashLoop
-from lakebound.control.progress import Outcome, Progress
+from lakebound.control.progress import Outcome, Progress, ReferenceProgress
 from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError, error_named
 from lakebound.spec.times import in_utc
 
@@ -157,6 +157,19 @@ def failing(progress: Progress) -> Situation:
     text = f"failing since {since}, {progress.failures} times in a row: {progress.last_failure}"
     runbook = error_named(progress.failing_error).runbook
     return Situation("failing", text, "", runbook if runbook != LakeboundError.runbook else "stall")
+
+
+def stale_reference(name: str, reference: ReferenceProgress) -> str:
+    """Return why a newer version of reference data is not used, and since when the one in use is.
+
+    Args:
+        name: The transform's name for it.
+        reference: As the application tells it.
+    """
+    return (
+        f"reference {name} is not refreshed: {reference.problem}. The stream goes on with version {reference.version}, loaded "
+        f"at {clock_time(reference.loaded_at)} (runbook reference-stale)"
+    )
 
 
 def ended_badly(pipeline: str, outcome: Outcome) -> Situation:

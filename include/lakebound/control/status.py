@@ -34,6 +34,16 @@ SILENT_SECONDS = 10.0
 T = TypeVar("T")
 
 
+class ReferenceStatus(Frozen):
+    """Reference data, as the application uses it."""
+
+    version: str
+    rows: int
+    loaded_seconds_ago: float = Field(description="Since the version in use was read.")
+    checked_seconds_ago: float = Field(description="Since the source last said that there is no newer version, or gave one.")
+    problem: str | None = Field(default=None, description="Why a newer version is not used.")
+
+
 class PipelineStatus(Frozen):
     """One pipeline as it stands.
 
@@ -57,6 +67,7 @@ class PipelineStatus(Frozen):
     records: int | None = Field(default=None, description="Read by the application so far.")
     quarantined: int | None = None
     recent: RecentRecords | None = Field(default=None, description="The records of the last minutes, and why some are bad.")
+    references: dict[str, ReferenceStatus] = Field(default_factory=dict, description="Reference data in use, by name.")
     spark_ui: str | None = None
     log: Path | None = None
     situation: str | None = Field(default=None, description="What keeps it from landing, in kebab-case; None: nothing does.")
@@ -175,11 +186,25 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         records=own.records if own else None,
         quarantined=own.quarantined if own else None,
         recent=recent,
+        references=_references(own, now) if facts.living else {},
         spark_ui=(own.spark_ui if own else None) if facts.living else None,
         log=app.log if app else None,
         situation=situation.name if (situation := situation_of(facts, now)) else None,
         notes=tuple(_notes(facts, situation, outdated, recent)),
     )
+
+
+def _references(progress: Progress | None, now: float) -> dict[str, ReferenceStatus]:
+    return {
+        name: ReferenceStatus(
+            version=one.version,
+            rows=one.rows,
+            loaded_seconds_ago=max(0.0, now - one.loaded_at),
+            checked_seconds_ago=max(0.0, now - one.checked_at),
+            problem=one.problem,
+        )
+        for name, one in (progress.references if progress else {}).items()
+    }
 
 
 def situation_of(facts: StatusFacts, now: float) -> Situation | None:
@@ -251,6 +276,8 @@ def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool, rece
         notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))
     if recent is not None and recent.quarantined:
         notes.append(f"{told_share(recent)} (lakebound quarantine {facts.pipeline})")
+    if facts.living is not None and facts.progress is not None and facts.progress.app_id == facts.living.app_id:
+        notes += [situations.stale_reference(name, one) for name, one in facts.progress.references.items() if one.problem]
     if facts.living is None and facts.last is not None and not _says_how_it_ended(situation):
         notes.append(_how_it_ended(facts.last, facts.outcome))
     return notes

@@ -99,6 +99,9 @@ class Entry(FrozenRecord):
     timestamps_ms: tuple[int, int] | None = Field(
         default=None, description="Kafka's earliest and latest of this commit's rows."
     )
+    references: dict[str, str] = Field(
+        default_factory=dict, description="Versions of the reference data that the transform read for this commit, by name."
+    )
     quarantine: str | None = None
     rewind: str | None = Field(default=None, description="Of a reset that a rewind made: the hash of its plan.")
     undoes: str | None = Field(default=None, description="Of a reset that undid a rewind: the hash of the rewind's plan.")

@@ -11,6 +11,7 @@ from lakebound.frozen import Frozen
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
+from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.spark import SparkSpec
 from lakebound.spec.value import ValueSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
@@ -219,6 +220,11 @@ class PipelineSpec(Frozen):
         default=None,
         description="A function in spark_apps/transforms, as transforms.module.function. DataFrame in, DataFrame out.",
     )
+    reference: dict[str, ReferenceSpec] = Field(
+        default_factory=dict,
+        description="Small tables that change, by the names under which the transform gets them: its second parameter is a "
+        "mapping of these names to DataFrames. See docs/how-to/reference-data.md.",
+    )
     tables: tuple[TableSpec, ...] = Field(
         min_length=1, description="Target tables. Every row is written to each of them. No other pipeline may write to them."
     )
@@ -298,6 +304,19 @@ class PipelineSpec(Frozen):
             if sum(reader.table in (table.id, table.name) for table in tables) != 1:
                 known = ", ".join(table.id for table in tables)
                 raise ValueError(f"maintenance.readers: {reader.table!r} is not one of the tables: {known}")
+        return self
+
+    @model_validator(mode="after")
+    def _usable_references(self) -> PipelineSpec:
+        if self.reference and self.transform is None:
+            raise ValueError("reference: only a transform uses it, and the pipeline has none")
+        own = {(table.format, table.namespace, table.short_name) for table in (*self.tables, self.quarantine_table)}
+        for name, one in self.reference.items():
+            if not re.fullmatch(NAME, name):
+                raise ValueError(f"reference: {name!r} is not a name: lower-case letters, digits and _, a letter first")
+            namespace, _, short = (one.name or "").rpartition(".")
+            if (one.format, namespace or "default", short) in own:
+                raise ValueError(f"reference.{name}: {one.told} is a table of this pipeline, which changes with each batch")
         return self
 
     @property

@@ -19,11 +19,19 @@ _SQLITE = "sqlite:///"
 
 
 class Places(Frozen):
-    """Where a pipeline's application finds tables and state. Holds no secret, but where secrets are."""
+    """Where a pipeline's application finds tables and state. Holds no secret, but where secrets are.
+
+    Attributes:
+        home: Folder of the state.
+        warehouse: Where the tables are.
+        looks_only: Nothing is made or changed, not even by opening a catalog.
+        references: Folder of the files that YAML may name as reference data; None: it may name none.
+    """
 
     home: Path
     warehouse: WarehouseSpec
     looks_only: bool = False
+    references: Path | None = None
 
     def folder(self, table: TableSpec) -> Location:
         """Folder of a Delta table."""
@@ -83,7 +91,7 @@ def places_of(settings: Settings, warehouse: str) -> Places:
         InvalidWarehousesError: ``warehouses.yaml`` is wrong.
         UnknownWarehouseError: No warehouse has the name.
     """
-    return Places(home=settings.home, warehouse=find_warehouse(warehouse, settings))
+    return Places(home=settings.home, warehouse=find_warehouse(warehouse, settings), references=settings.references)
 
 
 def local_places(home: Path, folder: Path) -> Places:

@@ -45,6 +45,7 @@ class Writer:
         kind: That of its batches.
         quarantine: Id of the pipeline's quarantine table, for the entries with which an application opens its tables.
         give_turn: Waits while somebody slower wants to commit to a table (``lakebound.control.turns``).
+        references: Versions of the reference data that the transform reads at present, by name.
     """
 
     pipeline: str
@@ -54,6 +55,7 @@ class Writer:
     kind: Literal["land", "replay", "release"] = "land"
     quarantine: str | None = None
     give_turn: Callable[[str, Callable[[], bool]], float] = lambda table, has_moved_on: 0.0
+    references: Callable[[], Mapping[str, str]] = dict
 
 
 @dataclass
@@ -140,6 +142,7 @@ class Target:
             rows=counts.rows,
             lane=lane,
             timestamps_ms=timestamps_ms,
+            references=dict(writer.references()) if kind is None else {},
             quarantine=writer.quarantine if kind == "open" else None,
         )
         writer.give_turn(self.id, self.table.has_moved_on)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +25,8 @@ from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.decode import good_columns, make_decoder
 
 Transform = Callable[[DataFrame], DataFrame]
+References = Callable[[], Mapping[str, DataFrame]]
+"""Returns the reference data of the present batch, by name."""
 
 KAFKA_SCHEMA = StructType(
     [
@@ -40,11 +44,15 @@ _ALLOWED = {"Project", "Filter", "Generate", "Join", "SubqueryAlias", "ResolvedH
 _KAFKA_FIELDS = ["topic", "topic_id", "partition", "offset", "timestamp", "ordinal"]
 
 
-def load_transform(spec: PipelineSpec) -> Transform:
+def load_transform(spec: PipelineSpec, references: References = dict) -> Transform:
     """Return the pipeline's transform; without one, the identity.
 
+    Args:
+        spec: The pipeline.
+        references: Its reference data, which a function with a second parameter gets each time it is called.
+
     Raises:
-        TransformRefusedError: It cannot be imported, or is no function.
+        TransformRefusedError: It cannot be imported, is no function, or takes no reference data although the YAML has some.
     """
     if spec.transform is None:
         return lambda frame: frame
@@ -55,8 +63,40 @@ def load_transform(spec: PipelineSpec) -> Transform:
         raise TransformRefusedError(spec.pipeline, spec.transform, f"cannot be imported from spark_apps/: {exc}") from exc
     if not callable(function):
         raise TransformRefusedError(spec.pipeline, spec.transform, "is not a function")
-    transform: Transform = function
+    return _with_references(spec, function, references)
+
+
+def _with_references(spec: PipelineSpec, function: Callable[..., DataFrame], references: References) -> Transform:
+    """Return the function as one of a DataFrame alone, which is how every lane calls it."""
+    needs, may_take = _second_parameter(function)
+    if spec.reference and not may_take:
+        reason = "has no second parameter, which gets the reference data of the YAML: a mapping of names to DataFrames"
+    elif needs and not spec.reference:
+        reason = "has a second parameter, for reference data, but the YAML has no 'reference'"
+    else:
+        reason = None
+    if reason is not None:
+        raise TransformRefusedError(spec.pipeline, spec.transform or "(none)", reason)
+    if not spec.reference:
+        return function
+
+    @wraps(function)
+    def transform(frame: DataFrame) -> DataFrame:
+        return function(frame, references())
+
     return transform
+
+
+def _second_parameter(function: Callable[..., DataFrame]) -> tuple[bool, bool]:
+    """Return whether a function needs a second argument, and whether it takes one."""
+    try:
+        parameters = [*signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return False, True
+    if any(one.kind is Parameter.VAR_POSITIONAL for one in parameters):
+        return False, True
+    positional = [one for one in parameters if one.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > 1 and positional[1].default is Parameter.empty, len(positional) > 1
 
 
 def planned_input(session: SparkSession, spec: PipelineSpec) -> DataFrame:

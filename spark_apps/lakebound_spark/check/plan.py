@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
-from lakebound.errors import LakeboundError, TableMismatchError
+from lakebound.errors import LakeboundError, ReferenceRefusedError, TableMismatchError
 from lakebound.first_line import first_line
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import compare_tables
@@ -23,6 +23,7 @@ from lakebound_spark.batch.decode import value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.transform import load_transform, planned_output
 from lakebound_spark.check.mistakes import schema_problem, transform_problem
+from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import without_files
 
 
@@ -64,7 +65,12 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
         found.problems.append(schema_problem(spec, exc))
         return found
     try:
-        output = planned_output(session, spec, load_transform(spec))
+        references = open_book(session, spec, run.places.read_only())
+    except ReferenceRefusedError as exc:
+        found.problems.append(PlacedProblem(f"{spec.reference[exc.name].told}: {exc.problem}", ("reference", exc.name)))
+        return found
+    try:
+        output = planned_output(session, spec, load_transform(spec, references.frames))
     except Exception as exc:  # a mistake in a transform arrives as anything
         found.problems.append(transform_problem(spec, exc))
         return found

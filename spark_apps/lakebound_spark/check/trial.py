@@ -24,9 +24,10 @@ from lakebound_spark.batch.quarantine import quarantine_columns
 from lakebound_spark.batch.rescue import kafka_columns
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.schema import table_schema
-from lakebound_spark.batch.transform import load_transform, planned_output
+from lakebound_spark.batch.transform import Transform, load_transform, planned_output
 from lakebound_spark.check.mistakes import failed_on_records
 from lakebound_spark.check.plan import check
+from lakebound_spark.reference.book import open_book
 
 _EXAMPLES = 3
 """Number of records that are named for each reason."""
@@ -100,13 +101,14 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     if not planned.tables:
         return found
     spec = run.spec
-    output = planned_output(session, spec, load_transform(spec))
+    transform = load_transform(spec, open_book(session, spec, run.places.read_only()).frames)
+    output = planned_output(session, spec, transform)
     schemas = {one.id: table_schema(output.schema, one) for one in spec.tables if one.id in planned.tables}
     settled = Settled({}) if found.problems else compare_tables(spec, run.places.read_only(), schemas, value_fields(spec))
     landable = make_check(output.schema, _layouts(run), has_transform=spec.transform is not None)
     found.read = len(sample.records)
     try:
-        made, bad = land_in_memory(session, spec, sample, landable, settled.unhoused)
+        made, bad = land_in_memory(session, spec, sample, transform, landable, settled.unhoused)
     except Exception as exc:
         # What a transform raises for a value is an answer, too: a stream would fail with it.
         found.problems.append(failed_on_records(spec, exc))
@@ -124,7 +126,12 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
 
 
 def land_in_memory(
-    session: SparkSession, spec: PipelineSpec, sample: TopicSample, landable: LandableCheck, unhoused: Collection[str] = ()
+    session: SparkSession,
+    spec: PipelineSpec,
+    sample: TopicSample,
+    transform: Transform,
+    landable: LandableCheck,
+    unhoused: Collection[str] = (),
 ) -> tuple[pa.Table, pa.Table]:
     """Return the rows of the tables, and those of the quarantine.
 
@@ -132,10 +139,10 @@ def land_in_memory(
         session: Spark's.
         spec: The pipeline.
         sample: Records of its topics.
+        transform: Its transform.
         landable: Finds rows that cannot land.
         unhoused: Fields for which a table has no column.
     """
-    transform = load_transform(spec)
     records = session.createDataFrame(kafka_columns(sample.records))
     decoder = make_decoder(spec, sample.topic_ids, unhoused)
     made = transform(good_columns(decoder.decode(records))).toArrow()

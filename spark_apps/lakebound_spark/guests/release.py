@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from lakebound.control.desired import read_desired
@@ -111,10 +112,10 @@ class Release:
                 self._count(found)
                 seen = True
             for table in members if not self._orders.is_trial else ():
-                held[table.spec.id] = self._commit(table, held[table.spec.id], found)
+                held[table.spec.id] = self._commit(table, held[table.spec.id], found, batch.references.versions)
             batch.forget()
 
-    def _commit(self, table: Table, held: Held, found: Released) -> Held:
+    def _commit(self, table: Table, held: Held, found: Released, references: Callable[[], Mapping[str, str]]) -> Held:
         """Commit what fits, and return the table as it then stands."""
         fits = both(held.lacking, found.fits)
         named, _ = released_offsets(table.entries(), held.view.released)
@@ -124,7 +125,8 @@ class Release:
         target = Target(table, held.view)
         records = found.written.records
         counts = Counts(read=size(fits), filtered=size(fits) - records, landed=records, rows=found.written.rows)
-        writer = Writer(self._spec.pipeline, held.view.epoch, lambda: None, self._spec.limits.commit_attempts, kind="release")
+        attempts, epoch = self._spec.limits.commit_attempts, held.view.epoch
+        writer = Writer(self._spec.pipeline, epoch, lambda: None, attempts, kind="release", references=references)
         files = found.written.files.get(table.spec.id, [])
         target.commit(writer, {}, counts, files, lane=found.lane, releases=as_offsets(fits))
         known = self._landed.get(table.spec.id, TableLanded())

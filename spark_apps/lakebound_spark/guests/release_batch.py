@@ -27,6 +27,7 @@ from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, write_by
 from lakebound_spark.batch.row_writer import Written
 from lakebound_spark.batch.schema import table_schema
 from lakebound_spark.batch.transform import KAFKA_SCHEMA, load_transform, may_multiply, planned_output
+from lakebound_spark.reference.book import open_book
 
 _PLACE = ("topic", "partition", "offset")
 
@@ -57,7 +58,8 @@ class ReleaseBatch:
         self._orders = orders
         self._spec = orders.spec
         self._session = session
-        self._transform = load_transform(self._spec)
+        self.references = open_book(session, self._spec, orders.places)
+        self._transform = load_transform(self._spec, self.references.frames)
         output = planned_output(session, self._spec, self._transform)
         layouts = [table.layout() for table in tables]
         self._check = make_check(output.schema, layouts, has_transform=self._spec.transform is not None)

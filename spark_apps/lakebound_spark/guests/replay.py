@@ -37,6 +37,7 @@ from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_output
+from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import make_session
 from lakebound_spark.stream.source import read_range
 
@@ -115,7 +116,8 @@ class _Landing:
     def __init__(self, orders: ReplayOrders, session: SparkSession, facts: KafkaFacts) -> None:
         spec = orders.spec
         self._spec, self._wanted, self._session, self._facts = spec, orders.wanted, session, facts
-        self._transform = load_transform(spec)
+        self._references = open_book(session, spec, orders.places)
+        self._transform = load_transform(spec, self._references.frames)
         output = planned_output(session, spec, self._transform)
         self._multiplies, self._output = may_multiply(output), output.schema
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
@@ -192,7 +194,8 @@ class _Landing:
     def _guest(self) -> Writer:
         """Return a writer with the newest epoch in the ledgers: one that is older would be fenced out."""
         epoch = max(target.view.epoch for target in (*self.targets, self._quarantine))
-        return Writer(self._spec.pipeline, epoch, lambda: None, self._spec.limits.commit_attempts, kind="replay")
+        attempts, references = self._spec.limits.commit_attempts, self._references.versions
+        return Writer(self._spec.pipeline, epoch, lambda: None, attempts, kind="replay", references=references)
 
     def _make_lander(self) -> BatchLander:
         layouts = [target.table.layout() for target in self.targets]

@@ -55,6 +55,8 @@ from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
 from lakebound_spark.jvm import ParentWatch, SparkDiedError, obey_signals
+from lakebound_spark.reference.book import ReferenceBook, open_book
+from lakebound_spark.reference.refresh import ReferenceWatch
 from lakebound_spark.session import SessionStart
 from lakebound_spark.stream.ending import finish_bounded_run, hold, is_refusal, verdict_on
 from lakebound_spark.stream.lineage_choice import chosen_lineage
@@ -77,6 +79,7 @@ class Parts:
     targets: list[Target]
     quarantine: Target
     topic_ids: dict[str, str]
+    references: ReferenceBook
 
 
 class Application:
@@ -188,13 +191,16 @@ class Application:
             self._board.change(spark_ui=session.sparkContext.uiWebUrl)
             parts = self.prepare(session, lease, facts)
             watch = LagWatch(self._facts, self._run.spec.topics, self._board)
+            refresh = ReferenceWatch(session, parts.references, lambda found: self._board.change(references=found))
             watch.start()
+            refresh.start()
             try:
                 if self._lineage is not None:
                     self._lineage.start(parts.targets, parts.quarantine, session.version)
                 self._stream(session, parts, facts)
             finally:
                 watch.end()
+                refresh.end()
                 parts.lander.close()
         finally:
             session.stop()
@@ -213,11 +219,12 @@ class Application:
         spec = self._run.spec
         topic_ids = {topic: known.topic_id for topic, known in facts.items()}
         check_landed_topics(spec, self._run.places, topic_ids)
-        transform = load_transform(spec)
+        references = open_book(session, spec, self._run.places)
+        transform = load_transform(spec, references.frames)
         output = planned_output(session, spec, transform)
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
-        writer = make_writer(self._run, lease)
+        writer = replace(make_writer(self._run, lease), references=references.versions)
         settled = settle_tables(
             spec, self._run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease
         )
@@ -234,7 +241,7 @@ class Application:
         bad = QuarantineLander(quarantine, writer, own_places, value_schema(spec))
         rescuer = Rescuer(session, spec, self._run.control.checkpoint(self._run.app_id) / "rescued")
         lander = BatchLander(spec, decoder, transform, targets, bad, writer, how, direct=direct, rescuer=rescuer, cores=cores)
-        return Parts(lander, targets, quarantine, topic_ids)
+        return Parts(lander, targets, quarantine, topic_ids, references)
 
     def _stream(self, session, parts: Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]
         """Run queries, each in a fresh checkpoint from the ledger, until one ends gracefully."""
@@ -250,6 +257,7 @@ class Application:
             self._stop,
             until,
             self._recorder,
+            parts.references,
         )
         failures, query = 0, 0
         found: dict[str, TopicFacts] | None = facts

@@ -27,6 +27,7 @@ from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.batch import BatchLander, in_offsets, range_between
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.targets import Target
+from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.garbage import collect_garbage_seldom
 from lakebound_spark.stream.planned import PROGRESS_IN_MEMORY, planned_ends
 from lakebound_spark.stream.signs import ProgressBoard
@@ -57,6 +58,7 @@ class LandingStream:
         stop: StopSignal,
         until: NextOffsets | None,
         recorder: RollupRecorder,
+        references: ReferenceBook,
     ) -> None:
         self._run = run
         self._session = session
@@ -68,6 +70,7 @@ class LandingStream:
         self._stop = stop
         self._until = until
         self._recorder = recorder
+        self._references = references
         self._tracer = Tracer(session, run.control.trace(run.app_id)) if run.trace else None
         self._batch_lock = threading.Lock()
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
@@ -160,6 +163,10 @@ class LandingStream:
         wanted = bound_range(read, self._until)
         if wanted and wanted != read:
             records = records.where(in_offsets(wanted))
+        if self._references.has_newer:
+            # What is pending was read with the version before: its entry says so.
+            self._lander.flush()
+            self._references.turn()
         ids = self._verifier.submit(self._facts.topic_ids, self._run.spec.topics)
         held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}
         began = time.perf_counter()

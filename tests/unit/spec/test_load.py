@@ -121,6 +121,7 @@ def test_the_examples_are_right_and_fit_the_invented_records() -> None:
     assert {name: [table.id for table in spec.tables] for name, spec in loaded.specs.items()} == {
         "orders": ["delta:sales.orders", "iceberg:sales.orders"],
         "sensor_readings": ["iceberg:iot.sensor_readings"],
+        "located_readings": ["iceberg:iot.located_readings"],
     }
 
 

@@ -55,7 +55,7 @@ def prepare(
         takes_back = {table: _unfounded(spec, settings, table, lacking[table], coverages[table]) for table in lacking}
         asked = reduce(add, lacking.values(), {})
     plan = make_plan(spec.pipeline, asked, coverages, topics, takes_back=takes_back)
-    notes = (*_outdated(spec, settings), *_beyond_replay(plan, proofs))
+    notes = (*_outdated(spec, settings), *_of_today(spec), *_beyond_replay(plan, proofs))
     pieces = sum(1 for _ in chunks(plan.wanted, spec.limits.max_records_per_batch))
     return plan.model_copy(update={"chunks": pieces, "notes": notes})
 
@@ -106,6 +106,14 @@ def _outdated(spec: PipelineSpec, settings: Settings) -> list[str]:
     if progress is None or not progress.source_hash or progress.source_hash == source_hash(spec, settings.apps):
         return []
     return [f"{progress.app_id} landed with another version of the pipeline or its transform; the replay uses the present one"]
+
+
+def _of_today(spec: PipelineSpec) -> list[str]:
+    """Say that reference data may have been others when the stream would have landed these records."""
+    if not spec.reference:
+        return []
+    names = ", ".join(sorted(spec.reference))
+    return [f"the transform reads reference data ({names}): the replay uses today's version of it"]
 
 
 def _beyond_replay(plan: ReplayPlan, proofs: Mapping[str, TableProof]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lakebound.control.desired import Desired
 from lakebound.control.quarantine_rate import flood_of
+from lakebound.control.situations import stale_reference
 from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.numbers import (
@@ -21,6 +22,8 @@ NEAR_LOSS_SECONDS = 6 * 3600.0
 NEAR_LOSS_SHARE = 0.25
 CHECKPOINT_BYTES = 1 << 30
 CLOCK_SECONDS = 5.0
+REFERENCE_READ_SECONDS = 300.0
+"""Longer than a table takes that may be a reference."""
 
 
 def data_loss_near(facts: PipelineFacts) -> Iterator[RuleFinding]:
@@ -55,6 +58,21 @@ def quarantine_flood(facts: PipelineFacts) -> Iterator[RuleFinding]:
         yield build("quarantine-flood", str(flood), "quarantine-flood", **evidence)
 
 
+def reference_stale(facts: PipelineFacts) -> Iterator[RuleFinding]:
+    """The application keeps an older version of reference data: the newer one cannot be used, or the source cannot be read."""
+    progress = facts.own_progress
+    if facts.living is None or progress is None:
+        return
+    for name, one in progress.references.items():
+        every = facts.spec.reference[name].refresh_seconds if name in facts.spec.reference else 0.0
+        unseen = progress.updated_at - one.checked_at
+        if one.problem is None and unseen > 3 * every + REFERENCE_READ_SECONDS:
+            one = one.model_copy(update={"problem": f"its source gives no answer for {seconds_in_words(unseen)}"})
+        if one.problem is not None:
+            evidence = {"reference": name, "version": one.version}
+            yield warning("reference-stale", stale_reference(name, one), "reference-stale", **evidence)
+
+
 def clocks_differ(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Leases and retention are judged by clocks."""
     apart = clock_difference_seconds(facts)
@@ -82,4 +100,12 @@ def facts_unread(facts: PipelineFacts) -> Iterator[RuleFinding]:
         yield warning("facts-unread", text)
 
 
-WARNING_RULES = (data_loss_near, lag_too_large, quarantine_flood, clocks_differ, checkpoint_grows, facts_unread)
+WARNING_RULES = (
+    data_loss_near,
+    lag_too_large,
+    quarantine_flood,
+    reference_stale,
+    clocks_differ,
+    checkpoint_grows,
+    facts_unread,
+)

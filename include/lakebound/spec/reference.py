@@ -1,0 +1,115 @@
+"""Reference data of a pipeline, as its author writes it: small tables that change, which the transform joins records with."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from lakebound.frozen import Frozen
+from lakebound.spec.ddl import ddl_mistakes
+
+ON_CHANGE = "on_change"
+ON_CHANGE_SECONDS = 10.0
+"""How often a reference is looked at that has no interval of its own."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}(\.[a-z][a-z0-9_]{0,62})?")
+_INTERVAL = re.compile(r"(\d+) ?(s|m|h|d)")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+class ReferenceSpec(Frozen):
+    """One table of reference data."""
+
+    format: Literal["delta", "iceberg", "parquet", "csv"] = Field(description="What the reference is stored as.")
+    name: str | None = Field(
+        default=None,
+        description="Of a Delta or Iceberg table in the pipeline's warehouse: namespace.table, or a table name only.",
+    )
+    path: str | None = Field(
+        default=None,
+        description="A file or folder (Parquet, CSV), or the folder of a Delta table, in the folder LAKEBOUND_REFERENCES.",
+    )
+    csv_schema: str | None = Field(
+        default=None,
+        alias="schema",
+        description="Of CSV: the columns as Spark DDL, without nested types. Default: the types are inferred from the values.",
+    )
+    key: tuple[str, ...] = Field(
+        min_length=1, description="Columns that name a row. No two rows have the same key, and no part of a key is null."
+    )
+    refresh: str = Field(
+        default=ON_CHANGE,
+        description="How often the stream looks whether there is a newer version: an interval such as 30s, 5m or 1h; or "
+        "on_change, which looks every 10 s.",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _table_name(cls, name: str | None) -> str | None:
+        if name is not None and not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not a table name: one or two of [a-z][a-z0-9_]*, joined by a dot")
+        return name
+
+    @field_validator("csv_schema")
+    @classmethod
+    def _types(cls, schema: str | None) -> str | None:
+        if schema is not None and (mistakes := ddl_mistakes(schema)):
+            raise ValueError("; ".join(mistakes))
+        return schema
+
+    @field_validator("key")
+    @classmethod
+    def _columns(cls, key: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(key)) != len(key) or not all(key):
+            raise ValueError("a column is empty, or named twice")
+        return key
+
+    @field_validator("refresh")
+    @classmethod
+    def _refresh(cls, refresh: str) -> str:
+        parse_refresh(refresh)
+        return refresh
+
+    @model_validator(mode="after")
+    def _one_place(self) -> ReferenceSpec:
+        if self.format == "iceberg" and self.path is not None:
+            raise ValueError("an Iceberg table is named by 'name'; 'path' is for Delta, Parquet and CSV")
+        if self.format in ("parquet", "csv") and self.name is not None:
+            raise ValueError(f"'name' is for Delta and Iceberg tables; say where the {self.format} files are by 'path'")
+        if (self.name is None) == (self.path is None):
+            raise ValueError(
+                "say where it is: by 'name' or by 'path'" if self.format == "delta" else f"{self._place} is missing"
+            )
+        if self.csv_schema is not None and self.format != "csv":
+            raise ValueError("'schema' is for CSV; the other formats know the types of their columns")
+        return self
+
+    @property
+    def _place(self) -> str:
+        return "'name'" if self.format == "iceberg" else "'path'"
+
+    @property
+    def refresh_seconds(self) -> float:
+        """How often the stream looks whether there is a newer version."""
+        return parse_refresh(self.refresh)
+
+    @property
+    def told(self) -> str:
+        """What and where it is, for messages: ``delta crm.customers``."""
+        return f"{self.format} {self.name or self.path}"
+
+
+def parse_refresh(refresh: str) -> float:
+    """Return the seconds between two looks at a reference.
+
+    Raises:
+        ValueError: It is neither an interval nor ``on_change``.
+    """
+    if refresh == ON_CHANGE:
+        return ON_CHANGE_SECONDS
+    match = _INTERVAL.fullmatch(refresh)
+    if match is None or not int(match[1]):
+        raise ValueError(f"{refresh!r} is neither on_change nor an interval such as 30s, 5m or 1h")
+    return int(match[1]) * _SECONDS[match[2]]
