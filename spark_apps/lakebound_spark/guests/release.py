@@ -112,7 +112,7 @@ class Release:
                 self._count(found)
                 seen = True
             for table in members if not self._orders.is_trial else ():
-                held[table.spec.id] = self._commit(table, held[table.spec.id], found, batch.references.versions)
+                held[table.spec.id] = self._commit(table, held[table.spec.id], found, batch.reference_versions)
             batch.forget()
 
     def _commit(self, table: Table, held: Held, found: Released, references: Callable[[], Mapping[str, str]]) -> Held:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,8 +59,8 @@ class ReleaseBatch:
         self._orders = orders
         self._spec = orders.spec
         self._session = session
-        self.references = open_book(session, self._spec, orders.places)
-        self._transform = load_transform(self._spec, self.references.frames)
+        self._references = open_book(session, self._spec, orders.places)
+        self._transform = load_transform(self._spec, self._references.frames)
         output = planned_output(session, self._spec, self._transform)
         layouts = [table.layout() for table in tables]
         self._check = make_check(output.schema, layouts, has_transform=self._spec.transform is not None)
@@ -109,6 +110,10 @@ class ReleaseBatch:
             ColumnsMovedError: They have others now.
         """
         check_unmoved(self._spec, self._orders.places, self._schemas, self._settled, value_fields(self._spec))
+
+    def reference_versions(self) -> Mapping[str, str]:
+        """Return the versions of the reference data that the transform reads, by name."""
+        return self._references.versions()
 
     def forget(self) -> None:
         """Free what is kept of the pieces."""

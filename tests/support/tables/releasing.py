@@ -78,6 +78,9 @@ class FakeBatch:
         if self.scene.columns_moved:
             raise ColumnsMovedError("orders")
 
+    def reference_versions(self) -> dict[str, str]:
+        return {}
+
     def forget(self) -> None:
         """Keeps nothing."""
 
