@@ -6,6 +6,7 @@ are taken from the plan: no job, no task, and no socket between Python and the J
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pyarrow as pa
@@ -16,18 +17,32 @@ from pyspark.sql.types import StructType
 _FEW_ROWS = 4_096
 """py4j hands bytes over as text. More rows go through files and sockets, as PySpark has it."""
 _UNBOUNDED = 1 << 40
+_COLLECT_BYTES = 16 * 1024 * 1024
+"""Of rows in DataFrames until Python is told to search. The JVM needs up to six times of it for the same rows, and has 1 GiB
+where nobody asks for more."""
+_PLAN_BYTES = 256 * 1024
+"""What a DataFrame counts for without any rows: Spark keeps its plans with it."""
 
 
 class LocalRelations:
-    """Makes DataFrames of one schema of rows that the driver holds, as ``SparkSession.createDataFrame`` does, but sooner."""
+    """Makes DataFrames of one schema of rows that the driver holds, as ``SparkSession.createDataFrame`` does, but sooner.
+
+    An object of py4j whose methods were called is part of a cycle, so the JVM keeps the rows of earlier DataFrames until Python
+    searches for cycles; and Python counts objects, not what they hold in the JVM. So it is told to search.
+    """
 
     def __init__(self, schema: StructType) -> None:
         self._schema = schema
         self._json = schema.json()
         self._arrow = to_arrow_schema(schema)
+        self._bytes_since_collected = 0
 
     def __call__(self, session: SparkSession, rows: pa.Table) -> DataFrame:
         """Return the rows as a local relation."""
+        self._bytes_since_collected += rows.nbytes + _PLAN_BYTES
+        if self._bytes_since_collected > _COLLECT_BYTES:
+            gc.collect(1)
+            self._bytes_since_collected = 0
         if rows.num_rows > _FEW_ROWS:
             return session.createDataFrame(rows, self._schema)
         batches = rows.cast(self._arrow).combine_chunks().to_batches()
