@@ -101,6 +101,10 @@ class Run:
     at: str
 
 
+class ArmEndedError(Exception):
+    """An arm's first process ended by itself."""
+
+
 def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: Settings, broker: Broker) -> Run:
     """Run one arm on a topic of its own."""
     topic = f"bench-{arm.replace(':', '-')}-{load.rate}-{load.partitions}-{load.record_bytes}-{repeat}"
@@ -127,7 +131,7 @@ def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: S
         time.sleep(started.settle_seconds)
         _await_rows(watch, expected.total())
         if started.process.poll() is not None:
-            raise SystemExit(f"{arm} ended with {started.process.returncode}; its log is {setting.folder}/app.log")
+            raise ArmEndedError(_told_end(started, setting.folder))
     seen = {name: watch.measure(name, from_ms, until_ms) for name in started.places}
     found = {name: rows_in([path for _, path in watch.files(name)], work) for name in started.places}
     return Run(
@@ -151,8 +155,12 @@ def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: S
 
 def _has_rows(started: Started, watch: Watch, folder: Path) -> bool:
     if started.process.poll() is not None:
-        raise SystemExit(f"it ended with {started.process.returncode}: {(folder / 'app.log').read_text()[-3000:]}")
+        raise ArmEndedError(_told_end(started, folder))
     return all(watch.commits(name) > 1 for name in started.places)
+
+
+def _told_end(started: Started, folder: Path) -> str:
+    return f"it ended with {started.process.returncode}: {(folder / 'app.log').read_text()[-3000:]}"
 
 
 def _await_rows(watch: Watch, rows: int) -> None:
@@ -225,15 +233,23 @@ def main() -> None:
     runs.parent.mkdir(parents=True, exist_ok=True)
     if args.anew:
         runs.unlink(missing_ok=True)
+    ended = []
     try:
         with own_broker() as (base, broker):
             for arm, load, repeat in wanted(args, kept(runs)):
                 print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
-                run = measure(arm, load, repeat, args, base, broker)
+                try:
+                    run = measure(arm, load, repeat, args, base, broker)
+                except ArmEndedError as error:
+                    print(f"bench: {arm}: {error}", flush=True)
+                    ended.append(f"{arm} at {load.rate}/s")
+                    continue
                 print(json.dumps(asdict(run)), flush=True)
                 keep(runs, asdict(run), replaced_by(run))
     finally:
         write_pages(args.docs)
+    if ended:
+        raise SystemExit(f"these ended by themselves, and have no run: {', '.join(ended)}")
 
 
 if __name__ == "__main__":

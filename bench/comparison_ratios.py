@@ -51,8 +51,8 @@ def targets(rows: Sequence[Row]) -> list[str]:
 def _ratios(own: Row | None, peer: Row | None) -> str | None:
     if own is None or peer is None:
         return None
-    mean, p99 = (own.figures[name] / peer.figures[name] for name in ("mean_ms", "p99_ms"))
-    return f"mean {mean:#.2g}, p99 {p99:#.2g} ({peer.arm})"
+    mean, p99 = (f"{own.figures[name] / peer.figures[name]:#.2g}".rstrip(".") for name in ("mean_ms", "p99_ms"))
+    return f"mean {mean}, p99 {p99} ({peer.arm})"
 
 
 def _same_work(rows: Sequence[Row]) -> list[str]:

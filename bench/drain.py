@@ -77,7 +77,8 @@ def drain(arm: str, records: int, base: Settings, broker: Broker, repeat: int) -
 
         def is_done() -> bool:
             if started.process.poll() is not None:
-                raise SystemExit(f"{arm} ended with {started.process.returncode}; its log is {setting.folder}/app.log")
+                log = (setting.folder / "app.log").read_text()[-3000:]
+                raise SystemExit(f"{arm} ended with {started.process.returncode}: {log}")
             time.sleep(1)
             return all(table.rows() >= rows for table in tables.values())
 
@@ -113,12 +114,15 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--anew", action="store_true", help="forget the runs that were made")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where runs are kept and pages written: another folder to try")
     args = parser.parse_args()
     if any(parse(arm).work == "dirty" for arm in args.arms):
         raise SystemExit("no record of the backlog is dirty: the arms with 'dirty' are of bench/compare.py")
+    runs = args.docs / "benchmarks" / DRAIN.name
+    runs.parent.mkdir(parents=True, exist_ok=True)
     if args.anew:
-        DRAIN.unlink(missing_ok=True)
-    made = {(one["arm"], one["repeat"]) for one in kept(DRAIN) if one["records"] >= args.records}
+        runs.unlink(missing_ok=True)
+    made = {(one["arm"], one["repeat"]) for one in kept(runs) if one["records"] >= args.records}
     wanted = [(arm, repeat) for repeat in range(args.repeats) for arm in args.arms if (arm, repeat) not in made]
     if wanted:
         with own_broker() as (base, broker):
@@ -127,10 +131,10 @@ def main() -> None:
             for arm, repeat in wanted:
                 print(f"bench: {arm} drains it, repeat {repeat + 1}", flush=True)
                 run = drain(arm, args.records, base, broker, repeat)
-                keep(DRAIN, run, lambda one, new=run: one["records"] < new["records"] and one["arm"] == new["arm"])
+                keep(runs, run, lambda one, new=run: one["records"] < new["records"] and one["arm"] == new["arm"])
                 rates = {name: f"{table['rows_per_second']:,.0f} rows/s" for name, table in run["tables"].items()}
                 print(f"bench: {arm}: {rates}, {run['cpu_seconds']} CPU s", flush=True)
-    write_pages(DOCS)
+    write_pages(args.docs)
 
 
 if __name__ == "__main__":

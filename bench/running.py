@@ -70,11 +70,12 @@ def start(command: list[str], folder: Path, **how: Any) -> subprocess.Popen[byte
 
 @contextmanager
 def ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Kill the whole process group at the end."""
+    """Kill the whole process group at the end, if anything of it still runs."""
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=30)
 
 
