@@ -15,7 +15,7 @@ from lakebound.control.rollup_files import (
     totals_file,
     write_totals,
 )
-from lakebound.control.rollups import RESOLUTIONS, Bucket, Figures, Resolution, Totals, pruned, rolled_up
+from lakebound.control.rollups import RESOLUTIONS, Bucket, Figures, Resolution, Totals, latest_of_each_time, pruned, rolled_up
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class RollupBook:
             if lacking:
                 append_buckets(control, resolution, lacking, now)
             self._not_rolled_up[resolution] = [one for one in finer if resolution.start_of(one.at) + resolution.seconds > now]
-            finer = _latest([*known, *lacking])
+            finer = latest_of_each_time([*known, *lacking])
 
     @property
     def totals(self) -> Totals:
@@ -69,7 +69,7 @@ class RollupBook:
         append_buckets(self._control, _FINEST, finer, now)
         not_rolled_up = {}
         for resolution in RESOLUTIONS[1:]:
-            finer = _latest([*self._not_rolled_up[resolution], *finer])
+            finer = latest_of_each_time([*self._not_rolled_up[resolution], *finer])
             not_rolled_up[resolution] = [one for one in finer if resolution.start_of(one.at) + resolution.seconds > now]
             finer = rolled_up(finer, resolution, before=now)
             if finer:
@@ -86,12 +86,6 @@ def sum_of(buckets: Sequence[Bucket]) -> Figures:
     for bucket in buckets:
         figures = figures.plus(bucket.figures)
     return figures
-
-
-def _latest(buckets: Sequence[Bucket]) -> list[Bucket]:
-    """Return them oldest first; of two of the same time, the one given last: it holds the other."""
-    latest = {bucket.at: bucket for bucket in buckets}
-    return [latest[at] for at in sorted(latest)]
 
 
 def _totals(control: ControlFolder, now: float) -> Totals:

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakebound.control.folder import ControlFolder, write_text
 from lakebound.control.private_files import make_private_folder, open_private
-from lakebound.control.rollups import RESOLUTIONS, Bucket, Resolution, Totals, pruned, rolled_up
+from lakebound.control.rollups import RESOLUTIONS, Bucket, Resolution, Totals, latest_of_each_time, pruned, rolled_up
 
 MAX_LINE_BYTES = 16 * 1024
 """A bucket that needs more, which takes dozens of tables, is not kept; the totals have it nevertheless."""
@@ -89,8 +89,8 @@ def read_file(control: ControlFolder, resolution: Resolution, since: float = 0.0
     except FileNotFoundError:
         return BucketsRead([])
     read = [_parsed(line) for line in lines]
-    latest = {bucket.at: bucket for bucket in read if bucket is not None and bucket.at >= since}
-    return BucketsRead([latest[at] for at in sorted(latest)], read.count(None))
+    buckets = latest_of_each_time(bucket for bucket in read if bucket is not None and bucket.at >= since)
+    return BucketsRead(buckets, read.count(None))
 
 
 def append_buckets(control: ControlFolder, resolution: Resolution, buckets: Sequence[Bucket], now: float) -> None:

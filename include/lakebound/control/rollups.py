@@ -171,7 +171,12 @@ def pruned(buckets: Iterable[Bucket], resolution: Resolution, now: float) -> lis
     Buckets that have not begun yet are not kept: a clock was wrong then.
     """
     oldest = now - resolution.kept_seconds - resolution.seconds
-    latest = {bucket.at: bucket for bucket in buckets if oldest <= bucket.at <= now + resolution.seconds}
+    return latest_of_each_time(bucket for bucket in buckets if oldest <= bucket.at <= now + resolution.seconds)
+
+
+def latest_of_each_time(buckets: Iterable[Bucket]) -> list[Bucket]:
+    """Return them oldest first; of two of the same time, the one given last: it holds the other."""
+    latest = {bucket.at: bucket for bucket in buckets}
     return [latest[at] for at in sorted(latest)]
 
 

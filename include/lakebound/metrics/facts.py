@@ -11,7 +11,6 @@ from lakebound.alerts.model import EVERYTHING, Alert
 from lakebound.alerts.store import AlertState, AlertStore
 from lakebound.control.applications import living_submission, pipelines_with_state
 from lakebound.control.desired import read_desired
-from lakebound.control.fallback_files import read_newest_json
 from lakebound.control.findings import Finding, Findings, read_sources
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Progress, readable_progress
@@ -75,18 +74,12 @@ def read_metric_facts(settings: Settings, only: Sequence[str] = ()) -> MetricFac
     for name in only:
         if name not in known:
             raise UnknownPipelineError(name, sorted(known), settings.home / "pipelines")
-    state = _tried(lambda: _alert_state(settings), AlertState())
+    state = AlertStore(settings.home).look() or AlertState()
     return MetricFacts(
         pipelines=tuple(_read(folder) for folder in folders if not only or folder.pipeline in only),
         alerts=tuple(alert for alert in state.memory.open if not only or alert.pipeline in (*only, EVERYTHING)),
         alert_round_at=state.round_at,
     )
-
-
-def _alert_state(settings: Settings) -> AlertState:
-    """Return what is remembered of alerts; who only reads must not move an unreadable file aside, as a round does."""
-    body = read_newest_json(AlertStore(settings.home).file)
-    return AlertState() if body is None else AlertState.model_validate(body)
 
 
 def _read(control: ControlFolder) -> PipelineFacts:
