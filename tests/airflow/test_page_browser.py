@@ -2,51 +2,43 @@
 
 from __future__ import annotations
 
-import shutil
-import threading
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import uvicorn
-from fastapi import FastAPI
 
-from lakebound.control.ports import free_port
-from lakebound.control.processes import wait_until
-from tests.support.airflow.page_app import ROLE, app_of_the_page
+from lakebound.control.folder import ControlFolder
+from lakebound.control.rollup_files import read_buckets
+from lakebound.control.rollups import HOUR
+from lakebound.settings import Settings
+from tests.support.airflow.page_server import CHROMIUM, served_page
+from tests.support.airflow.shown_history import copy_rollups, write_history
 from tests.support.airflow.shown_pipelines import MARKUP, shown_settings, write_crash_loop, write_many
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(240)]
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 COUNT = 100
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A hundred pipelines with thirty days behind them."""
+    found = shown_settings(tmp_path_factory.mktemp("shown"))
+    names = write_many(found, COUNT)
+    write_crash_loop(found, "loops")
+    controls = [ControlFolder(found.home, name) for name in names]
+    write_history(controls[0], time.time())
+    copy_rollups(controls[0], controls[1:])
+    return found
+
+
+@pytest.fixture(scope="module")
+def address(settings: Settings) -> Iterator[str]:
     """The page behind a base path, for somebody who may do all."""
-    settings = shown_settings(tmp_path_factory.mktemp("shown"))
-    write_many(settings, COUNT)
-    write_crash_loop(settings, "loops")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in settings.environment().items():
-            patch.setenv(name, value)
-        with app_of_the_page(patch) as app:
-
-            async def as_editor(scope: Any, receive: Any, send: Any) -> None:
-                await app({**scope, "headers": [*scope["headers"], (ROLE.lower().encode(), b"editor")]}, receive, send)
-
-            root = FastAPI()
-            root.mount("/base/lakebound", as_editor)
-            port = free_port()
-            server = uvicorn.Server(uvicorn.Config(root, host="127.0.0.1", port=port, log_level="warning", lifespan="off"))
-            thread = threading.Thread(target=server.run)
-            thread.start()
-            wait_until(lambda: server.started, 30, "the page's server")
-            yield f"http://127.0.0.1:{port}/base/lakebound/"
-            server.should_exit = True
-            thread.join(30)
+    with served_page(settings) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +103,7 @@ def test_one_pipeline_markup_stays_text_and_its_runbook_opens(page: Any, address
     page.goto(f"{address}pipelines/pipeline_013")
     page.wait_for_selector("#head-alerts")
     assert MARKUP in page.locator("#view").inner_text()
+    page.wait_for_selector("#chart-freshness")
     assert page.locator("img").count() == 0 and page.title() == "pipeline_013 – Lakebound"
     page.locator("summary").first.click()
     page.get_by_text("The stream is behind").first.wait_for()
@@ -126,3 +119,38 @@ def test_dark_and_light_follow_the_system(page: Any, address: str) -> None:
     dark = page.evaluate(ground)
     page.emulate_media(color_scheme="light")
     assert (dark, page.evaluate(ground)) == ("rgb(20, 25, 31)", "rgb(255, 255, 255)")
+
+
+def test_charts_of_thirty_days_show_what_the_rollups_hold(page: Any, address: str, settings: Settings) -> None:
+    began = time.monotonic()
+    page.goto(f"{address}pipelines/pipeline_000?period=30d")
+    page.wait_for_selector("#chart-freshness svg")
+    assert time.monotonic() - began < 10, "0.6 s on an idle machine"
+    series = json.loads(page.locator("#chart-freshness svg").get_attribute("data-series"))
+    assert 300 < len(series["times"]) <= 400
+    at = series["times"][100]
+    both = read_buckets(ControlFolder(settings.home, "pipeline_000"), HOUR, at)[:2]
+    assert [bucket.at for bucket in both] == [at, at + 3600]
+    freshness = both[0].figures.freshness.plus(both[1].figures.freshness)
+    shown = [line["values"][100] for line in series["lines"]]
+    assert shown == pytest.approx([freshness.quantile(share) for share in (0.5, 0.9, 0.99)], rel=1e-5)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1200
+    assert page.locator("[aria-current]").inner_text() == "30 days"
+
+
+def test_a_chart_is_read_by_the_keyboard_and_as_a_table(page: Any, address: str) -> None:
+    page.goto(f"{address}pipelines/pipeline_000")
+    page.locator(".periods a", has_text="24 hours").press("Enter")
+    page.wait_for_url("**?period=24h")
+    figure = page.locator("#chart-lag")
+    figure.locator("svg").focus()
+    page.keyboard.press("Home")
+    first = figure.locator(".readout").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert figure.locator(".readout").inner_text() != first
+    figure.locator("summary").click()
+    rows = figure.locator("tbody tr")
+    rows.first.wait_for()
+    assert rows.count() == 361
+    said = rows.last.locator("td").all_inner_texts()
+    assert first == f"{said[0]}: lag {said[1]}"

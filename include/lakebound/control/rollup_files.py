@@ -8,6 +8,7 @@ power cut lines may lack or be torn, and a line that cannot be read is left out.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ MAX_LINE_BYTES = 16 * 1024
 """A bucket that needs more, which takes dozens of tables, is not kept; the totals have it nevertheless."""
 
 _BLOCK_BYTES = 128 * 1024
+_BEGINNING = re.compile(rb'\{"at":(\d{1,15}),')
 
 _bucket_json = TypeAdapter(Bucket)
 _totals_json = TypeAdapter(Totals)
@@ -88,7 +90,7 @@ def read_file(control: ControlFolder, resolution: Resolution, since: float = 0.0
             lines = _last_lines(file, since)
     except FileNotFoundError:
         return BucketsRead([])
-    read = [_parsed(line) for line in lines]
+    read = [_parsed(line) for line in lines if _may_begin_since(line, since)]
     buckets = latest_of_each_time(bucket for bucket in read if bucket is not None and bucket.at >= since)
     return BucketsRead(buckets, read.count(None))
 
@@ -175,6 +177,12 @@ def _parsed(line: bytes) -> Bucket | None:
         return _bucket_json.validate_json(line)
     except ValidationError:
         return None
+
+
+def _may_begin_since(line: bytes, since: float) -> bool:
+    """Return whether a line may be of a bucket that began at a moment or later; who asks for few need not parse them all."""
+    found = _BEGINNING.match(line)
+    return found is None or int(found[1]) >= since
 
 
 def _last_lines(file: IO[bytes], since: float) -> list[bytes]:

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, HTMLResponse
 
+from lakebound.control.folder import ControlFolder
 from lakebound.control.status import known_pipelines
 from lakebound.settings import load_settings
 from lakebound.spec.load import LoadedPipelines
@@ -22,6 +23,9 @@ from lakebound_airflow.page.access import (
     readable_pipelines,
     sees_any_dag,
 )
+from lakebound_airflow.page.charts.fragment import charts_fragment
+from lakebound_airflow.page.charts.periods import DEFAULT_PERIOD, PERIODS, period_named
+from lakebound_airflow.page.charts.reading import read_history
 from lakebound_airflow.page.declared import DeclaredPipelines
 from lakebound_airflow.page.headers import set_headers
 from lakebound_airflow.page.overview import overview_of
@@ -38,7 +42,9 @@ def make_app() -> FastAPI:
     app = FastAPI(title="Lakebound", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[logged_in])
     set_headers(app)
     _add_files(app)
-    _add_data(app, DeclaredPipelines())
+    declared = DeclaredPipelines()
+    _add_data(app, declared)
+    _add_charts(app, declared)
     return app
 
 
@@ -87,6 +93,17 @@ def _add_data(app: FastAPI, declared: DeclaredPipelines) -> None:
         allowed = [dag_id for dag_id in dags_of(pipeline) if may_trigger(dag_id, request, user)]
         told = [*_mistakes(loaded, {pipeline}), *problems, *unreadable]
         return pipeline_view(states[0], incidents, told, allowed, now)
+
+
+def _add_charts(app: FastAPI, declared: DeclaredPipelines) -> None:
+    @app.get("/api/pipelines/{pipeline}/charts")
+    def charts(pipeline: SeenPipeline, period: str = DEFAULT_PERIOD) -> HTMLResponse:
+        settings, now, chosen = load_settings(), time.time(), period_named(period)
+        if pipeline not in known_pipelines(settings, declared.read(settings)):
+            raise HTTPException(404, "There is no such pipeline")
+        if chosen is None:
+            raise HTTPException(400, f"period is one of: {', '.join(one.name for one in PERIODS)}")
+        return HTMLResponse(charts_fragment(read_history(ControlFolder(settings.home, pipeline), chosen, now), chosen, now))
 
 
 def _mistakes(loaded: LoadedPipelines, readable: set[str]) -> Sequence[str]:

@@ -85,6 +85,7 @@ def test_nobody_sees_a_pipeline_whose_dag_they_may_not_read(app: FastAPI) -> Non
         assert client.get("/api/pipelines/pipeline_001").json()["actions"] == []
         for address in (
             "/api/pipelines/pipeline_002",
+            "/api/pipelines/pipeline_002/charts",
             "/pipelines/pipeline_002",
             "/api/pipelines/pipeline_002?dag_id=ingest__pipeline_001",
         ):
@@ -96,6 +97,8 @@ def test_what_is_not_there_is_not_found(app: FastAPI) -> None:
         for address in (
             "/api/pipelines/none",
             "/api/pipelines/%2e%2e",
+            "/api/pipelines/none/charts",
+            "/api/pipelines/%2e%2e/charts",
             "/static/app.py",
             "/static/%2e%2e%2fapp.py",
             "/runbooks/none",

@@ -5,6 +5,7 @@ import { NEEDS, ago, duration, moment, number, share } from "./words.js";
 import { refresh } from "./refresh.js";
 import { runbook } from "./runbook.js";
 import { showActions } from "./actions.js";
+import { showCharts } from "./charts.js";
 
 const pipeline = decodeURIComponent(location.pathname.split("/").pop());
 const drawn = new Map();
@@ -96,3 +97,4 @@ function show(view) {
 }
 
 refresh(`../api/pipelines/${encodeURIComponent(pipeline)}`, show);
+showCharts(pipeline);

@@ -31,3 +31,22 @@ export function moment(epochSeconds) {
   if (!epochSeconds) return UNKNOWN;
   return `${new Date(1000 * epochSeconds).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
+
+const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+export function bytes(value) {
+  if (value === null || value === undefined) return UNKNOWN;
+  const power = Math.min(BYTES.length - 1, value < 1 ? 0 : Math.floor(Math.log2(value) / 10));
+  return `${(value / 1024 ** power).toPrecision(3)} ${BYTES[power]}`;
+}
+
+const ROUNDED = { maximumSignificantDigits: 4 };
+
+// A value of a chart, by its unit.
+export function measured(value, unit) {
+  if (value === null || value === undefined) return UNKNOWN;
+  if (unit === "seconds") return duration(value);
+  if (unit === "share") return share(value);
+  if (unit === "bytes") return bytes(value);
+  return unit === "per_second" ? `${value.toLocaleString("en", ROUNDED)}/s` : number(value);
+}

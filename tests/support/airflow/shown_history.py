@@ -1,0 +1,92 @@
+"""Thirty days of a made-up pipeline: rollups, readings of health, maintenance, an end of an application."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterable
+
+from lakebound.control.folder import ControlFolder
+from lakebound.control.histogram import Histogram, histogram_of
+from lakebound.control.progress import Outcome, write_outcome
+from lakebound.control.rollup_files import append_buckets, rollup_file
+from lakebound.control.rollups import HOUR, MINUTE, TEN_SECONDS, Bucket, Figures, Resolution, TableFigures
+from lakebound.operations.maintenance.health_history import HealthReading, record_health
+
+DAY = 86_400
+
+
+def write_history(control: ControlFolder, now: float) -> None:
+    """Write what a pipeline leaves that has run for 30 days, and was started anew two hours ago."""
+    for resolution, seconds in ((TEN_SECONDS, 3600), (MINUTE, 2 * DAY), (HOUR, 30 * DAY)):
+        append_buckets(control, resolution, list(_buckets(resolution, now - seconds, now)), now)
+    table = f"delta:lake.{control.pipeline}"
+    readings = [_reading(table, now - 30 * DAY + 1800 * number) for number in range(48 * 30)]
+    record_health(control, readings)
+    runs = [_run(control.pipeline, now - 30 * DAY + 1800 * number) for number in range(48 * 30)]
+    control.maintenance_history.write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+    ended = Outcome(
+        app_id=f"{control.pipeline}-g0-0", verdict="stopped", reason="a deploy", started_at=now - 40 * DAY, ended_at=now - 7200
+    )
+    write_outcome(control, ended)
+
+
+def copy_rollups(of: ControlFolder, to: Iterable[ControlFolder]) -> None:
+    """Give other pipelines the same rollups."""
+    for control in to:
+        for resolution in (TEN_SECONDS, MINUTE, HOUR):
+            target = rollup_file(control, resolution)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(rollup_file(of, resolution), target)
+
+
+def _buckets(resolution: Resolution, since: float, now: float) -> Iterable[Bucket]:
+    for at in range(resolution.start_of(since), resolution.start_of(now), resolution.seconds):
+        wave = 1 + 0.6 * math.sin(at / 5000) + 0.3 * math.sin(at / 170)
+        batches, records = max(1, resolution.seconds // 5), int(resolution.seconds * 400 * wave) + 1
+        slow = 6.0 if at % 40_000 < 3000 else 1.0
+        yield Bucket(at, _figures(batches, records, slow * wave, at))
+
+
+def _figures(batches: int, records: int, slowness: float, at: int) -> Figures:
+    quick, slow = histogram_of(0.25 * slowness, records - records // 20), histogram_of(0.9 * slowness, records // 20)
+    durations: Histogram = histogram_of(0.12 * slowness, batches)
+    return Figures(
+        tables={
+            "delta:lake.orders": TableFigures(batches, records, float(at)),
+            "iceberg:lake.lines": TableFigures(batches, 2 * records),
+        },
+        read=records,
+        quarantined=records // (200 if slowness > 5 else 5000),
+        lag_records=int(50 * slowness**2),
+        freshness=quick.plus(slow),
+        batches={"direct": durations, "driver": histogram_of(0.4 * slowness, 1)},
+        steps={
+            "direct": {
+                "read": 0.02 * batches,
+                "decode": 0.015 * batches,
+                "write": 0.03 * batches * slowness,
+                "commit": 0.04 * batches,
+            },
+            "driver": {"read": 0.1, "write": 0.12, "commit": 0.05},
+        },
+    )
+
+
+def _reading(table: str, at: float) -> HealthReading:
+    files = 40 + int(at / 600) % 90
+    return HealthReading(
+        at_ms=int(at * 1000), table=table, score=90.0, files=files, small_files=9, size_bytes=files * 9_000_000
+    )
+
+
+def _run(pipeline: str, at: float) -> dict[str, object]:
+    ms = int(at * 1000)
+    return {
+        "pipeline": pipeline,
+        "run_id": f"r{ms}",
+        "started_at_ms": ms,
+        "ended_at_ms": ms + 40_000,
+        "steps": [{"outcome": "done"}],
+    }
