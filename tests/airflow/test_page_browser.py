@@ -78,6 +78,8 @@ def test_the_overview_shows_all_and_filter_and_order_stay(page: Any, address: st
     assert page.locator("tbody tr").count() == COUNT + 1
     assert {page.locator("tbody tr").nth(number).locator("th").inner_text() for number in (0, 1)} == {"loops", "pipeline_013"}
     assert page.evaluate("document.documentElement.scrollWidth") <= 1200
+    page.wait_for_selector("svg.spark")
+    assert page.locator("svg.spark").count() == COUNT
     page.fill("#filter", "pipeline_00")
     page.get_by_role("button", name="Lag").click()
     page.get_by_role("button", name="Lag").click()

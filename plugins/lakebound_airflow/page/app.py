@@ -26,6 +26,7 @@ from lakebound_airflow.page.access import (
 from lakebound_airflow.page.charts.fragment import charts_fragment
 from lakebound_airflow.page.charts.periods import DEFAULT_PERIOD, PERIODS, period_named
 from lakebound_airflow.page.charts.reading import read_history
+from lakebound_airflow.page.charts.sparklines import Sparkline, Sparklines
 from lakebound_airflow.page.declared import DeclaredPipelines
 from lakebound_airflow.page.headers import set_headers
 from lakebound_airflow.page.overview import overview_of
@@ -96,6 +97,14 @@ def _add_data(app: FastAPI, declared: DeclaredPipelines) -> None:
 
 
 def _add_charts(app: FastAPI, declared: DeclaredPipelines) -> None:
+    sparklines = Sparklines()
+
+    @app.get("/api/freshness", dependencies=[sees_any_dag])
+    def freshness(user: User) -> dict[str, Sparkline]:
+        settings = load_settings()
+        names = readable_pipelines(known_pipelines(settings, declared.read(settings)), user)
+        return sparklines.read(settings.home, sorted(names), time.time())
+
     @app.get("/api/pipelines/{pipeline}/charts")
     def charts(pipeline: SeenPipeline, period: str = DEFAULT_PERIOD) -> HTMLResponse:
         settings, now, chosen = load_settings(), time.time(), period_named(period)

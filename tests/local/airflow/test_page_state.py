@@ -15,8 +15,10 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from tests.support.airflow.page_app import ROLE, app_of_the_page
+from tests.support.airflow.shown_history import copy_rollups, write_history
 from tests.support.airflow.shown_pipelines import MARKUP, shown_settings, write_crash_loop, write_many
 
+from lakebound.control.folder import ControlFolder
 from lakebound.control.status import pipeline_statuses
 from lakebound.settings import Settings
 from lakebound_airflow.page import declared
@@ -44,7 +46,9 @@ print([name for name in sys.argv[1:] if name in sys.modules])
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """The state of many pipelines."""
     found = shown_settings(tmp_path_factory.mktemp("shown"))
-    write_many(found, COUNT)
+    controls = [ControlFolder(found.home, name) for name in write_many(found, COUNT)]
+    write_history(controls[0], time.time())
+    copy_rollups(controls[0], controls[1:])
     write_crash_loop(found, "loops")
     (found.pipelines / "broken.yaml").write_text("pipeline: broken\nfreshnes: 5s\n")
     return found
@@ -82,6 +86,7 @@ def test_nobody_sees_a_pipeline_whose_dag_they_may_not_read(app: FastAPI) -> Non
         found = client.get("/api/overview").json()
         assert [row["pipeline"] for row in found["pipelines"]] == ["pipeline_001"]
         assert found["problems"] == []
+        assert client.get("/api/freshness").json().keys() == {"pipeline_001"}
         assert client.get("/api/pipelines/pipeline_001").json()["actions"] == []
         for address in (
             "/api/pipelines/pipeline_002",
@@ -116,6 +121,8 @@ def test_a_hundred_pipelines_come_within_a_second_with_the_values_of_status(app:
             found = client.get("/api/overview").json()
             seconds.append(time.monotonic() - began)
         assert min(seconds) < 1.0, seconds
+        lines = client.get("/api/freshness").json()
+        assert len(lines) == COUNT and all(line["path"].count("L") > 50 for line in lines.values())
     rows = {row["pipeline"]: row for row in found["pipelines"]}
     said = {status.pipeline: status for status in pipeline_statuses(settings)}
     assert len(rows) == COUNT + 2 and rows.keys() == said.keys()

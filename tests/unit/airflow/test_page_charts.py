@@ -12,12 +12,14 @@ import pytest
 from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import histogram_of
 from lakebound.control.incidents import record_incident
-from lakebound.control.rollups import Bucket, Figures, TableFigures
+from lakebound.control.rollup_files import append_buckets
+from lakebound.control.rollups import MINUTE, Bucket, Figures, TableFigures
 from lakebound_airflow.page.charts.axes import time_ticks, value_text, value_ticks
 from lakebound_airflow.page.charts.fragment import charts_fragment
 from lakebound_airflow.page.charts.model import Chart, Mark, gathered
 from lakebound_airflow.page.charts.periods import PERIODS, Period, period_named
 from lakebound_airflow.page.charts.reading import History, read_history
+from lakebound_airflow.page.charts.sparklines import Sparklines, sparkline
 from lakebound_airflow.page.charts.svg import path_of
 from lakebound_airflow.page.charts.values import charts_of
 
@@ -106,3 +108,21 @@ def test_a_file_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     found = read_history(control, period, incident.at + 5)
     assert [mark.what for mark in found.marks] == ["refused: no"]
     assert len(found.problems) == 1
+
+
+def test_a_sparkline_has_gaps_and_only_the_last_hour() -> None:
+    line = sparkline([(100, 9.0), (6400, 1.0), (6460, 2.0), (6700, 1.0)], 7200.0)
+    assert line is not None
+    assert (line.highest_seconds, line.latest_seconds) == (2.0, 1.0)
+    assert line.path.count("M") == 2 and line.path.count("L") == 1
+    assert sparkline([(100, 9.0)], 7200.0) is None
+
+
+def test_a_sparkline_is_read_again_when_its_file_has_changed(tmp_path: Path) -> None:
+    control, sparklines = ControlFolder(tmp_path, "orders"), Sparklines()
+    assert sparklines.read(tmp_path, ["orders"], NOW) == {}
+    for number in (3, 2):
+        append_buckets(control, MINUTE, [Bucket(MINUTE.start_of(NOW - 60 * number), FIGURES)], NOW)
+        found = sparklines.read(tmp_path, ["orders"], NOW)["orders"]
+        assert found.path.count("L") == 3 - number
+        assert found.latest_seconds == FIGURES.freshness.quantile(0.99)

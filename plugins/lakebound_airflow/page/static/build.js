@@ -13,6 +13,18 @@ export function badge(word, kind) {
   return element("span", { text: word, classes: `badge ${kind}` });
 }
 
+const SVG = "http" + "://www.w3.org/2000/svg";
+
+// A line of the size of a word, in a box of 80 by 18.
+export function spark(path, said) {
+  const [svg, title, line] = ["svg", "title", "path"].map((tag) => document.createElementNS(SVG, tag));
+  title.textContent = said;
+  line.setAttribute("d", path);
+  for (const [name, value] of Object.entries({ class: "spark", viewBox: "0 0 80 18", role: "img", "aria-label": said })) svg.setAttribute(name, value);
+  svg.append(title, line);
+  return svg;
+}
+
 // rows: arrays of texts or elements. columns: {title, number}.
 export function table(caption, columns, rows) {
   const cell = (value, column) => element("td", {

@@ -1,6 +1,6 @@
 // The table of all pipelines: filter and order stay while the data is read again, and so does the focus.
 
-import { badge, element, problems } from "./build.js";
+import { badge, element, problems, spark } from "./build.js";
 import { NEEDS, ago, duration, number, share } from "./words.js";
 import { refresh } from "./refresh.js";
 
@@ -12,6 +12,7 @@ const COLUMNS = [
   { id: "app", title: "Application", value: (row) => row.app },
   { id: "lag", title: "Lag", number: true, value: (row) => row.lag_records },
   { id: "freshness", title: "Freshness", number: true, value: (row) => freshness(row) },
+  { id: "trend", title: "Last hour", value: (row) => sparks[row.pipeline]?.highest_seconds },
   { id: "commit", title: "Last commit", number: true, value: (row) => row.last_commit_age_seconds },
   { id: "bad", title: "Bad", number: true, value: (row) => row.bad_share },
   { id: "alerts", title: "Alerts", value: (row) => 1000 * (SEVERITIES.indexOf(row.worst_alert) + 1) + row.alerts },
@@ -23,6 +24,7 @@ const need = document.getElementById("need");
 const rowsByName = new Map();
 let order = { id: "need", isDescending: false };
 let latest = null;
+let sparks = {};
 
 const freshness = (row) => row.freshness_p99_seconds ?? row.freshness_seconds;
 
@@ -102,6 +104,12 @@ function rowOf(row) {
     rowsByName.set(row.pipeline, found);
   }
   for (const [id, text] of Object.entries(texts(row))) found.cells[id].textContent = text;
+  const line = sparks[row.pipeline];
+  if (found.spark !== line) {
+    found.spark = line;
+    const said = line && `p99 of freshness in the last hour: highest ${duration(line.highest_seconds)}, latest ${duration(line.latest_seconds)}`;
+    found.cells.trend.replaceChildren(...(line ? [spark(line.path, said)] : []));
+  }
   found.cells.need.replaceChildren(badge(NEEDS[row.need], row.need));
   found.cells.alerts.replaceChildren(...(row.alerts ? [badge(`${row.alerts} ${row.worst_alert}`, row.worst_alert)] : []));
   found.cells.why.replaceChildren(element("span", { text: row.why, attributes: { title: row.why } }));
@@ -141,3 +149,15 @@ refresh("api/overview", (found) => {
   for (const name of rowsByName.keys()) if (!names.has(name)) rowsByName.delete(name);
   draw();
 });
+
+const SPARKS_EVERY_MS = 60_000;
+
+async function readSparks() {
+  try {
+    const answer = document.hidden ? null : await fetch("api/freshness");
+    if (answer?.ok) sparks = await answer.json();
+    draw();
+  } catch { /* the table says when Airflow does not answer */ }
+  setTimeout(readSparks, SPARKS_EVERY_MS);
+}
+readSparks();
