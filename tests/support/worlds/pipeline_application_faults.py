@@ -41,6 +41,9 @@ def application_faults(world: World) -> Iterator[Fault]:
     yield Fault("lives and lags", both(_living(), _waiting_since(700)), frozenset({"lag"}), lives=True)
     flood = {"over_seconds": 300, "newest_at": now - 1, "records": 100, "quarantined": 90, "reasons": {"not_utf8": 90}}
     yield Fault("lives, and most is bad", _living(recent=flood), frozenset({"quarantine-flood"}), lives=True)
+    kept = {"version": "1", "loaded_at": now - 60, "checked_at": now - 1, "problem": "it lost the column id"}
+    stale = _living(references={"devices": kept})
+    yield Fault("lives, and keeps older reference data", stale, frozenset({"reference-stale"}), lives=True)
     yield Fault("two drivers", both(_living(), _beside), frozenset({"two-drivers"}), lives=True)
     yield Fault("two state folders", both(_living(), _older_epoch), frozenset({"two-state-folders"}), lives=True)
     for state in ("held", "stopped"):
