@@ -25,7 +25,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .PHONY: help install jars class-archive demo up down status test test-unit test-processes test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-streams test-airflow \
 	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
-	bench-outage-alerts bench-syncing docs lint audit format lock lock-docs lock-jars clean
+	bench-outage-alerts bench-syncing screenshots docs lint audit format lock lock-docs lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -192,6 +192,9 @@ lint: install ## Run ruff, mypy and the check of import rules
 audit: install ## Ask the OSV database for known vulnerabilities of the locked Python packages (needs the internet)
 	@mkdir -p .lakebound && python -m lakebound.local.locked_packages requirements.lock > .lakebound/locked_packages.py
 	@uv audit --preview-features audit-command --no-config --script .lakebound/locked_packages.py
+
+screenshots: install ## Take the pictures of the page in docs/images, with made-up pipelines; needs Chromium
+	@python -m tests.support.airflow.screenshots docs/images
 
 format: install ## Fix and format the code with ruff
 	@ruff check --fix .

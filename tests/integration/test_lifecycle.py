@@ -21,6 +21,7 @@ from tests.support.streams.lineage_server import LineageServer
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.desired import RunBound, read_desired
+from lakebound.control.recent_ledger import read_recent_ledger
 from lakebound.control.rollup_book import sum_of
 from lakebound.control.rollup_files import read_buckets, read_totals
 from lakebound.control.rollups import RESOLUTIONS
@@ -166,6 +167,12 @@ def test_latest_is_the_first_start_only_and_a_bounded_run_ends_at_its_bound(
         assert {id_: table.rows for id_, table in sums.tables.items()} == {one.id: wanted for one in pipeline.spec.tables}
     totals = read_totals(pipeline.control)
     assert totals is not None and totals.figures.read == landed.count(), "both applications ended gracefully"
+    ledger = read_recent_ledger(pipeline.control)
+    assert ledger is not None and {partition: held[-1][1] for partition, held in ledger.coverage[name].items()} == bound
+    noted = [batch for batch in ledger.batches if batch.epoch == max(one.epoch for one in ledger.batches)]
+    spans = [span for batch in noted for held in batch.ranges[name].values() for span in held]
+    assert sum(end - start for start, end in spans) >= sum(batch.read for batch in noted) > 0
+    assert sum(made.rows for batch in noted for made in batch.tables.values()) > 0
 
 
 def test_available_now_lands_bytes_as_they_are_skips_tombstones_and_completes(

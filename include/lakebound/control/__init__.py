@@ -3,6 +3,7 @@
 Other rooms import ``airflow_health``, ``applications``, ``commit_events``, ``crash_loop``, ``desired``, ``disks``,
 ``fallback_files``, ``findings``, ``folder``, ``histogram``, ``incidents``, ``last_end``, ``lease``, ``lock_holder``,
 ``old_files``, ``person``, ``ports``, ``private_files``, ``process_identity``, ``processes``, ``progress``,
-``quarantine_rate``, ``requests``, ``rollup_book``, ``rollup_files``, ``rollups``, ``runbooks``, ``situations``,
-``start_incident``, ``starters``, ``status``, ``submission``, ``summaries``, ``supervision``, ``turns`` and ``wishes``.
+``quarantine_rate``, ``recent_ledger``, ``requests``, ``rollup_book``, ``rollup_files``, ``rollups``, ``runbooks``,
+``situations``, ``start_incident``, ``starters``, ``status``, ``submission``, ``summaries``, ``supervision``, ``turns`` and
+``wishes``.
 """

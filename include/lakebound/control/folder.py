@@ -91,6 +91,11 @@ class ControlFolder:
         return self.folder / "rollups"
 
     @property
+    def recent_ledger(self) -> Path:
+        """The newest batches, and what all tables hold (``lakebound.control.recent_ledger``)."""
+        return self.folder / "recent-ledger.json"
+
+    @property
     def maintenance_history(self) -> Path:
         """What maintenance runs did (``lakebound.operations.maintenance.past_reading``), one line per run."""
         return self.folder / "maintenance.jsonl"

@@ -18,6 +18,10 @@ T = TypeVar("T")
 Moment = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """Epoch seconds, or a number of seconds, in a file."""
 
+MOST_REASONS = 12
+"""Of one bucket."""
+OTHER_REASONS = "other reasons"
+
 _KIB = 1 << 10
 
 
@@ -79,6 +83,7 @@ class Figures:
         lag_records: How many waited in Kafka at last; None where that is not known.
         freshness: How old records were when they landed; each counts as old as the oldest one of its batch.
         batches: How long batches took, by lane.
+        reasons: Why records went to quarantine, and how many: the commonest reasons, the others as one.
         steps: Seconds that each step of batches took, by lane and step. Commits to different tables run side by side.
     """
 
@@ -90,6 +95,7 @@ class Figures:
     freshness: Histogram = NO_DURATIONS
     batches: Mapping[str, Histogram] = field(default_factory=dict)
     steps: Mapping[str, Mapping[str, Moment]] = field(default_factory=dict)
+    reasons: Mapping[str, NonNegativeInt] = field(default_factory=dict)
 
     @property
     def commits(self) -> int:
@@ -112,6 +118,7 @@ class Figures:
             freshness=self.freshness.plus(later.freshness),
             batches=_merged(self.batches, later.batches, Histogram.plus),
             steps=_merged(self.steps, later.steps, lambda one, other: _merged(one, other, _sum)),
+            reasons=commonest(_merged(self.reasons, later.reasons, int.__add__)),
         )
 
 
@@ -178,6 +185,15 @@ def latest_of_each_time(buckets: Iterable[Bucket]) -> list[Bucket]:
     """Return them oldest first; of two of the same time, the one given last: it holds the other."""
     latest = {bucket.at: bucket for bucket in buckets}
     return [latest[at] for at in sorted(latest)]
+
+
+def commonest(reasons: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the commonest reasons, and the others as one; of two that are as common, the same one each time."""
+    if len(reasons) <= MOST_REASONS:
+        return reasons
+    ordered = sorted(reasons.items(), key=lambda one: (one[0] == OTHER_REASONS, -one[1], one[0]))
+    kept = dict(ordered[: MOST_REASONS - 1])
+    return {**kept, OTHER_REASONS: sum(times for _, times in ordered[MOST_REASONS - 1 :])}
 
 
 def _merged(one: Mapping[str, T], other: Mapping[str, T], plus: Callable[[T, T], T]) -> Mapping[str, T]:

@@ -17,7 +17,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import NO_DURATIONS, histogram_of
 from lakebound.control.progress import Progress, TableProgress
 from lakebound.control.rollup_book import RollupBook
-from lakebound.control.rollups import TEN_SECONDS, Bucket, Figures, TableFigures
+from lakebound.control.rollups import TEN_SECONDS, Bucket, Figures, TableFigures, commonest
 from lakebound.control.status import waiting_records
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ def figures_of_batch(
     seconds: float,
     durations_ms: Mapping[str, float],
     oldest_age_seconds: float | None,
+    reasons: Mapping[str, int] | None = None,
 ) -> Figures:
     """Return what one batch adds; its commits and rows are those of the tables.
 
@@ -50,6 +51,7 @@ def figures_of_batch(
         seconds: How long it took.
         durations_ms: Milliseconds by step.
         oldest_age_seconds: How old its oldest record was when it landed; None where that is not known.
+        reasons: Why records went to quarantine, as far as that is known.
     """
     steps = {step: max(0.0, milliseconds) / 1000 for step, milliseconds in durations_ms.items()}
     return Figures(
@@ -59,6 +61,7 @@ def figures_of_batch(
         freshness=NO_DURATIONS if oldest_age_seconds is None else histogram_of(oldest_age_seconds, read),
         batches={} if lane is None else {lane: histogram_of(seconds)},
         steps={} if lane is None else {lane: steps},
+        reasons=commonest(reasons or {}),
     )
 
 

@@ -11,6 +11,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, HTMLResponse
 
 from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import readable_progress
 from lakebound.control.status import known_pipelines
 from lakebound.settings import load_settings
 from lakebound.spec.load import LoadedPipelines
@@ -27,8 +28,10 @@ from lakebound_airflow.page.charts.fragment import charts_fragment
 from lakebound_airflow.page.charts.periods import DEFAULT_PERIOD, PERIODS, period_named
 from lakebound_airflow.page.charts.reading import read_history
 from lakebound_airflow.page.charts.sparklines import Sparkline, Sparklines
+from lakebound_airflow.page.coverage import coverage_rows, read_ledger
 from lakebound_airflow.page.declared import DeclaredPipelines
 from lakebound_airflow.page.headers import set_headers
+from lakebound_airflow.page.ledger_fragment import ledger_fragment
 from lakebound_airflow.page.overview import overview_of
 from lakebound_airflow.page.pipeline_view import dags_of, pipeline_view
 from lakebound_airflow.page.runbook import rendered_runbook, runbook_page
@@ -46,6 +49,7 @@ def make_app() -> FastAPI:
     declared = DeclaredPipelines()
     _add_data(app, declared)
     _add_charts(app, declared)
+    _add_ledger(app, declared)
     return app
 
 
@@ -113,6 +117,17 @@ def _add_charts(app: FastAPI, declared: DeclaredPipelines) -> None:
         if chosen is None:
             raise HTTPException(400, f"period is one of: {', '.join(one.name for one in PERIODS)}")
         return HTMLResponse(charts_fragment(read_history(ControlFolder(settings.home, pipeline), chosen, now), chosen, now))
+
+
+def _add_ledger(app: FastAPI, declared: DeclaredPipelines) -> None:
+    @app.get("/api/pipelines/{pipeline}/ledger")
+    def ledger(pipeline: SeenPipeline) -> HTMLResponse:
+        settings = load_settings()
+        if pipeline not in known_pipelines(settings, declared.read(settings)):
+            raise HTTPException(404, "There is no such pipeline")
+        control = ControlFolder(settings.home, pipeline)
+        found, problems = read_ledger(control)
+        return HTMLResponse(ledger_fragment(coverage_rows(found, readable_progress(control)), found, problems))
 
 
 def _mistakes(loaded: LoadedPipelines, readable: set[str]) -> Sequence[str]:

@@ -29,6 +29,7 @@ from lakebound.errors import (
 )
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_errors import refusal_in
+from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import settle_tables
@@ -93,6 +94,7 @@ class Application:
         self._started_at = time.time()
         self._board = ProgressBoard(run, epoch=0)
         self._recorder = RollupRecorder(run.control)
+        self._ledger = LedgerRecorder(run.control)
         self._targets: list[Target] = []
         self._last: LastEnd | None = None
         self._lineage = chosen_lineage(run)
@@ -114,7 +116,7 @@ class Application:
             self._bound_starts(last)
             self._board.change(epoch=lease.epoch)
             log.info("pipeline %s: lease taken, epoch %d", self._run.spec.pipeline, lease.epoch)
-            signs = SignsOfLife(self._run, lease, self._board, self._stop, self._recorder)
+            signs = SignsOfLife(self._run, lease, self._board, self._stop, self._recorder, self._ledger)
             signs.start()
             self._land(lease)
         except Exception as exc:
@@ -142,7 +144,9 @@ class Application:
         request = self._stop.request
         if isinstance(error, LeaseLostError) or (request is not None and request.verdict == "superseded"):
             self._recorder.close()
+            self._ledger.close()
         self._recorder.end(self._board.latest)
+        self._ledger.end()
 
     def _record_end(self, outcome: Outcome, error: BaseException | None, lease: Lease | None) -> None:
         write_outcome(self._run.control, outcome)
@@ -257,6 +261,7 @@ class Application:
             self._stop,
             until,
             self._recorder,
+            self._ledger,
             parts.references,
         )
         failures, query = 0, 0

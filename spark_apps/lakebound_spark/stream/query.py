@@ -15,12 +15,15 @@ from lakebound import faults
 from lakebound.control.private_files import make_private_folder
 from lakebound.control.progress import TableProgress
 from lakebound.control.quarantine_rate import stop_error, window_seconds
+from lakebound.control.recent_ledger import LandedBatch
+from lakebound.control.rollups import MOST_REASONS
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.landed_freshness import LandedFreshness
+from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.recent_window import RecentWindow
 from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
 from lakebound.landing.run_spec import RunSpec
-from lakebound.ledger.entry import TopicOffsets, check_topic_ids, high_water_marks
+from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids, high_water_marks
 from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
@@ -58,6 +61,7 @@ class LandingStream:
         stop: StopSignal,
         until: NextOffsets | None,
         recorder: RollupRecorder,
+        ledger: LedgerRecorder,
         references: ReferenceBook,
     ) -> None:
         self._run = run
@@ -70,6 +74,7 @@ class LandingStream:
         self._stop = stop
         self._until = until
         self._recorder = recorder
+        self._ledger = ledger
         self._references = references
         self._tracer = Tracer(session, run.control.trace(run.app_id)) if run.trace else None
         self._batch_lock = threading.Lock()
@@ -173,7 +178,7 @@ class LandingStream:
         report = self._lander.land(records, batch, wanted, lambda: check_topic_ids(held, ids.result()))
         self._position = {topic: {**self._position.get(topic, {}), **ends} for topic, ends in end.items()}
         self.landed_batches += 1
-        self._report(report, time.perf_counter() - began)
+        self._report(report, wanted, time.perf_counter() - began)
         if self._tracer is not None:
             self._tracer.add(report)
         faults.reach("batch_ends")
@@ -183,9 +188,10 @@ class LandingStream:
         if self._until is not None and bound_reached(self._position, self._until):
             self._stop.set("completed", "the bound is reached")
 
-    def _report(self, report: BatchReport, seconds: float) -> None:
+    def _report(self, report: BatchReport, read: Offsets, seconds: float) -> None:
         latest = self._board.latest
-        marks = lowest(high_water_marks(target.coverage) for target in self._targets)
+        coverages = [target.coverage for target in self._targets]
+        marks = lowest(high_water_marks(coverage) for coverage in coverages)
         self._board.change(
             failures=0,
             failing_since=None,
@@ -215,8 +221,24 @@ class LandingStream:
             seconds=seconds,
             durations_ms=report.durations_ms,
             oldest_age_seconds=age_seconds,
+            reasons=report.reasons,
         )
         self._recorder.add(figures, self._board.latest.tables)
+        if read:
+            landed = LandedBatch(
+                at=now,
+                epoch=latest.epoch,
+                batch=report.batch,
+                ranges={},
+                partitions=0,
+                read=report.counts.read,
+                filtered=report.counts.filtered,
+                quarantined=report.counts.quarantined,
+                reasons=dict(report.reasons.most_common(MOST_REASONS)),
+                lane=report.recorded_lane,
+                seconds=seconds,
+            )
+            self._ledger.add(landed, read, coverages, self._board.latest.tables)
         self._board.change(recent=self._recent.counted(now), freshness_p99_seconds=self._freshness.p99_seconds(now))
 
     def _end_in_a_flood(self) -> None:

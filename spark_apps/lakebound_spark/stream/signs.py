@@ -14,6 +14,7 @@ from lakebound.control.lease import Lease, check_held, renew
 from lakebound.control.progress import AppState, Progress, write_progress
 from lakebound.errors import LakeboundError, LeaseLostError, LockHeldError
 from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.marks import lag
@@ -84,12 +85,21 @@ class ProgressBoard:
 class SignsOfLife:
     """Renews the lease, writes progress and rollups, and looks for requests to end, once a second."""
 
-    def __init__(self, run: RunSpec, lease: Lease, board: ProgressBoard, stop: StopSignal, recorder: RollupRecorder) -> None:
+    def __init__(
+        self,
+        run: RunSpec,
+        lease: Lease,
+        board: ProgressBoard,
+        stop: StopSignal,
+        recorder: RollupRecorder,
+        ledger: LedgerRecorder,
+    ) -> None:
         self._run = run
         self._lease = lease
         self._board = board
         self._stop = stop
         self._recorder = recorder
+        self._ledger = ledger
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="signs-of-life", daemon=True)
 
@@ -109,11 +119,13 @@ class SignsOfLife:
                 self._obey()
             except LeaseLostError as exc:
                 self._recorder.close()
+                self._ledger.close()
                 self._stop.set("superseded", str(exc))
             except (LockHeldError, OSError, ValueError) as exc:
                 log.warning("lease or desired state: %s", exc)
             self._board.write()
             self._recorder.tick(self._board.latest)
+            self._ledger.tick()
             self._ended.wait(PROGRESS_INTERVAL_SECONDS)
 
     def _obey(self) -> None:

@@ -91,6 +91,7 @@ def test_nobody_sees_a_pipeline_whose_dag_they_may_not_read(app: FastAPI) -> Non
         for address in (
             "/api/pipelines/pipeline_002",
             "/api/pipelines/pipeline_002/charts",
+            "/api/pipelines/pipeline_002/ledger",
             "/pipelines/pipeline_002",
             "/api/pipelines/pipeline_002?dag_id=ingest__pipeline_001",
         ):
@@ -103,6 +104,7 @@ def test_what_is_not_there_is_not_found(app: FastAPI) -> None:
             "/api/pipelines/none",
             "/api/pipelines/%2e%2e",
             "/api/pipelines/none/charts",
+            "/api/pipelines/none/ledger",
             "/api/pipelines/%2e%2e/charts",
             "/static/app.py",
             "/static/%2e%2e%2fapp.py",

@@ -19,8 +19,9 @@ WIDTH = 1200
 PIPELINE = "pipeline_000"
 DESCRIBED = (
     ("page-overview-light", "light", "", "tbody tr", None, 620),
-    ("page-charts-light", "light", f"pipelines/{PIPELINE}?period=24h", "#chart-freshness", "#charts-head", 760),
-    ("page-charts-dark", "dark", f"pipelines/{PIPELINE}?period=7d", "#chart-freshness", "#charts-head", 760),
+    ("page-charts-light", "light", f"pipelines/{PIPELINE}?period=6h", "#chart-freshness", "#charts-head", 540),
+    ("page-ledger-light", "light", f"pipelines/{PIPELINE}", "svg.bar", "#ledger-head", 560),
+    ("page-charts-dark", "dark", f"pipelines/{PIPELINE}?period=7d", "#chart-freshness", "#charts-head", 500),
 )
 """Name, colours, address, what must be there, what is at the top, and the height in pixels."""
 

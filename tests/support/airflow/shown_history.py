@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import Histogram, histogram_of
 from lakebound.control.progress import Outcome, write_outcome
+from lakebound.control.recent_ledger import LandedBatch, RecentLedger, TableCommit, write_recent_ledger
 from lakebound.control.rollup_files import append_buckets, rollup_file
 from lakebound.control.rollups import HOUR, MINUTE, TEN_SECONDS, Bucket, Figures, Resolution, TableFigures
 from lakebound.operations.maintenance.health_history import HealthReading, record_health
+from tests.support.airflow import shown_pipelines
 
 DAY = 86_400
 
@@ -21,6 +23,7 @@ def write_history(control: ControlFolder, now: float) -> None:
     """Write what a pipeline leaves that has run for 30 days, and was started anew two hours ago."""
     for resolution, seconds in ((TEN_SECONDS, 3600), (MINUTE, 2 * DAY), (HOUR, 30 * DAY)):
         append_buckets(control, resolution, list(_buckets(resolution, now - seconds, now)), now)
+    write_recent_ledger(control, _ledger(now))
     table = f"delta:lake.{control.pipeline}"
     readings = [_reading(table, now - 30 * DAY + 1800 * number) for number in range(48 * 30)]
     record_health(control, readings)
@@ -51,6 +54,7 @@ def _buckets(resolution: Resolution, since: float, now: float) -> Iterable[Bucke
 
 def _figures(batches: int, records: int, slowness: float, at: int) -> Figures:
     quick, slow = histogram_of(0.25 * slowness, records - records // 20), histogram_of(0.9 * slowness, records // 20)
+    bad = records // (200 if slowness > 5 else 5000)
     durations: Histogram = histogram_of(0.12 * slowness, batches)
     return Figures(
         tables={
@@ -58,7 +62,8 @@ def _figures(batches: int, records: int, slowness: float, at: int) -> Figures:
             "iceberg:lake.lines": TableFigures(batches, 2 * records),
         },
         read=records,
-        quarantined=records // (200 if slowness > 5 else 5000),
+        quarantined=bad,
+        reasons=_reasons(bad),
         lag_records=int(50 * slowness**2),
         freshness=quick.plus(slow),
         batches={"direct": durations, "driver": histogram_of(0.4 * slowness, 1)},
@@ -71,6 +76,35 @@ def _figures(batches: int, records: int, slowness: float, at: int) -> Figures:
             },
             "driver": {"read": 0.1, "write": 0.12, "commit": 0.05},
         },
+    )
+
+
+def _reasons(bad: int) -> dict[str, int]:
+    found = {f"does_not_fit: amount{shown_pipelines.MARKUP}": bad - bad // 3, "not_json": bad // 3}
+    return {reason: times for reason, times in found.items() if times}
+
+
+def _ledger(now: float) -> RecentLedger:
+    """Two partitions, one with a hole, in line with the progress that ``shown_pipelines`` writes."""
+    batches = tuple(_batch(now, number) for number in range(200))
+    return RecentLedger(now - 4, {"orders": {0: ((0, 40_000),), 1: ((0, 31_000), (33_500, 60_000))}}, batches)
+
+
+def _batch(now: float, number: int) -> LandedBatch:
+    bad, back = 7 if number % 40 == 5 else 0, 200 - number
+    ranges = {"orders": {0: ((40_000 - 60 * back, 40_060 - 60 * back),), 1: ((60_000 - 40 * back, 60_040 - 40 * back),)}}
+    return LandedBatch(
+        at=now - 4 - 0.4 * back,
+        epoch=1,
+        batch=4000 - back,
+        ranges=ranges,
+        partitions=2,
+        read=100,
+        quarantined=bad,
+        reasons=_reasons(bad),
+        lane="driver" if number % 9 else "direct",
+        seconds=0.12 + number % 7 / 100,
+        tables={"delta:lake.orders": TableCommit(str(812 - back), 100 - bad)},
     )
 
 

@@ -15,7 +15,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import histogram_of
 from lakebound.control.rollup_book import RollupBook, sum_of
 from lakebound.control.rollup_files import append_buckets, read_buckets, read_file, read_totals, rollup_file, totals_file
-from lakebound.control.rollups import HOUR, MINUTE, TEN_SECONDS, Bucket, Figures, TableFigures, pruned, rolled_up
+from lakebound.control.rollups import HOUR, MINUTE, MOST_REASONS, TEN_SECONDS, Bucket, Figures, TableFigures, pruned, rolled_up
 
 NOW = 1_700_006_400
 TABLE = "delta:lake.orders"
@@ -133,3 +133,12 @@ def test_lines_are_short(control: ControlFolder) -> None:
     append_buckets(control, MINUTE, [Bucket(NOW, figures(1))], NOW)
     line = rollup_file(control, MINUTE).read_text()
     assert len(line) < 800 and json.loads(line)["at"] == NOW
+
+
+def test_of_many_reasons_the_commonest_are_kept_and_the_others_counted() -> None:
+    found = Figures()
+    for number in range(40):
+        found = found.plus(Figures(reasons={f"does_not_fit: c{number:02d}": 100 - number}))
+    assert len(found.reasons) == MOST_REASONS
+    assert sum(found.reasons.values()) == sum(range(61, 101))
+    assert found.reasons["does_not_fit: c00"] == 100

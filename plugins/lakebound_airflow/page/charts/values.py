@@ -34,6 +34,7 @@ def charts_of(buckets: Iterable[Bucket], readings: Sequence[HealthReading], time
         _batches(found, times),
         _steps(found, times),
         Chart("bad", "Share of records that went to quarantine", "share", (_line("bad", found, times, _bad_share),)),
+        _reasons(found, times),
         _health("files", "Live files", "count", readings, times, lambda one: float(one.files)),
         _health("bytes", "Live bytes", "bytes", readings, times, lambda one: float(one.size_bytes)),
     ]
@@ -98,6 +99,17 @@ def _steps(found: ByTime, times: Sequence[int]) -> Chart:
     chosen = sorted(sorted(spent, key=lambda key: -spent[key])[:MOST_LINES])
     lines = (_line(f"{lane}: {step}", found, times, mean(lane, step)) for lane, step in chosen)
     return Chart("steps", "Mean duration of a batch's steps, by lane", "seconds", tuple(lines))
+
+
+def _reasons(found: ByTime, times: Sequence[int]) -> Chart:
+    counts: Counter[str] = Counter()
+    for figures in found.values():
+        counts.update(figures.reasons)
+    lines = (
+        _line(reason, found, times, lambda one, reason=reason: one.reasons.get(reason, 0))  # type: ignore[misc]
+        for reason, _ in counts.most_common(MOST_LINES)
+    )
+    return Chart("reasons", "Records in quarantine, by reason", "count", tuple(lines))
 
 
 def _health(

@@ -1,6 +1,7 @@
-// The charts that the server draws: put into the page, read again, with the values under the pointer and as tables.
+// The charts that the server draws, with the values under the pointer and as tables.
 
 import { table } from "./build.js";
+import { keepShown } from "./fragment.js";
 import { measured, moment } from "./words.js";
 
 const EVERY_MS = { "15m": 10_000, "1h": 10_000, "6h": 60_000 };
@@ -50,40 +51,8 @@ function prepare(figure) {
   });
 }
 
-// The server has escaped every text. Nodes are made without running anything, and the policy lets no inline script run.
-function put(place, text) {
-  const fresh = new DOMParser().parseFromString(text, "text/html");
-  const open = [...place.querySelectorAll("details[open]")].map((one) => one.parentElement.id || one.id);
-  const focused = place.contains(document.activeElement) ? document.activeElement : null;
-  const [figure, link] = [focused?.closest("figure")?.id, focused?.getAttribute("href")];
-  const isSummary = focused?.tagName === "SUMMARY";
-  place.replaceChildren(...[...fresh.body.childNodes].map((node) => document.importNode(node, true)));
-  for (const one of place.querySelectorAll("figure")) prepare(one);
-  for (const one of place.querySelectorAll("details")) one.open = open.includes(one.parentElement.id || one.id);
-  const again = figure ? place.querySelector(`#${figure} ${isSummary ? "summary" : "svg"}`) : link ? place.querySelector(`a[href="${link}"]`) : null;
-  again?.focus({ preventScroll: true });
-}
-
 export function showCharts(pipeline) {
   const period = new URLSearchParams(location.search).get("period") ?? "1h";
-  const shown = document.getElementById("charts");
-  const news = document.getElementById("charts-news");
   const address = `../api/pipelines/${encodeURIComponent(pipeline)}/charts?period=${encodeURIComponent(period)}`;
-  const look = async () => {
-    if (document.hidden) return;
-    try {
-      const answer = await fetch(address);
-      if (!answer.ok) throw new Error(answer.status === 400 ? "There is no such period." : `Airflow answered ${answer.status}.`);
-      put(shown, await answer.text());
-      news.textContent = "";
-    } catch (problem) {
-      news.textContent = `The charts are not read again: ${problem.message}`;
-    }
-  };
-  const again = async () => {
-    await look();
-    setTimeout(again, EVERY_MS[period] ?? SELDOM_MS);
-  };
-  document.addEventListener("visibilitychange", look);
-  again();
+  keepShown("charts", address, EVERY_MS[period] ?? SELDOM_MS, (place) => place.querySelectorAll("figure").forEach(prepare));
 }

@@ -6,6 +6,7 @@ import { refresh } from "./refresh.js";
 import { runbook } from "./runbook.js";
 import { showActions } from "./actions.js";
 import { showCharts } from "./charts.js";
+import { keepShown } from "./fragment.js";
 
 const pipeline = decodeURIComponent(location.pathname.split("/").pop());
 const drawn = new Map();
@@ -68,11 +69,6 @@ function show(view) {
     ? findings.map((finding) => wrong(finding, `found by ${finding.source}; since ${moment(finding.since)}`)) : [element("p", { classes: "quiet", text: "none" })]);
   section("looked", "Who has looked", view.looked, () => view.looked.length
     ? [facts(view.looked.map((one) => [one.source, moment(one.at)]))] : null);
-  section("lag", "Partitions", view.lag, () => view.lag.length ? [table(
-    "Next offset to land, and Kafka's end when the application last looked.",
-    [{ title: "Topic" }, { title: "Partition", number: true }, { title: "Next offset", number: true }, { title: "End", number: true }, { title: "Lag", number: true }],
-    view.lag.map((one) => [one.topic, one.partition, number(one.next_offset), number(one.end_offset), number(one.lag)]),
-  )] : null);
   section("batch", "Last batch", progress && [progress.batch, progress.lane, progress.steps], () => progress?.steps.length ? [table(
     `Batch ${progress.batch ?? "–"}, lane ${progress.lane ?? "–"}: how long each step took.`,
     [{ title: "Step" }, { title: "Milliseconds", number: true }],
@@ -97,4 +93,5 @@ function show(view) {
 }
 
 refresh(`../api/pipelines/${encodeURIComponent(pipeline)}`, show);
+keepShown("ledger", `../api/pipelines/${encodeURIComponent(pipeline)}/ledger`, 10_000);
 showCharts(pipeline);

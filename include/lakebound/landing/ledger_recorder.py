@@ -1,0 +1,122 @@
+"""Notes each batch of an application, and writes the newest ones down every ten seconds. The stream never waits for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import TableProgress
+from lakebound.control.recent_ledger import (
+    MOST_BATCHES,
+    LandedBatch,
+    Ranges,
+    RecentLedger,
+    TableCommit,
+    bounded_ranges,
+    read_recent_ledger,
+    write_recent_ledger,
+)
+from lakebound.ledger.entry import Offsets, common
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS = 10.0
+
+
+class LedgerRecorder:
+    """The newest batches. ``add`` is for the stream's thread; ``tick``, ``end`` and ``close`` are for others."""
+
+    def __init__(self, control: ControlFolder, clock: Callable[[], float] = time.time) -> None:
+        self._control = control
+        self._clock = clock
+        self._noting = threading.Lock()
+        self._writing = threading.Lock()
+        self._batches: deque[LandedBatch] = deque(maxlen=MOST_BATCHES)
+        self._coverages: tuple[Offsets, ...] = ()
+        self._seen: Mapping[str, TableProgress] = {}
+        self._earlier: tuple[LandedBatch, ...] | None = None
+        self._written_at = clock()
+        self._has_more = self._is_closed = self._is_failing = False
+
+    def add(self, batch: LandedBatch, read: Offsets, coverages: Sequence[Offsets], tables: Mapping[str, TableProgress]) -> None:
+        """Note a batch.
+
+        Args:
+            batch: What it did; its ranges and tables are filled in here.
+            read: What it read.
+            coverages: What each table holds now.
+            tables: All that this application has committed so far, by table id.
+        """
+        try:
+            ranges = {topic: offsets.partitions for topic, offsets in read.items()}
+            count = sum(map(len, ranges.values()))
+            committed = _newly_committed(self._seen, tables)
+            noted = replace(batch, ranges=bounded_ranges(ranges), partitions=count, tables=committed)
+            with self._noting:
+                self._batches.append(noted)
+                self._coverages, self._seen, self._has_more = tuple(coverages), tables, True
+        except Exception:
+            log.exception("a batch is missing in the list of the newest batches")
+
+    def tick(self) -> None:
+        """Write what is new, every ten seconds; called about once a second by who has the lease."""
+        if self._has_more and self._clock() - self._written_at >= _EVERY_SECONDS:
+            self._write()
+
+    def end(self) -> None:
+        """Write what is new, and nothing any more afterwards."""
+        if self._has_more:
+            self._write()
+        self.close()
+
+    def close(self) -> None:
+        """Write nothing any more: another application has the lease."""
+        self._is_closed = True
+
+    def _write(self) -> None:
+        if self._is_closed or not self._writing.acquire(timeout=1.0):
+            return
+        try:
+            with self._noting:
+                self._has_more, self._written_at = False, self._clock()
+                batches, coverages = tuple(self._batches), self._coverages
+            if self._earlier is None:
+                self._earlier = _earlier(self._control)
+            ledger = RecentLedger(self._written_at, _held_by_all(coverages), (*self._earlier, *batches))
+            write_recent_ledger(self._control, ledger)
+            self._is_failing = False
+        except Exception as exc:
+            if not self._is_failing:
+                log.warning("the newest batches cannot be written, which is tried again: %s: %s", type(exc).__name__, exc)
+            self._is_failing = self._has_more = True
+        finally:
+            self._writing.release()
+
+
+def _held_by_all(coverages: Sequence[Offsets]) -> Ranges:
+    both = reduce(common, coverages) if coverages else {}
+    return {topic: offsets.partitions for topic, offsets in both.items()}
+
+
+def _earlier(control: ControlFolder) -> tuple[LandedBatch, ...]:
+    """Return the batches of applications before; none where the file is torn."""
+    try:
+        known = read_recent_ledger(control)
+    except ValueError:
+        return ()
+    return known.batches if known is not None else ()
+
+
+def _newly_committed(before: Mapping[str, TableProgress], tables: Mapping[str, TableProgress]) -> dict[str, TableCommit]:
+    found = {}
+    for table, now in tables.items():
+        seen = before.get(table)
+        if seen is None or now.version != seen.version:
+            found[table] = TableCommit(now.version, max(0, now.rows - (seen.rows if seen is not None else 0)))
+    return found
