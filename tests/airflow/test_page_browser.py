@@ -171,6 +171,9 @@ def test_partitions_have_bars_and_a_batch_opens(page: Any, address: str, setting
     rows = page.locator(".batches tbody tr")
     assert rows.count() == len(ledger.batches)
     bad = next(number for number, batch in enumerate(reversed(ledger.batches)) if batch.quarantined)
-    rows.nth(bad).locator("summary").click()
+    rows.nth(bad).locator("summary").press("Enter")
     assert f"does_not_fit: amount{MARKUP}" in rows.nth(bad).locator("dl").inner_text()
+    page.locator("#quality table").nth(2).wait_for()
+    said = page.locator("#quality").inner_text()
+    assert f"amount is positive{MARKUP}" in said and "orders/1:59871" in said and "SECRET-VALUE" not in said
     assert page.evaluate("document.documentElement.scrollWidth") <= 1200

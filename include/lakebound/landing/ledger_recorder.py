@@ -30,7 +30,7 @@ _EVERY_SECONDS = 10.0
 
 
 class LedgerRecorder:
-    """The newest batches. ``add`` is for the stream's thread; ``tick``, ``end`` and ``close`` are for others."""
+    """The newest batches. ``hold`` and ``add`` are for the stream's thread; ``tick``, ``end`` and ``close`` are for others."""
 
     def __init__(self, control: ControlFolder, clock: Callable[[], float] = time.time) -> None:
         self._control = control
@@ -43,6 +43,11 @@ class LedgerRecorder:
         self._earlier: tuple[LandedBatch, ...] | None = None
         self._written_at = clock()
         self._has_more = self._is_closed = self._is_failing = False
+
+    def hold(self, coverages: Sequence[Offsets]) -> None:
+        """Note what each table holds before the first batch, which may be long in coming."""
+        with self._noting:
+            self._coverages, self._has_more = tuple(coverages), True
 
     def add(self, batch: LandedBatch, read: Offsets, coverages: Sequence[Offsets], tables: Mapping[str, TableProgress]) -> None:
         """Note a batch.

@@ -34,6 +34,8 @@ from lakebound_airflow.page.headers import set_headers
 from lakebound_airflow.page.ledger_fragment import ledger_fragment
 from lakebound_airflow.page.overview import overview_of
 from lakebound_airflow.page.pipeline_view import dags_of, pipeline_view
+from lakebound_airflow.page.quality import read_quality
+from lakebound_airflow.page.quality_fragment import quality_fragment
 from lakebound_airflow.page.runbook import rendered_runbook, runbook_page
 from lakebound_airflow.page.state import ingest_dag, read_newest_incidents, read_states
 
@@ -50,6 +52,7 @@ def make_app() -> FastAPI:
     _add_data(app, declared)
     _add_charts(app, declared)
     _add_ledger(app, declared)
+    _add_quality(app, declared)
     return app
 
 
@@ -128,6 +131,15 @@ def _add_ledger(app: FastAPI, declared: DeclaredPipelines) -> None:
         control = ControlFolder(settings.home, pipeline)
         found, problems = read_ledger(control)
         return HTMLResponse(ledger_fragment(coverage_rows(found, readable_progress(control)), found, problems))
+
+
+def _add_quality(app: FastAPI, declared: DeclaredPipelines) -> None:
+    @app.get("/api/pipelines/{pipeline}/quality")
+    def quality(pipeline: SeenPipeline) -> HTMLResponse:
+        settings = load_settings()
+        if pipeline not in known_pipelines(settings, declared.read(settings)):
+            raise HTTPException(404, "There is no such pipeline")
+        return HTMLResponse(quality_fragment(read_quality(ControlFolder(settings.home, pipeline), time.time())))
 
 
 def _mistakes(loaded: LoadedPipelines, readable: set[str]) -> Sequence[str]:

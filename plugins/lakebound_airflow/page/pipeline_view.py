@@ -36,7 +36,6 @@ def pipeline_view(
         "row": row_of(state).model_dump(mode="json"),
         "status": state.status.model_dump(mode="json", exclude={"spark_ui"}),
         "progress": None if progress is None else _progress(progress),
-        "lag": [] if progress is None else lag_rows(progress),
         "alerts": [_alert(alert) for alert in by_severity(list(state.alerts))],
         "findings": [_finding(found, finding) for found in state.findings for finding in found.findings],
         "looked": [{"source": found.source, "at": found.at} for found in state.findings],
@@ -45,22 +44,6 @@ def pipeline_view(
         "problems": [*facts.unreadable, *state.problems, *problems],
         "actions": actions_of(facts.pipeline, triggerable),
     }
-
-
-def lag_rows(progress: Progress) -> list[dict[str, Any]]:
-    """Return a row per partition that the application knows: its next offset, Kafka's end, and what lies between.
-
-    ``lag`` is None where either is not known.
-    """
-    marks, ends = progress.high_water_marks, progress.latest_offsets
-    rows = []
-    for topic in sorted({*marks, *ends}):
-        own, kafka = marks.get(topic, {}), ends.get(topic, {})
-        for partition in sorted({*own, *kafka}):
-            mark, end = own.get(partition), kafka.get(partition)
-            behind = None if mark is None or end is None else max(0, end - mark)
-            rows.append({"topic": topic, "partition": partition, "next_offset": mark, "end_offset": end, "lag": behind})
-    return rows
 
 
 def actions_of(pipeline: str, triggerable: Sequence[str]) -> list[dict[str, Any]]:

@@ -95,6 +95,7 @@ class LandingStream:
         """
         self._query, self._position, self._error = Future(), start, None
         make_private_folder(checkpoint.parent)
+        self._ledger.hold([target.coverage for target in self._targets])
         interval_seconds = parse_freshness(self._run.freshness)
         writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(self._on_batch)
         writer = writer.option("checkpointLocation", f"file://{checkpoint}").queryName(self._run.spec.pipeline)

@@ -92,6 +92,7 @@ def test_nobody_sees_a_pipeline_whose_dag_they_may_not_read(app: FastAPI) -> Non
             "/api/pipelines/pipeline_002",
             "/api/pipelines/pipeline_002/charts",
             "/api/pipelines/pipeline_002/ledger",
+            "/api/pipelines/pipeline_002/quality",
             "/pipelines/pipeline_002",
             "/api/pipelines/pipeline_002?dag_id=ingest__pipeline_001",
         ):
@@ -105,6 +106,7 @@ def test_what_is_not_there_is_not_found(app: FastAPI) -> None:
             "/api/pipelines/%2e%2e",
             "/api/pipelines/none/charts",
             "/api/pipelines/none/ledger",
+            "/api/pipelines/none/quality",
             "/api/pipelines/%2e%2e/charts",
             "/static/app.py",
             "/static/%2e%2e%2fapp.py",

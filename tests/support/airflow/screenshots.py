@@ -1,4 +1,4 @@
-"""``make screenshots``: pictures of the page over made-up pipelines, light and dark, by Chromium."""
+"""``make screenshots``: pictures of the page over made-up pipelines, by Chromium."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ PIPELINE = "pipeline_000"
 DESCRIBED = (
     ("page-overview-light", "light", "", "tbody tr", None, 620),
     ("page-charts-light", "light", f"pipelines/{PIPELINE}?period=6h", "#chart-freshness", "#charts-head", 540),
-    ("page-ledger-light", "light", f"pipelines/{PIPELINE}", "svg.bar", "#ledger-head", 560),
-    ("page-charts-dark", "dark", f"pipelines/{PIPELINE}?period=7d", "#chart-freshness", "#charts-head", 500),
+    ("page-pipeline-light", "light", f"pipelines/{PIPELINE}", "#quality table", "#ledger-head", 900),
 )
 """Name, colours, address, what must be there, what is at the top, and the height in pixels."""
 

@@ -7,12 +7,15 @@ import math
 import shutil
 from collections.abc import Iterable
 
+from lakebound.control.findings import Severity
 from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import Histogram, histogram_of
 from lakebound.control.progress import Outcome, write_outcome
 from lakebound.control.recent_ledger import LandedBatch, RecentLedger, TableCommit, write_recent_ledger
 from lakebound.control.rollup_files import append_buckets, rollup_file
 from lakebound.control.rollups import HOUR, MINUTE, TEN_SECONDS, Bucket, Figures, Resolution, TableFigures
+from lakebound.inspection.validation.history import append, folder
+from lakebound.inspection.validation.verdict import ExpectationResult, ValidatedRange
 from lakebound.operations.maintenance.health_history import HealthReading, record_health
 from tests.support.airflow import shown_pipelines
 
@@ -25,6 +28,8 @@ def write_history(control: ControlFolder, now: float) -> None:
         append_buckets(control, resolution, list(_buckets(resolution, now - seconds, now)), now)
     write_recent_ledger(control, _ledger(now))
     table = f"delta:lake.{control.pipeline}"
+    folder(control).mkdir()
+    append(control, _validated(table, now - 900))
     readings = [_reading(table, now - 30 * DAY + 1800 * number) for number in range(48 * 30)]
     record_health(control, readings)
     runs = [_run(control.pipeline, now - 30 * DAY + 1800 * number) for number in range(48 * 30)]
@@ -112,6 +117,25 @@ def _reading(table: str, at: float) -> HealthReading:
     files = 40 + int(at / 600) % 90
     return HealthReading(
         at_ms=int(at * 1000), table=table, score=90.0, files=files, small_files=9, size_bytes=files * 9_000_000
+    )
+
+
+def _validated(table: str, at: float) -> ValidatedRange:
+    """A range of which one expectation holds, and the other fails."""
+    results = (
+        ExpectationResult(label="id is unique within an hour", severity=Severity.WARNING, passed=True, checked=3600),
+        ExpectationResult(
+            label=f"amount is positive{shown_pipelines.MARKUP}",
+            severity=Severity.WARNING,
+            passed=False,
+            checked=3600,
+            unexpected=2,
+            samples=("orders/1:59871", "orders/0:39904"),
+            observed="SECRET-VALUE",
+        ),
+    )
+    return ValidatedRange(
+        claim="c", run_id="r", table=table, positions=((780, 812),), first="780", last="811", rows=3600, at=at, results=results
     )
 
 

@@ -18,7 +18,7 @@ from lakebound.control.status import StatusFacts, situation_of, status_of
 from lakebound.control.submission import Submission
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_airflow.page.overview import Need, need_of, overview_of, row_of
-from lakebound_airflow.page.pipeline_view import dags_of, lag_rows, pipeline_view
+from lakebound_airflow.page.pipeline_view import dags_of, pipeline_view
 from lakebound_airflow.page.runbook import rendered, rendered_runbook
 from lakebound_airflow.page.state import PipelineState
 
@@ -100,10 +100,6 @@ def test_what_needs_a_person_comes_first() -> None:
     found = overview_of(told, ["a file is wrong"], NOW)
     assert [row.pipeline for row in found.pipelines] == ["z", "b", "c", "a", "d"]
     assert found.problems == ("a file is wrong",)
-
-
-def test_lag_per_partition_is_unknown_where_one_side_is() -> None:
-    assert [(row["partition"], row["lag"]) for row in lag_rows(PROGRESS)] == [(0, 5), (1, None), (2, None)]
 
 
 def test_a_view_offers_only_what_the_viewer_may_start_and_shows_no_evidence() -> None:

@@ -63,6 +63,16 @@ def test_it_writes_every_ten_seconds_what_all_tables_hold(control: ControlFolder
     assert control.recent_ledger.stat().st_mtime_ns == written
 
 
+def test_what_tables_hold_is_written_before_the_first_batch(control: ControlFolder) -> None:
+    clock = Clock()
+    recorder = LedgerRecorder(control, clock)
+    recorder.hold([offsets((0, 7)), offsets((2, 9))])
+    clock.now += 10
+    recorder.tick()
+    found = read_recent_ledger(control)
+    assert found is not None and found.coverage == {"orders": {0: ((2, 7),)}} and found.batches == ()
+
+
 def test_the_next_application_continues_the_list_which_stays_bounded(control: ControlFolder) -> None:
     for first in (0, 150):
         recorder = LedgerRecorder(control)

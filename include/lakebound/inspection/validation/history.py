@@ -26,6 +26,9 @@ from lakebound.ledger.intervals import Interval, merge
 MAX_RECORD_BYTES = 16 * 1024 * 1024
 """Of the history. Then the older half of each table's lines becomes one that says no more than which commits were validated."""
 
+NEWEST_BYTES = 256 * 1024
+"""The end of the history, as the page shows it."""
+
 
 class ValidationRunsError(LakeboundError):
     """Another validation of the pipeline is under way."""
@@ -88,6 +91,23 @@ def read_history(control: ControlFolder) -> list[ValidatedRange]:
         text = history_file(control).read_text(errors="replace")
     except FileNotFoundError:
         return []
+    return [found for line in text.splitlines() if (found := _range(line)) is not None]
+
+
+def read_newest(control: ControlFolder, most_bytes: int = NEWEST_BYTES) -> list[ValidatedRange]:
+    """Return the end of the record, oldest first: for who looks often, and must not read it whole.
+
+    Args:
+        control: State folder of the pipeline.
+        most_bytes: How much of the file is read.
+    """
+    try:
+        with open(history_file(control), "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - most_bytes))
+            text = file.read(most_bytes).decode(errors="replace")
+    except FileNotFoundError:
+        return []
+    # What is left of a line whose beginning was not read is no line.
     return [found for line in text.splitlines() if (found := _range(line)) is not None]
 
 

@@ -94,4 +94,5 @@ function show(view) {
 
 refresh(`../api/pipelines/${encodeURIComponent(pipeline)}`, show);
 keepShown("ledger", `../api/pipelines/${encodeURIComponent(pipeline)}/ledger`, 10_000);
+keepShown("quality", `../api/pipelines/${encodeURIComponent(pipeline)}/quality`, 30_000);
 showCharts(pipeline);
