@@ -477,6 +477,23 @@ class TransformRefusedError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r}: transform {transform}: {reason}")
 
 
+class TransformFailsError(LakeboundError):
+    """The transform raises on more records of a batch than are put into quarantine for it: it is the user's to mend."""
+
+    runbook = "quarantine-flood"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
+    def __init__(self, pipeline: str, transform: str, how_many: str, kind: str | None, place: str | None) -> None:
+        first = f" (the first: {kind} at {place})" if kind and place else ""
+        super().__init__(
+            f"pipeline {pipeline!r}: transform {transform}: raises on {how_many} of one batch{first}; none of the batch was "
+            f"committed. Let it give null for such values, or leave them out (try_cast, try_divide, a filter); "
+            f"`lakebound try {pipeline}` shows what it raises. The objective quarantine_rate (stop_at) is for records that are "
+            f"put aside one by one. Follow the runbook quarantine-flood"
+        )
+
+
 class HeldError(LakeboundError):
     """The pipeline is held: nothing may run until it is started again."""
 

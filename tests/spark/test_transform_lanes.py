@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.support.tables.value_lanes import LaneWorld, Sent
@@ -281,33 +280,19 @@ def test_records_that_the_driver_doubts_are_decoded_by_spark_alone(session: Spar
     assert_alike(found)
 
 
-def cast_to_number(frame: DataFrame) -> DataFrame:
-    return frame.withColumn("number", F.col("id").cast("int"))
-
-
-def failing_in_python(frame: DataFrame) -> DataFrame:
-    @F.udf("int")
-    def number(text: str) -> int:
-        return int(text)
-
-    return frame.withColumn("number", number("id"))
-
-
 def failing_at_once(frame: DataFrame) -> DataFrame:
     if frame.columns and not frame.isEmpty():
         raise ValueError("the function itself")
     return frame
 
 
-@pytest.mark.parametrize("function", [cast_to_number, failing_in_python, failing_at_once])
-def test_what_a_function_raises_is_the_same_in_every_lane(session: SparkSession, tmp_path: Path, function: Transform) -> None:
+def test_what_a_function_itself_raises_is_the_same_in_every_lane(session: SparkSession, tmp_path: Path) -> None:
     raised = {}
     for way in LANES:
-        one = world(session, tmp_path / way, way, function)
-        one.land(sent(0, [b'{"id": "%d"}' % number for number in range(4)])) if function is not failing_at_once else None
+        one = world(session, tmp_path / way, way, failing_at_once)
         before = told(one)
-        with pytest.raises((PySparkException, ValueError)) as error:
-            one.land(sent(4, [b'{"id": "1"}', b'{"id": "x"}']))
+        with pytest.raises(ValueError, match="the function itself") as error:
+            one.land(sent(0, [b'{"id": "1"}', b'{"id": "x"}']))
         raised[way] = error.type
         assert told(one) == before, "nothing is half done"
         one.close()

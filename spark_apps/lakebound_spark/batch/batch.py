@@ -21,16 +21,27 @@ from lakebound import faults
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, count, intervals_of, missing
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.marks import NextOffsets
+from lakebound.operations.replay.chunks import chunks
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.table import Table
 from lakebound_spark.batch.decode import Decoder, good_columns
 from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.lane_choice import Way, WayChooser
-from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, UnlandableRowsError, write_by_cluster, write_by_driver
+from lakebound_spark.batch.lanes import (
+    How,
+    Lane,
+    ResultTooLargeError,
+    UnlandableRowsError,
+    collect,
+    write_by_cluster,
+    write_by_driver,
+)
 from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.observed import Observed, all_of, observed_by, seen_columns
 from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
+from lakebound_spark.batch.raised import raised_on_values
+from lakebound_spark.batch.raising import RaisingRecords, Search
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
 from lakebound_spark.batch.row_writer import RowWriter, Written
@@ -40,6 +51,10 @@ from lakebound_spark.batch.transform import Transform
 _BATCHES_UNTIL_GOOD = 100
 """Bad records are collected beside the rows until this many batches had none. Collecting takes a fifth of a small batch's time,
 whether it has any or not; to read them by a second job takes as long as the batch."""
+
+
+_HELD_RECORDS = 16_384
+"""Records that the driver holds at once to find those on which the transform raises."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,7 @@ class BatchLander:
         *,
         direct: DirectLane | None = None,
         rescuer: Rescuer | None = None,
+        raising: RaisingRecords | None = None,
         cores: int = 2,
     ) -> None:
         self._decoder = decoder
@@ -84,6 +100,7 @@ class BatchLander:
         self._how = how
         self._direct = direct
         self._rescuer = rescuer
+        self._raising = raising
         self._has_transform = spec.transform is not None
         self._ways = WayChooser(spec.driver_lane, cores, has_transform=self._has_transform)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
@@ -132,15 +149,11 @@ class BatchLander:
         faults.reach("after_trim")
         tag = f"{self._writer.epoch}-{report.batch}-{uuid.uuid4().hex[:8]}"
         began = time.perf_counter()
-        try:
-            written, observed, way = self._write(work, tag, report)
-        except UnlandableRowsError:
-            # Rare, so found out by a job of its own: their records go to quarantine, and the others are written again.
-            work = replace(work, decoder=work.decoder.refusing(self._unlandable(work)))
-            written, observed, way = self._write(work, f"{tag}-l", report)
+        work, (written, observed, way) = self._write_what_lands(work, tag, report)
         lane: Lane = "cluster" if way == "cluster" else "driver"
         faults.reach("after_data_files", lane)
-        self._ways.learn(way, observed.read, observed.value_bytes, written.rows, time.perf_counter() - began)
+        if "isolate" not in report.durations_ms:
+            self._ways.learn(way, observed.read, observed.value_bytes, written.rows, time.perf_counter() - began)
         self._batches_since_bad = 0 if observed.bad else self._batches_since_bad + 1
         with report.timed("verify"):
             verify()
@@ -159,6 +172,53 @@ class BatchLander:
             oldest, newest = observed.timestamps_ms
             report.newest_record_ms = max(report.newest_record_ms or 0, newest)
             report.oldest_record_ms = min(report.oldest_record_ms or oldest, oldest)
+
+    def _write_what_lands(self, work: _Work, tag: str, report: BatchReport) -> tuple[_Work, tuple[Written, Observed, Way]]:
+        """Write a batch. Where some of its records cannot land, they are found out, and the others are written again.
+
+        Both is rare, so it is done by jobs of its own; the decoder then refuses what was found.
+        """
+        tried: set[str] = set()
+        while True:
+            try:
+                return work, self._write(work, "-".join([tag, *sorted(tried)]), report)
+            except UnlandableRowsError:
+                if "l" in tried:
+                    raise
+                tried.add("l")
+                found = self._unlandable(work)
+            except (PySparkException, Py4JJavaError) as exc:
+                if "t" in tried or self._raising is None or raised_on_values(exc) is None:
+                    raise
+                tried.add("t")
+                with report.timed("isolate"):
+                    found = self._raising_records(work, self._raising.search())
+                if not found.num_rows:
+                    raise
+            work = replace(work, decoder=work.decoder.refusing(found))
+
+    def _raising_records(self, work: _Work, search: Search) -> pa.Table:
+        """Return topic, partition, offset and problem of the records on which the transform raises."""
+        session = work.records.sparkSession
+        records = work.records.persist() if count(work.offsets) > _HELD_RECORDS else work.records
+        found, waiting = [], [*chunks(work.offsets, _HELD_RECORDS)][::-1]
+        try:
+            while waiting:
+                piece = waiting.pop()
+                part = records if piece == work.offsets else records.where(in_offsets(piece))
+                try:
+                    rows = collect(good_columns(work.decoder.decode(part)))
+                except ResultTooLargeError:
+                    if count(piece) == 1:
+                        raise
+                    waiting += [*chunks(piece, count(piece) // 2)][::-1]
+                    continue
+                found.append(search.among(session, rows))
+        finally:
+            if records is not work.records:
+                records.unpersist()
+        search.end()
+        return pa.concat_tables(found)
 
     def _unlandable(self, work: _Work) -> pa.Table:
         """Return topic, partition, offset and problem of the records whose rows cannot land."""

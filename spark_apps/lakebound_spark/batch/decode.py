@@ -57,7 +57,9 @@ class Decoder:
 
     def refusing(self, refused: pa.Table) -> Decoder:
         """Return a decoder that gives these records their problems, too."""
-        return replace(self, refused=refused)
+        known = [] if self.refused is None else [self.refused.cast(refused.schema)]
+        # In one chunk: createDataFrame of PySpark 4.1.3 loses all rows behind an empty one.
+        return replace(self, refused=pa.concat_tables([*known, refused]).combine_chunks())
 
 
 def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Collection[str] = ()) -> Decoder:

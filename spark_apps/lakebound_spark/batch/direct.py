@@ -16,15 +16,19 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from lakebound.errors import TransformFailsError
 from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets
-from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
 from lakebound_spark.batch.doubtful import Decoded, doubted
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS, LandableCheck
 from lakebound_spark.batch.observed import Observed
+from lakebound_spark.batch.raised import raised_on_values
+from lakebound_spark.batch.raising import RaisingRecords, Search, as_in_batches, keys_of, others, positions
 from lakebound_spark.batch.row_writer import RowWriter
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +56,7 @@ class DirectLane:
         check: LandableCheck,
         decode_by_spark: DecodeBySpark,
         transform: TransformHeld | None = None,
+        raising: RaisingRecords | None = None,
     ) -> None:
         """Read nothing yet.
 
@@ -62,6 +67,7 @@ class DirectLane:
             check: Finds what cannot land.
             decode_by_spark: Decodes the records that ``decode`` doubts.
             transform: The pipeline's; None without one.
+            raising: Finds records on which the transform raises; without it Spark's lanes do.
         """
         self._reader = reader
         self._decode = decode
@@ -69,6 +75,7 @@ class DirectLane:
         self._check = check
         self._decode_by_spark = decode_by_spark
         self._transform = transform
+        self._raising = raising
         self._not_before = 0.0
 
     @property
@@ -84,14 +91,20 @@ class DirectLane:
             session: Spark's of this batch.
             writer: Gets the rows; what it got before a refusal is not to be kept.
             timed: Notes how long each step took.
+
+        Raises:
+            TransformFailsError: The transform raises on too many records.
         """
         seen = _Seen()
+        search = self._raising.search() if self._raising is not None else None
         try:
             slices = self._reader.read(offsets)
             while True:
                 with timed("direct_read"):
                     records = next(slices, None)
                 if records is None:
+                    if search is not None:
+                        search.end()
                     return seen.observed()
                 if not len(records):
                     continue
@@ -100,8 +113,10 @@ class DirectLane:
                 if not rows.num_rows:
                     continue
                 if self._transform is not None:
-                    with timed("direct_transform"), _refused_where_it_raises("the transform"):
-                        rows = self._transform(session, rows)
+                    rows, raised = self._transformed(session, rows, records, search, timed)
+                    seen.add_bad(raised)
+                    if not rows.num_rows:
+                        continue
                 if not self._check.holds(rows):
                     raise DirectReadRefusedError("a record cannot land")
                 with timed("direct_write"):
@@ -115,6 +130,32 @@ class DirectLane:
     def close(self) -> None:
         """Disconnect."""
         self._reader.close()
+
+    def _transformed(
+        self, session: SparkSession, rows: pa.Table, records: RecordColumns, search: Search | None, timed: Timed
+    ) -> tuple[pa.Table, pa.Table | None]:
+        """Return what the transform makes of a slice, and records on which it raises as rows of the quarantine table."""
+        assert self._transform is not None
+        try:
+            with timed("direct_transform"):
+                made = self._transform(session, rows)
+        except Exception as exc:
+            if search is None or raised_on_values(exc) is None:
+                raise DirectReadRefusedError(f"the transform raises {type(exc).__name__} on what the driver read") from exc
+        else:
+            if search is not None:
+                search.passed(rows.num_rows)
+            return made, None
+        with timed("isolate"), _refused_where_it_raises("the transform"):
+            places = search.among(session, rows)
+        at = positions(rows, places)
+        bad = _quarantine_rows(rows.take(at), places, records) if at else None
+        left = rows.take(pa.array(others(rows.num_rows, at), pa.int64()))
+        if not left.num_rows:
+            return left, bad
+        with timed("direct_transform"), _refused_where_it_raises("the transform"), as_in_batches(session):
+            made = self._transform(session, left)
+        return made, bad
 
     def _decoded(self, records: RecordColumns, session: SparkSession, timed: Timed) -> tuple[pa.Table, pa.Table | None]:
         """Return the rows of a slice, and its bad records as rows of the quarantine table; None where none was doubtful."""
@@ -136,12 +177,33 @@ class DirectLane:
 def _refused_where_it_raises(what: str) -> Iterator[None]:
     """Leave the batch to Spark's lanes, whatever Spark raises of rows that the driver holds.
 
-    They do the same with the same records, and say what is wrong: so it is the same in each lane.
+    They do the same with the same records, and say what is wrong: so it is the same in each lane. Only the number of records
+    on which a transform raises is judged where they are looked for.
     """
     try:
         yield
+    except TransformFailsError:
+        raise
     except Exception as exc:
         raise DirectReadRefusedError(f"{what} raises {type(exc).__name__} on what the driver read") from exc
+
+
+def _quarantine_rows(rows: pa.Table, places: pa.Table, records: RecordColumns) -> pa.Table:
+    """Return decoded records on which the transform raises as rows of the quarantine table.
+
+    Args:
+        rows: The records, with ``_kafka``, in the order of the places.
+        places: With what is wrong.
+        records: The slice that they are of.
+    """
+    wanted = keys_of(places)
+    looked_for = {*wanted}
+    found = zip(records.topics, records.partitions, records.offsets, strict=True)
+    at = {key: position for position, key in enumerate(found) if key in looked_for}
+    held = records.at([at[key] for key in wanted])
+    told = [problem.partition("\t") for problem in places["problem"].to_pylist()]
+    columns = [rows[KAFKA_COLUMN], [one[0] for one in told], [one[2] for one in told], held.keys, held.values]
+    return pa.table(columns, names=QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA)
 
 
 def make_direct_lane(
@@ -151,6 +213,7 @@ def make_direct_lane(
     check: LandableCheck,
     decode_by_spark: DecodeBySpark,
     transform: TransformHeld | None,
+    raising: RaisingRecords | None,
 ) -> DirectLane | None:
     """Return the pipeline's direct lane, or None where only Spark can do what it asks for.
 
@@ -161,13 +224,16 @@ def make_direct_lane(
         check: Finds what cannot land; Spark then says which records it is.
         decode_by_spark: Decodes the records that the driver doubts.
         transform: The pipeline's; None without one.
+        raising: Finds records on which the transform raises; None without one.
     """
     if not spec.driver_lane.direct or unhoused:
         return None
     decode = make_value_decoder(spec, value_schema(spec))
     if decode is None:
         return None
-    return DirectLane(DirectReader(spec.connection, spec.pipeline), decode, topic_ids, check, decode_by_spark, transform)
+    return DirectLane(
+        DirectReader(spec.connection, spec.pipeline), decode, topic_ids, check, decode_by_spark, transform, raising
+    )
 
 
 @dataclass
@@ -180,15 +246,18 @@ class _Seen:
     bad: list[pa.Table] = field(default_factory=list)
 
     def add(self, records: RecordColumns, bad: pa.Table | None) -> None:
-        if bad is not None and bad.num_rows:
-            self.bad.append(bad)
-            if sum(table.nbytes for table in self.bad) > _MOST_BAD_BYTES:
-                raise DirectReadRefusedError("its bad records are more than the driver holds at once")
+        self.add_bad(bad)
         self.read += len(records)
         self.value_bytes += sum(len(value or b"") for value in records.values)
         known = [stamp for stamp in records.timestamps_ms if FIRST_MS <= stamp <= LAST_MS]
         stamps = (*known, *(self.timestamps_ms or ()))
         self.timestamps_ms = (min(stamps), max(stamps)) if stamps else None
+
+    def add_bad(self, bad: pa.Table | None) -> None:
+        if bad is not None and bad.num_rows:
+            self.bad.append(bad)
+            if sum(table.nbytes for table in self.bad) > _MOST_BAD_BYTES:
+                raise DirectReadRefusedError("its bad records are more than the driver holds at once")
 
     def observed(self) -> Observed:
         return Observed(

@@ -44,7 +44,8 @@ class LocalRelations:
             gc.collect(1)
             self._bytes_since_collected = 0
         if rows.num_rows > _FEW_ROWS:
-            return session.createDataFrame(rows, self._schema)
+            # In one chunk: createDataFrame of PySpark 4.1.3 loses all rows behind an empty one.
+            return session.createDataFrame(rows.combine_chunks(), self._schema)
         batches = rows.cast(self._arrow).combine_chunks().to_batches()
         jvm: Any = session._jvm
         parts = jvm.PythonUtils.toSeq([batch.serialize().to_pybytes() for batch in batches]).iterator()

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakebound.landing.run_spec import RunSpec
@@ -21,10 +23,12 @@ from lakebound_spark.batch.decode import good_columns, make_decoder, value_field
 from lakebound_spark.batch.explained import explained
 from lakebound_spark.batch.landable import LandableCheck, make_check
 from lakebound_spark.batch.quarantine import quarantine_columns
+from lakebound_spark.batch.raised import raised_on_values
+from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.rescue import kafka_columns
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.schema import table_schema
-from lakebound_spark.batch.transform import Transform, load_transform, planned_output
+from lakebound_spark.batch.transform import Transform, load_transform, planned_input, planned_output
 from lakebound_spark.check.mistakes import failed_on_records
 from lakebound_spark.check.plan import check
 from lakebound_spark.reference.book import open_book
@@ -110,7 +114,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     try:
         made, bad = land_in_memory(session, spec, sample, transform, landable, settled.unhoused)
     except Exception as exc:
-        # What a transform raises for a value is an answer, too: a stream would fail with it.
+        # What a transform raises on more than single records is an answer, too: a stream would fail with it.
         found.problems.append(failed_on_records(spec, exc))
         return found
     found.bad, found.rows = bad.num_rows, made.num_rows
@@ -145,7 +149,18 @@ def land_in_memory(
     """
     records = session.createDataFrame(kafka_columns(sample.records))
     decoder = make_decoder(spec, sample.topic_ids, unhoused)
-    made = transform(good_columns(decoder.decode(records))).toArrow()
+    try:
+        made = transform(good_columns(decoder.decode(records))).toArrow()
+    except (PySparkException, Py4JJavaError) as exc:
+        if raised_on_values(exc) is None:
+            raise
+        search = RaisingRecords(spec, transform, planned_input(session, spec).schema).search()
+        raised = search.among(session, good_columns(decoder.decode(records)).toArrow())
+        if not raised.num_rows:
+            raise
+        search.end()
+        decoder = decoder.refusing(raised)
+        made = transform(good_columns(decoder.decode(records))).toArrow()
     if not landable.holds(made):
         decoder = decoder.refusing(landable.places(transform(good_columns(decoder.decode(records)))))
         made = transform(good_columns(decoder.decode(records))).toArrow()

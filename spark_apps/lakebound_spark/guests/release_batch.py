@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,12 +26,16 @@ from lakebound.tables.table import Table
 from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, make_decoder, value_fields
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lane_choice import WayChooser
-from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, write_by_cluster, write_by_driver
+from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, collect, write_by_cluster, write_by_driver
+from lakebound_spark.batch.raised import raised_on_values
+from lakebound_spark.batch.raising import PLACES, RaisingRecords, evaluate
 from lakebound_spark.batch.row_writer import Written
 from lakebound_spark.batch.schema import table_schema
-from lakebound_spark.batch.transform import KAFKA_SCHEMA, load_transform, may_multiply, planned_output
+from lakebound_spark.batch.transform import KAFKA_SCHEMA, load_transform, may_multiply, planned_input, planned_output
 from lakebound_spark.reference.book import open_book
 
+_MOST_FOUND = 1_000
+"""Records of a piece on which the transform raises that are looked for; nothing waits for a release."""
 _PLACE = ("topic", "partition", "offset")
 
 
@@ -67,6 +73,9 @@ class ReleaseBatch:
         self._multiplies = may_multiply(output)
         self._schemas = {table.spec.id: table_schema(output.schema, table.spec) for table in tables}
         self._settled = check_settled(self._spec, orders.places, self._schemas, value_fields(self._spec))
+        has_transform = self._spec.transform is not None
+        given = planned_input(session, self._spec).schema
+        self._raising = RaisingRecords(self._spec, self._transform, given) if has_transform else None
         self._kept: list[DataFrame] = []
 
     def decode(self, wanted: Arrays, tables: list[Table], *, write: bool) -> Released:
@@ -91,12 +100,33 @@ class ReleaseBatch:
         return Released(records.num_rows, offsets_in(fitting), _verdicts(records, fitting), written, lane)
 
     def _decoded(self, decoder: Decoder, frame: DataFrame) -> DataFrame:
-        """Return the decoded records; those with rows that cannot land have a problem."""
+        """Return the decoded records; those whose rows cannot land, or cannot even be made, have a problem."""
         decoded = self._keep(decoder.decode(frame))
+        if self._raising is not None:
+            raised = self._raising_records(good_columns(decoded), self._raising)
+            if raised.num_rows:
+                decoder = decoder.refusing(raised)
+                decoded = self._keep(decoder.decode(frame))
         if not self._check.is_needed:
             return decoded
         refused = self._check.places(self._transform(good_columns(decoded)))
         return self._keep(decoder.refusing(refused).decode(frame)) if refused.num_rows else decoded
+
+    def _raising_records(self, good: DataFrame, raising: RaisingRecords) -> pa.Table:
+        """Return topic, partition, offset and problem of the records on which the transform raises.
+
+        Each record was bad before: so the whole piece is evaluated, for a trial, too, and all of them may stay.
+        """
+        try:
+            evaluate(self._transform(good))
+        except (PySparkException, Py4JJavaError) as exc:
+            if raised_on_values(exc) is None:
+                raise
+            found = raising.search(_MOST_FOUND).among(self._session, collect(good))
+            if not found.num_rows:
+                raise
+            return found
+        return PLACES.empty_table()
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         self._kept.append(frame.persist())
@@ -124,7 +154,8 @@ class ReleaseBatch:
         """Return the records with Kafka's own columns."""
         columns = {name: records[name] for name in ("key", "value", "topic", "partition", "offset", "timestamp")}
         columns["timestampType"] = pa.array(np.zeros(records.num_rows, dtype=np.int32))
-        return self._session.createDataFrame(pa.table(columns), KAFKA_SCHEMA)
+        # In one chunk: createDataFrame of PySpark 4.1.3 loses all rows behind an empty one.
+        return self._session.createDataFrame(pa.table(columns).combine_chunks(), KAFKA_SCHEMA)
 
     def _write(self, output: DataFrame, tables: list[Table], records: pa.Table) -> tuple[Written, Lane]:
         tag = f"release-{uuid.uuid4().hex[:8]}"

@@ -32,11 +32,12 @@ from lakebound_spark.batch.batch import BatchLander, in_offsets
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
+from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
-from lakebound_spark.batch.transform import load_transform, may_multiply, planned_output
+from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
 from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import make_session
 from lakebound_spark.stream.source import read_range
@@ -120,6 +121,7 @@ class _Landing:
         self._transform = load_transform(spec, self._references.frames)
         output = planned_output(session, spec, self._transform)
         self._multiplies, self._output = may_multiply(output), output.schema
+        self._raising = RaisingRecords(spec, self._transform, planned_input(session, spec).schema) if spec.transform else None
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
         self._schemas, self._places = schemas, orders.places
@@ -214,6 +216,7 @@ class _Landing:
             self._writer,
             {"multiplies": self._multiplies, "left_out": self._settled.left_out, "check": check},
             rescuer=self._rescuer,
+            raising=self._raising,
         )
 
     def _read(self, offsets: Offsets) -> DataFrame:

@@ -51,6 +51,7 @@ from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lanes import How
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
+from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Target
@@ -238,13 +239,28 @@ class Application:
         layouts = [target.table.layout() for target in targets]
         check = make_check(output.schema, layouts, has_transform=spec.transform is not None)
         how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out, "check": check}
-        local = LocalTransform(transform, planned_input(session, spec).schema) if spec.transform is not None else None
-        direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, SparkDecoding(decoder), local)
+        local = raising = None
+        if spec.transform is not None:
+            given = planned_input(session, spec).schema
+            local, raising = LocalTransform(transform, given), RaisingRecords(spec, transform, given)
+        direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, SparkDecoding(decoder), local, raising)
         cores = session.sparkContext.defaultParallelism
         own_places = partial(read_places, spec.quarantine_table, self._run.places)
         bad = QuarantineLander(quarantine, writer, own_places, value_schema(spec))
         rescuer = Rescuer(session, spec, self._run.control.checkpoint(self._run.app_id) / "rescued")
-        lander = BatchLander(spec, decoder, transform, targets, bad, writer, how, direct=direct, rescuer=rescuer, cores=cores)
+        lander = BatchLander(
+            spec,
+            decoder,
+            transform,
+            targets,
+            bad,
+            writer,
+            how,
+            direct=direct,
+            rescuer=rescuer,
+            raising=raising,
+            cores=cores,
+        )
         return Parts(lander, targets, quarantine, topic_ids, references)
 
     def _stream(self, session, parts: Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]

@@ -26,6 +26,7 @@ from lakebound_spark.batch.landable import LandableCheck, make_check
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
+from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, may_multiply, planned_input, planned_output
@@ -135,11 +136,12 @@ class LaneWorld:
         self._decode = make_value_decoder(self.spec, value_schema(self.spec))
         schema = planned_input(self.session, self.spec).schema
         local = LocalTransform(self.transform, schema) if self.has_transform else None
+        raising = RaisingRecords(self.spec, self.transform, schema) if self.has_transform else None
         self._reader = Reader()
         direct = None
         if self.way == "direct" and self._decode is not None:
             by_spark = SparkDecoding(make_decoder(self.spec, IDS))
-            direct = DirectLane(self._reader, self._decode, IDS, self.check, by_spark, local)  # type: ignore[arg-type]
+            direct = DirectLane(self._reader, self._decode, IDS, self.check, by_spark, local, raising)  # type: ignore[arg-type]
         bad = QuarantineLander(quarantine, writer, partial(read_places, self.spec.quarantine_table, self.at))
         self.lander = BatchLander(
             self.spec.model_copy(update={"transform": "a.function"}) if self.has_transform else self.spec,
@@ -150,6 +152,7 @@ class LaneWorld:
             writer,
             {"multiplies": may_multiply(output), "left_out": {}, "check": self.check},
             direct=direct,
+            raising=raising,
         )
         self.lander._ways = OneWay(self.way)  # type: ignore[assignment]
         self.counts = Counts()

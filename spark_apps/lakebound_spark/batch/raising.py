@@ -1,0 +1,225 @@
+"""Records on which a pipeline's transform raises: they are found by halving, and go to quarantine; the others land.
+
+The parts are evaluated as Spark's lanes evaluate a batch, wherever the records were read: a filter may keep a record from the
+function that raises on it, and does so only in such a plan. What they give is thrown away: the transform then runs once on all
+records that are left, so that the rows are those of one batch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from lakebound.errors import TransformFailsError
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound_spark.batch.halving import TooManyFoundError, halved
+from lakebound_spark.batch.local_relation import LocalRelations
+from lakebound_spark.batch.raised import Raised, raised_on_values
+from lakebound_spark.batch.row_writer import KEY_FIELDS
+from lakebound_spark.batch.transform import Transform
+
+log = logging.getLogger(__name__)
+
+MOST_FOUND = 100
+"""Records of one batch that are looked for: each takes some 20 evaluations, and an end waits for the batch."""
+FEW = 8
+"""Where the transform raises on all records of a batch with more than these, it is the transform that is wrong."""
+
+PLACES = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("problem", pa.string())],
+)
+
+_RULES = "spark.sql.optimizer.excludedRules"
+_FOLDING = tuple(
+    f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in ("ConvertToLocalRelation", "PropagateEmptyRelation")
+)
+"""They evaluate a local relation before filters are pushed down, and leave out what is joined with an empty one."""
+_TELLING = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager", "org.apache.spark.util.Utils")
+"""Loggers of Spark that quote a record each time that a part raises."""
+
+
+class RaisingRecords:
+    """Finds them in the batches of one pipeline."""
+
+    def __init__(self, spec: PipelineSpec, transform: Transform, schema: StructType) -> None:
+        """Search nothing yet.
+
+        Args:
+            spec: The pipeline.
+            transform: Its function.
+            schema: Of the function's input (``lakebound_spark.batch.transform.planned_input``).
+        """
+        self._spec = spec
+        self._transform = transform
+        self._schema = schema
+        self._relation = LocalRelations(schema)
+
+    def search(self, most: int = MOST_FOUND) -> Search:
+        """Return a search of one batch.
+
+        Args:
+            most: Number of records that are looked for.
+        """
+        return Search(self, self._spec, most)
+
+    def wrong_with(self, session: SparkSession, rows: pa.Table) -> Raised | None:
+        """Return what the transform raises on decoded records; None where it takes them.
+
+        Raises:
+            Exception: It raises something that no record is to blame for.
+        """
+        frame = self._relation(session, rows) if rows.num_rows else session.createDataFrame([], self._schema)
+        try:
+            evaluate(self._transform(frame))
+        except (PySparkException, Py4JJavaError) as exc:
+            raised = raised_on_values(exc)
+            if raised is None:
+                raise
+            return raised
+        return None
+
+
+class Search:
+    """The search in one batch, slice after slice. ``found`` is the number of records on which the transform raises."""
+
+    def __init__(self, records: RaisingRecords, spec: PipelineSpec, most: int) -> None:
+        self._records = records
+        self._spec = spec
+        self._most = most
+        self._looked_at = 0
+        self._first: tuple[str, str] | None = None
+        self.found = 0
+
+    def passed(self, count: int) -> None:
+        """Note that the transform took a slice of so many records."""
+        self._looked_at += count
+
+    def among(self, session: SparkSession, rows: pa.Table) -> pa.Table:
+        """Return topic, partition, offset and problem of the records on which the transform raises.
+
+        There is none where it raises on no record, on an empty batch, too, or only on several records together.
+
+        Args:
+            session: That of the batch.
+            rows: A slice of decoded records, with ``_kafka``.
+
+        Raises:
+            TransformFailsError: There are more than are looked for.
+            Exception: The transform raises something that no record is to blame for.
+        """
+        with as_in_batches(session), _quiet(session):
+            if self._records.wrong_with(session, rows.slice(0, 0)) is not None:
+                return PLACES.empty_table()
+            try:
+                raised = halved(
+                    rows.num_rows,
+                    lambda first, end: self._records.wrong_with(session, rows.slice(first, end - first)),
+                    self._most - self.found,
+                )
+            except TooManyFoundError as exc:
+                raise self._error(f"more than {self._most} records") from exc
+        places = _places(rows, raised)
+        self._looked_at += rows.num_rows
+        self.found += places.num_rows
+        if places.num_rows and self._first is None:
+            first = places.slice(0, 1).to_pylist()[0]
+            self._first = (raised[min(raised)].kind, f"{first['topic']}/{first['partition']}/{first['offset']}")
+        return places
+
+    def end(self) -> None:
+        """Judge the whole batch.
+
+        Raises:
+            TransformFailsError: The transform raises on each of its records, and they are more than a few.
+        """
+        if self.found == self._looked_at > FEW:
+            raise self._error(f"all {self.found} records")
+        if self.found:
+            log.warning("the transform raises on %d of a batch's records; they go to quarantine", self.found)
+
+    def _error(self, how_many: str) -> TransformFailsError:
+        kind, place = self._first or (None, None)
+        return TransformFailsError(self._spec.pipeline, self._spec.transform or "", how_many, kind, place)
+
+
+def evaluate(output: DataFrame) -> None:
+    """Compute all columns of all rows, and keep none."""
+    output.write.format("noop").mode("overwrite").save()
+
+
+def _places(rows: pa.Table, raised: dict[int, Raised]) -> pa.Table:
+    if not raised:
+        return PLACES.empty_table()
+    at = sorted(raised)
+    kafka = rows[KAFKA_COLUMN].take(at).combine_chunks()
+    problems = [f"transform\t{raised[position].text}" for position in at]
+    columns = [kafka.field(name) for name in KEY_FIELDS]
+    return pa.table([*columns, problems], names=PLACES.names).cast(PLACES)
+
+
+def positions(rows: pa.Table, places: pa.Table) -> list[int]:
+    """Return the positions of the records that stand among the places.
+
+    Args:
+        rows: Decoded records, with ``_kafka``.
+        places: With topic, partition and offset.
+    """
+    wanted = set(keys_of(places))
+    kafka = rows[KAFKA_COLUMN].combine_chunks()
+    found = keys_of(pa.table([kafka.field(name) for name in KEY_FIELDS], names=list(KEY_FIELDS)))
+    return [position for position, key in enumerate(found) if key in wanted]
+
+
+def keys_of(places: pa.Table) -> list[tuple[Any, ...]]:
+    """Return topic, partition and offset of each row."""
+    return list(zip(*(places[name].to_pylist() for name in KEY_FIELDS), strict=True))
+
+
+def others(count: int, positions: Sequence[int]) -> list[int]:
+    """Return the positions below ``count`` that are not among these."""
+    left: list[int] = np.setdiff1d(np.arange(count), positions).tolist()
+    return left
+
+
+@contextmanager
+def as_in_batches(session: SparkSession) -> Iterator[None]:
+    """Have Spark plan local relations as it plans what it reads."""
+    before = session.conf.get(_RULES, "") or ""
+    session.conf.set(_RULES, ",".join([*filter(None, [before]), *_FOLDING]))
+    try:
+        yield
+    finally:
+        session.conf.set(_RULES, before) if before else session.conf.unset(_RULES)
+
+
+@contextmanager
+def _quiet(session: SparkSession) -> Iterator[None]:
+    """Keep Spark from quoting the records some twenty times more."""
+    jvm: Any = session._jvm
+    log4j = jvm.org.apache.logging.log4j
+    held = log4j.LogManager.getContext(False)
+    own = held.getConfiguration().getLoggers()
+    levels = {name: own.get(name).getLevel() if own.containsKey(name) else None for name in _TELLING}
+    context = logging.getLogger("DataFrameQueryContextLogger")
+    was_disabled, context.disabled = context.disabled, True
+    for name in levels:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    try:
+        yield
+    finally:
+        context.disabled = was_disabled
+        for name, level in levels.items():
+            if level is None:
+                held.getConfiguration().removeLogger(name)
+                held.updateLoggers()
+            else:
+                log4j.core.config.Configurator.setLevel(name, level)

@@ -1,0 +1,152 @@
+"""A record on which the transform raises goes to quarantine, alone, and the same in every lane; any other error is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.errors import AnalysisException, NumberFormatException, PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from tests.spark.test_transform_lanes import LANES, Told, assert_alike, sent, told, world
+
+from lakebound.errors import TransformFailsError
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound_spark.batch import batch as batches
+from lakebound_spark.batch.lane_choice import Way
+from lakebound_spark.batch.transform import Transform
+from lakebound_spark.columns import explode
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
+
+GOOD = b'{"id": "%d", "n": %d, "tags": ["a", "b"]}'
+
+
+def by_cast_and_division(frame: DataFrame) -> DataFrame:
+    """The filter keeps a record from the division: it is no error, and must not become one in a part of the batch."""
+    numbered = frame.withColumn("number", F.col("id").cast("int")).withColumn("share", F.lit(1) / F.col("n"))
+    return explode(numbered.where("id <> 'filtered'").select("id", "number", "share", "tags", KAFKA_COLUMN), "tags", "tag")
+
+
+def by_python(frame: DataFrame) -> DataFrame:
+    @F.udf("int")
+    def number(text: str) -> int:
+        return int(text)
+
+    return frame.select("id", number("id").alias("number"), KAFKA_COLUMN)
+
+
+def by_pandas(frame: DataFrame) -> DataFrame:
+    @F.pandas_udf("long")
+    def number(texts: pd.Series) -> pd.Series:
+        return texts.astype("int64")
+
+    return frame.select("id", number("id").alias("number"), KAFKA_COLUMN)
+
+
+def with_a_missing_module(frame: DataFrame) -> DataFrame:
+    @F.udf("int")
+    def number(text: str) -> int:
+        if text == "x":
+            import nowhere_to_be_found  # noqa: F401  # type: ignore[import-not-found]
+        return 1
+
+    return frame.withColumn("number", number("id"))
+
+
+def with_a_bad_table(frame: DataFrame) -> DataFrame:
+    """What the records are joined with raises, whatever the records are."""
+    others = frame.sparkSession.createDataFrame([("y",)], "text STRING").select(F.col("text").cast("int").alias("n"))
+    return frame.join(F.broadcast(others), "n", "left").select("id", KAFKA_COLUMN)
+
+
+def with_a_missing_table(frame: DataFrame) -> DataFrame:
+    if is_gone:
+        frame.sparkSession.table("nowhere.to_be_found")
+    return frame
+
+
+is_gone = False
+
+
+def landed_by(session: SparkSession, folder: Path, way: Way, function: Transform, values: list[bytes | None]) -> Told:
+    one = world(session, folder / way, way, function)
+    one.land(sent(0, [GOOD % (number, 1) for number in range(3)]))
+    steps = one.land(sent(3, values))
+    assert "isolate" in steps
+    assert (way == "direct") is ("driver_lane" not in steps and "cluster_lane" not in steps), "the driver needs nobody for it"
+    found, counts = told(one), one.counts
+    one.close()
+    assert counts.read == counts.landed + counts.filtered + counts.quarantined == 3 + len(values)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("function", "bad", "errors"),
+    [
+        (
+            by_cast_and_division,
+            [b'{"id": "x", "n": 1, "tags": ["a"]}', b'{"id": "4", "n": 0, "tags": ["a"]}'],
+            ["SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'x'", "SparkArithmeticException: [DIVIDE_BY_ZERO]"],
+        ),
+        (by_python, [b'{"id": "x"}'], ["ValueError: invalid literal for int() with base 10: 'x'"]),
+        (by_pandas, [b'{"id": "x"}', b'{"id": "y"}'], ["ValueError: invalid literal", "ValueError: invalid literal"]),
+    ],
+    ids=["sql", "python", "pandas"],
+)
+def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
+    session: SparkSession, tmp_path: Path, function: Transform, bad: list[bytes], errors: list[str]
+) -> None:
+    others = [b'{"id": 7}', b"{", b'{"id": "filtered"}'] if function is by_cast_and_division else []
+    values = [GOOD % (7, 1), bad[0], *others, GOOD % (8, 2), *bad[1:], GOOD % (9, 3)]
+    found = {way: landed_by(session, tmp_path, way, function, [*values]) for way in LANES}
+    assert_alike(found)
+    quarantined = found["direct"].bad
+    raised = {3 + values.index(value): error for value, error in zip(bad, errors, strict=True)}
+    for offset, error in raised.items():
+        [(reason, text, value)] = quarantined[offset]
+        assert (reason, value) == ("transform", values[offset - 3])
+        assert text.startswith(error) and "\n" not in text
+    assert {*quarantined} - {*raised} == {3 + values.index(value) for value in others if value == b"{"}
+
+
+def test_a_batch_that_the_driver_does_not_hold_at_once_is_searched_in_pieces(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_HELD_RECORDS", 3)
+    values = [GOOD % (number, number % 7) for number in range(11)]
+    found = landed_by(session, tmp_path, "cluster", by_cast_and_division, [*values])
+    assert [*found.bad] == [3, 10]
+
+
+@pytest.mark.parametrize("way", ["direct", "cluster"])
+@pytest.mark.parametrize(
+    ("function", "value", "error"),
+    [
+        (by_cast_and_division, b'{"id": "x", "tags": ["a"]}', TransformFailsError),
+        (with_a_missing_module, b'{"id": "x"}', PythonException),
+        (with_a_bad_table, b'{"id": "1"}', NumberFormatException),
+        (with_a_missing_table, b'{"id": "1"}', AnalysisException),
+    ],
+    ids=["all", "module", "joined", "table"],
+)
+def test_an_error_that_no_record_is_to_blame_for_commits_nothing(
+    session: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Way,
+    function: Transform,
+    value: bytes,
+    error: type[Exception],
+) -> None:
+    one = world(session, tmp_path, way, function)
+    before = [target.table.read_ledger().entry for target in one.targets]
+    monkeypatch.setitem(globals(), "is_gone", True)
+    with pytest.raises(error) as raised:
+        one.land(sent(0, [value] * 9))
+    if error is TransformFailsError:
+        assert "raises on all 9 records" in str(raised.value) and "'x'" not in str(raised.value)
+    assert [target.table.read_ledger().entry for target in one.targets] == before
+    assert not one.read().bad
+    one.close()

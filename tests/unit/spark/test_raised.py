@@ -1,0 +1,95 @@
+"""Which errors of Spark's are about values: they have a record to blame, the others have none."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException, PythonException
+
+from lakebound_spark.batch.raised import MOST_CHARACTERS, Raised, raised_on_values
+
+pytestmark = pytest.mark.unit
+
+FRAMES = '\n  An exception was thrown.\nTraceback (most recent call last):\n  File "t.py", line 9, in f\n    int(t)\n    ^^^\n'
+
+
+class JavaError(Exception):
+    """As py4j gives a Java error: with its class, message and cause."""
+
+    def __init__(self, name: str, condition: str | None, message: str, cause: JavaError | None = None) -> None:
+        self.name, self.condition, self.message, self.cause = name, condition, message, cause
+
+    def getClass(self) -> JavaError:
+        return self
+
+    def getName(self) -> str:
+        return self.name
+
+    def getCondition(self) -> str | None:
+        return self.condition
+
+    def getMessage(self) -> str:
+        return self.message
+
+    def getCause(self) -> JavaError | None:
+        return self.cause
+
+
+def raised_by(name: str, condition: str | None = None, message: str = "", cause: JavaError | None = None) -> Raised | None:
+    error = AnalysisException("as Python has it")
+    error._origin = JavaError(name, condition, message, cause)
+    return raised_on_values(error)
+
+
+def test_the_first_line_of_an_error_of_values_is_told() -> None:
+    cast = ("org.apache.spark.SparkNumberFormatException", "CAST_INVALID_INPUT", "[CAST_INVALID_INPUT] The value 'x'\n== x")
+    told = Raised("CAST_INVALID_INPUT", "SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'x'")
+    assert raised_by(*cast) == told
+    assert raised_by("org.apache.spark.SparkException", None, "Job aborted", JavaError(*cast)) == told
+    overflow = JavaError("java.lang.ArithmeticException", None, "long overflow")
+    found = raised_by("org.apache.spark.SparkException", None, "Job aborted", overflow)
+    assert found == Raised("ArithmeticException", "ArithmeticException: long overflow")
+
+
+@pytest.mark.parametrize(
+    ("name", "condition"),
+    [
+        ("org.apache.spark.sql.AnalysisException", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("org.apache.spark.SparkException", None),
+        ("org.apache.spark.SparkException", "INTERNAL_ERROR"),
+        ("org.apache.spark.SparkRuntimeException", "INTERNAL_ERROR"),
+        ("org.apache.spark.memory.SparkOutOfMemoryError", "UNABLE_TO_ACQUIRE_MEMORY"),
+        ("java.lang.IllegalStateException", None),
+        ("java.lang.OutOfMemoryError", None),
+        ("org.apache.kafka.common.errors.TimeoutException", None),
+    ],
+)
+def test_what_no_record_is_to_blame_for_is_no_error_of_values(name: str, condition: str | None) -> None:
+    assert raised_by(name, condition, "words") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("ValueError: invalid literal: 'x'", "ValueError"),
+        ("orders.parse.BadOrder: no: 'x'\n  second line", "BadOrder"),
+        ("ZeroDivisionError", "ZeroDivisionError"),
+        ("ModuleNotFoundError: No module named 'x'", None),
+        ("FileNotFoundError: [Errno 2] 'x'", None),
+        ("MemoryError", None),
+        ("requests.exceptions.ConnectionError: refused", None),
+        ("socket.timeout: timed out", None),
+        ("requests.exceptions.ReadTimeout: late", None),
+    ],
+)
+def test_what_a_python_function_raises_on_a_value_is_told_from_what_its_place_raises(line: str, kind: str | None) -> None:
+    found = raised_on_values(PythonException(f"{FRAMES}{line}\n"))
+    assert found == (Raised(kind, line.splitlines()[0]) if kind else None)
+
+
+def test_a_long_text_is_cut() -> None:
+    found = raised_on_values(PythonException(f"{FRAMES}ValueError: {'x' * 10_000}\n"))
+    assert found is not None and len(found.text) == MOST_CHARACTERS
+
+
+def test_an_error_that_is_not_sparks_is_no_error_of_values() -> None:
+    assert raised_on_values(ValueError("the function itself")) is None
