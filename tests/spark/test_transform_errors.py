@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from pyspark.errors import AnalysisException, NumberFormatException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.test_transform_lanes import LANES, Told, assert_alike, sent, told, world
+from tests.support.tables.local_tables import TOPIC, TOPIC_ID
 
 from lakebound.errors import TransformFailsError
+from lakebound.inspection.proof.offset_arrays import size
+from lakebound.landing.sampling import TopicSample
+from lakebound.operations.release.orders import ReleaseOrders
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch import batch as batches
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
+from lakebound_spark.check import trial
 from lakebound_spark.columns import explode
+from lakebound_spark.guests import release_batch
+from lakebound_spark.guests.release_batch import Released
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
@@ -149,4 +158,33 @@ def test_an_error_that_no_record_is_to_blame_for_commits_nothing(
         assert "raises on all 9 records" in str(raised.value) and "'x'" not in str(raised.value)
     assert [target.table.read_ledger().entry for target in one.targets] == before
     assert not one.read().bad
+    one.close()
+
+
+def test_such_a_record_stays_in_quarantine_until_the_function_is_mended(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = world(session, tmp_path, "direct", by_python)
+    values: list[bytes | None] = [GOOD % (1, 1), b'{"id": "x"}', GOOD % (2, 1)]
+    one.land(sent(0, values))
+    spec = one.spec.model_copy(update={"transform": "transforms.of_this_test.number"})
+    orders = ReleaseOrders(spec=spec, places=one.at, app_id="release-1", freshness="available_now")
+    wanted = {(TOPIC, TOPIC_ID, 0): np.array([1])}
+
+    def released(function: Transform, *, write: bool) -> Released:
+        monkeypatch.setattr(release_batch, "load_transform", lambda spec, references: function)
+        batch = release_batch.ReleaseBatch(orders, session, [target.table for target in one.targets])
+        found = batch.decode(wanted, [target.table for target in one.targets], write=write)
+        batch.forget()
+        return found
+
+    still = released(by_python, write=False)
+    assert (size(still.fits), still.verdicts) == (0, {"transform": Counter(stay=1)})
+    mended = released(lambda frame: frame.select("id", F.expr("try_cast(id as int) number"), KAFKA_COLUMN), write=True)
+    assert (size(mended.fits), mended.written.rows, mended.verdicts) == (1, 1, {"transform": Counter(fit=1)})
+
+    sample = TopicSample(sent(0, values).records, {TOPIC: TOPIC_ID})
+    rows, bad = trial.land_in_memory(session, spec, sample, by_python, one.check)
+    assert rows["id"].to_pylist() == ["1", "2"]
+    assert (bad["reason"].to_pylist(), bad["value"].to_pylist()) == (["transform"], [values[1]])
     one.close()

@@ -213,7 +213,7 @@ def make_direct_lane(
     check: LandableCheck,
     decode_by_spark: DecodeBySpark,
     transform: TransformHeld | None,
-    raising: RaisingRecords | None,
+    raising: RaisingRecords | None = None,
 ) -> DirectLane | None:
     """Return the pipeline's direct lane, or None where only Spark can do what it asks for.
 

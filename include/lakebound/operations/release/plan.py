@@ -21,7 +21,7 @@ class NotReplayableError(LakeboundError):
     def __init__(self, pipeline: str, reason: str) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: records with the reason {reason!r} are copies of rows that the tables already have; "
-            f"only records that could not be decoded can be replayed: {', '.join(DECODER_REASONS)}"
+            f"only records that could not be decoded or transformed can be replayed: {', '.join(DECODER_REASONS)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Why the decoder puts a record into quarantine. Pure."""
+"""Why a record that has not landed is in quarantine. Pure."""
 
 from __future__ import annotations
 
@@ -11,5 +11,8 @@ DECODER_REASONS = (
     "does_not_fit",
     "missing_field",
     "unknown_field",
+    "transform",
 )
-"""All of them. A record with any other reason was copied into quarantine after it had landed: it is never landed again."""
+"""All of them: those of the decoder, and that of the transform.
+
+A record with any other reason was copied into quarantine after it had landed: it is never landed again."""
