@@ -487,7 +487,7 @@ class TransformFailsError(LakeboundError):
     def __init__(self, pipeline: str, transform: str, how_many: str, kind: str | None, place: str | None) -> None:
         first = f" (the first: {kind} at {place})" if kind and place else ""
         super().__init__(
-            f"pipeline {pipeline!r}: transform {transform}: raises on {how_many} of one batch{first}; none of the batch was "
+            f"pipeline {pipeline!r}: transform {transform}: raises on {how_many}{first}; nothing of the batch was "
             f"committed. Let it give null for such values, or leave them out (try_cast, try_divide, a filter); "
             f"`lakebound try {pipeline}` shows what it raises. The objective quarantine_rate (stop_at) is for records that are "
             f"put aside one by one. Follow the runbook quarantine-flood"

@@ -20,6 +20,7 @@ from lakebound.landing.sampling import TopicSample
 from lakebound.operations.release.orders import ReleaseOrders
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch import batch as batches
+from lakebound_spark.batch import raising
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.check import trial
@@ -120,13 +121,34 @@ def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
     assert {*quarantined} - {*raised} == {3 + values.index(value) for value in others if value == b"{"}
 
 
-def test_a_batch_that_the_driver_does_not_hold_at_once_is_searched_in_pieces(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("way", ["direct", "cluster"])
+def test_a_batch_that_is_too_large_for_one_search_lands_in_pieces_and_can_be_ended_between_them(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
 ) -> None:
-    monkeypatch.setattr(batches, "_HELD_RECORDS", 3)
-    values = [GOOD % (number, number % 7) for number in range(11)]
-    found = landed_by(session, tmp_path, "cluster", by_cast_and_division, [*values])
-    assert [*found.bad] == [3, 10]
+    for module in (batches, raising):
+        monkeypatch.setattr(module, "MOST_HELD", 3)
+    one = world(session, tmp_path, way, by_cast_and_division)
+    batch = sent(0, [GOOD % (number, number % 7) for number in range(11)])
+    answers = iter([True, True, False])
+    one.land(batch, lambda: next(answers))
+    assert [target.coverage[TOPIC].partitions[0] for target in one.targets] == [((0, 6),)] * len(one.targets)
+    one.land(batch)
+    found = told(one)
+    assert sorted(found.bad) == [0, 7]
+    assert (one.counts.read, one.counts.landed, one.counts.quarantined) == (11, 9, 2)
+    assert all(sorted(rows) == [1, 2, 3, 4, 5, 6, 8, 9, 10] for rows in one.read().tables.values())
+    one.close()
+
+
+def test_a_function_that_takes_no_record_any_more_ends_a_slow_topic_too(session: SparkSession, tmp_path: Path) -> None:
+    one = world(session, tmp_path, "direct", by_python)
+    bad, good = b'{"id": "x"}', GOOD % (1, 1)
+    for first, values in ((0, [bad] * 8), (8, [good]), (9, [bad] * 5)):
+        one.land(sent(first, [*values]))
+    with pytest.raises(TransformFailsError, match="all 4 records of a batch, and on the 5 before it"):
+        one.land(sent(14, [bad] * 4))
+    assert {*one.read().bad} == {*range(14)} - {8}
+    one.close()
 
 
 @pytest.mark.parametrize("way", ["direct", "cluster"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -41,20 +42,18 @@ from lakebound_spark.batch.observed import Observed, all_of, observed_by, seen_c
 from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
 from lakebound_spark.batch.raised import raised_on_values
-from lakebound_spark.batch.raising import RaisingRecords, Search
+from lakebound_spark.batch.raising import MOST_HELD, RAISED, InPiecesError, RaisingRecords, Search
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
 from lakebound_spark.batch.row_writer import RowWriter, Written
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import Transform
 
+log = logging.getLogger(__name__)
+
 _BATCHES_UNTIL_GOOD = 100
 """Bad records are collected beside the rows until this many batches had none. Collecting takes a fifth of a small batch's time,
 whether it has any or not; to read them by a second job takes as long as the batch."""
-
-
-_HELD_RECORDS = 16_384
-"""Records that the driver holds at once to find those on which the transform raises."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,14 @@ class BatchLander:
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = seen_columns()
 
-    def land(self, records: DataFrame, batch: int, wanted: Offsets, verify: Callable[[], None]) -> BatchReport:
+    def land(
+        self,
+        records: DataFrame,
+        batch: int,
+        wanted: Offsets,
+        verify: Callable[[], None],
+        goes_on: Callable[[], bool] = lambda: True,
+    ) -> BatchReport:
         """Land the batch in every table that does not hold it yet.
 
         Args:
@@ -115,21 +121,22 @@ class BatchLander:
             batch: Spark's batch id.
             wanted: The offsets that are to be landed.
             verify: Called before anything is committed; raises when the source is not what it was.
+            goes_on: Asked before each piece of a batch that lands in pieces; the rest is left out where it says no.
 
         Raises:
-            LakeboundError: What commits raise; nothing is half done: a table has the batch, or has not.
+            LakeboundError: What commits raise; nothing is half done: a table has the batch (or piece), or has not.
         """
         report = BatchReport(batch)
+        in_a_row = self._raising.in_a_row if self._raising is not None else 0
         for offsets, targets in group_by_missing(self._targets, wanted):
+            if self._raising is not None:
+                self._raising.in_a_row = in_a_row  # The records of another group are the same ones.
             source = records if offsets == wanted else records.where(in_offsets(offsets))
             work = _Work(source, offsets, targets, self._decoder)
             try:
-                self._land_group(work, report, verify)
-            except (PySparkException, Py4JJavaError) as exc:
-                if self._rescuer is None or not may_be_rescued(exc):
-                    raise
-                rescued = self._rescuer.read(offsets).where(in_offsets(offsets))
-                self._land_group(replace(work, records=rescued), report, verify)
+                self._land_readable(work, report, verify)
+            except InPiecesError:
+                self._land_in_pieces(work, report, verify, goes_on)
         return report
 
     def flush(self, older_than_seconds: float = 0.0) -> None:
@@ -145,10 +152,37 @@ class BatchLander:
         if self._rescuer is not None:
             self._rescuer.close()
 
+    def _land_in_pieces(
+        self, work: _Work, report: BatchReport, verify: Callable[[], None], goes_on: Callable[[], bool]
+    ) -> None:
+        """Land a batch with records on which the transform raises: each piece is searched, and has commits of its own."""
+        log.info(
+            "the transform raises on records of a batch of %d, which lands in pieces of %d", count(work.offsets), MOST_HELD
+        )
+        records = work.records.persist()
+        try:
+            for piece in chunks(work.offsets, MOST_HELD):
+                if not goes_on():
+                    report.ended_early = True
+                    return
+                self._land_readable(replace(work, records=records.where(in_offsets(piece)), offsets=piece), report, verify)
+        finally:
+            records.unpersist()
+
+    def _land_readable(self, work: _Work, report: BatchReport, verify: Callable[[], None]) -> None:
+        """Land records, and let the driver read those that Spark cannot."""
+        try:
+            self._land_group(work, report, verify)
+        except (PySparkException, Py4JJavaError) as exc:
+            if self._rescuer is None or not may_be_rescued(exc):
+                raise
+            rescued = self._rescuer.read(work.offsets).where(in_offsets(work.offsets))
+            self._land_group(replace(work, records=rescued), report, verify)
+
     def _land_group(self, work: _Work, report: BatchReport, verify: Callable[[], None]) -> None:
         faults.reach("after_trim")
         tag = f"{self._writer.epoch}-{report.batch}-{uuid.uuid4().hex[:8]}"
-        began = time.perf_counter()
+        began, raised_before = time.perf_counter(), report.reasons[RAISED]
         work, (written, observed, way) = self._write_what_lands(work, tag, report)
         lane: Lane = "cluster" if way == "cluster" else "driver"
         faults.reach("after_data_files", lane)
@@ -166,6 +200,8 @@ class BatchLander:
             rows=written.rows,
         )
         self._commit(work, counts, written, lane, observed, report)
+        if self._raising is not None:
+            self._raising.landed(observed.read - observed.bad, report.reasons[RAISED] - raised_before)
         report.lane, report.way = lane, way
         report.counts = report.counts.plus(counts)
         if observed.timestamps_ms:
@@ -192,31 +228,26 @@ class BatchLander:
                     raise
                 tried.add("t")
                 with report.timed("isolate"):
-                    found = self._raising_records(work, self._raising.search())
+                    found = self._raising_records(work, self._raising.search(count(work.offsets)))
                 if not found.num_rows:
                     raise
             work = replace(work, decoder=work.decoder.refusing(found))
 
     def _raising_records(self, work: _Work, search: Search) -> pa.Table:
         """Return topic, partition, offset and problem of the records on which the transform raises."""
-        session = work.records.sparkSession
-        records = work.records.persist() if count(work.offsets) > _HELD_RECORDS else work.records
-        found, waiting = [], [*chunks(work.offsets, _HELD_RECORDS)][::-1]
-        try:
-            while waiting:
-                piece = waiting.pop()
-                part = records if piece == work.offsets else records.where(in_offsets(piece))
-                try:
-                    rows = collect(good_columns(work.decoder.decode(part)))
-                except ResultTooLargeError:
-                    if count(piece) == 1:
-                        raise
-                    waiting += [*chunks(piece, count(piece) // 2)][::-1]
-                    continue
-                found.append(search.among(session, rows))
-        finally:
-            if records is not work.records:
-                records.unpersist()
+        search.check_size()
+        found, waiting = [], [work.offsets]
+        while waiting:
+            piece = waiting.pop()
+            part = work.records if piece == work.offsets else work.records.where(in_offsets(piece))
+            try:
+                rows = collect(good_columns(work.decoder.decode(part)))
+            except ResultTooLargeError:
+                if count(piece) == 1:
+                    raise
+                waiting += [*chunks(piece, count(piece) // 2)][::-1]
+                continue
+            found.append(search.among(work.records.sparkSession, rows))
         search.end()
         return pa.concat_tables(found)
 

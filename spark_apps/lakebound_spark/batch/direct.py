@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from lakebound.errors import TransformFailsError
 from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
-from lakebound.ledger.entry import Offsets
+from lakebound.ledger.entry import Offsets, count
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
@@ -26,7 +26,7 @@ from lakebound_spark.batch.doubtful import Decoded, doubted
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS, LandableCheck
 from lakebound_spark.batch.observed import Observed
 from lakebound_spark.batch.raised import raised_on_values
-from lakebound_spark.batch.raising import RaisingRecords, Search, as_in_batches, keys_of, others, positions
+from lakebound_spark.batch.raising import InPiecesError, RaisingRecords, Search, as_in_batches, keys_of, others, positions
 from lakebound_spark.batch.row_writer import RowWriter
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
@@ -93,10 +93,11 @@ class DirectLane:
             timed: Notes how long each step took.
 
         Raises:
+            InPiecesError: The transform raises on a record, and the batch is too large to look for it.
             TransformFailsError: The transform raises on too many records.
         """
         seen = _Seen()
-        search = self._raising.search() if self._raising is not None else None
+        search = self._search(offsets)
         try:
             slices = self._reader.read(offsets)
             while True:
@@ -110,17 +111,17 @@ class DirectLane:
                     continue
                 rows, bad = self._decoded(records, session, timed)
                 seen.add(records, bad)
+                rows, raised = self._transformed(session, rows, records, search, timed)
+                seen.add_bad(raised)
                 if not rows.num_rows:
                     continue
-                if self._transform is not None:
-                    rows, raised = self._transformed(session, rows, records, search, timed)
-                    seen.add_bad(raised)
-                    if not rows.num_rows:
-                        continue
                 if not self._check.holds(rows):
                     raise DirectReadRefusedError("a record cannot land")
                 with timed("direct_write"):
                     writer.write(rows)
+        except InPiecesError:
+            self._reader.close()  # The pieces begin before what it has read ahead.
+            raise
         except DirectReadRefusedError as exc:
             log.info("Spark reads this batch and those of the next %.0f s: %s", _SPARKS_TURN_SECONDS, exc)
             self._not_before = time.monotonic() + _SPARKS_TURN_SECONDS
@@ -131,21 +132,28 @@ class DirectLane:
         """Disconnect."""
         self._reader.close()
 
+    def _search(self, offsets: Offsets) -> Search | None:
+        return self._raising.search(count(offsets)) if self._raising is not None else None
+
     def _transformed(
         self, session: SparkSession, rows: pa.Table, records: RecordColumns, search: Search | None, timed: Timed
     ) -> tuple[pa.Table, pa.Table | None]:
         """Return what the transform makes of a slice, and records on which it raises as rows of the quarantine table."""
-        assert self._transform is not None
+        if self._transform is None or not rows.num_rows:
+            return rows, None
         try:
             with timed("direct_transform"):
                 made = self._transform(session, rows)
         except Exception as exc:
             if search is None or raised_on_values(exc) is None:
                 raise DirectReadRefusedError(f"the transform raises {type(exc).__name__} on what the driver read") from exc
-        else:
+            made = self._made_as_in_batches(session, rows, timed)
+        if made is not None:
             if search is not None:
                 search.passed(rows.num_rows)
             return made, None
+        assert search is not None
+        search.check_size()
         with timed("isolate"), _refused_where_it_raises("the transform"):
             places = search.among(session, rows)
         at = positions(rows, places)
@@ -156,6 +164,17 @@ class DirectLane:
         with timed("direct_transform"), _refused_where_it_raises("the transform"), as_in_batches(session):
             made = self._transform(session, left)
         return made, bad
+
+    def _made_as_in_batches(self, session: SparkSession, rows: pa.Table, timed: Timed) -> pa.Table | None:
+        """Return what the transform makes of a slice where filters are pushed down first; None where it raises on values."""
+        assert self._transform is not None
+        try:
+            with timed("direct_transform"), as_in_batches(session):
+                return self._transform(session, rows)
+        except Exception as exc:
+            if raised_on_values(exc) is None:
+                raise DirectReadRefusedError(f"the transform raises {type(exc).__name__} on what the driver read") from exc
+            return None
 
     def _decoded(self, records: RecordColumns, session: SparkSession, timed: Timed) -> tuple[pa.Table, pa.Table | None]:
         """Return the rows of a slice, and its bad records as rows of the quarantine table; None where none was doubtful."""

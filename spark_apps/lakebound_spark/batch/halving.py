@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 Found = TypeVar("Found")
@@ -15,7 +16,8 @@ class TooManyFoundError(Exception):
 def halved(count: int, trial: Callable[[int, int], Found | None], most: int) -> dict[int, Found]:
     """Return what the trial found of single items, by their positions; it is empty where only several together are bad.
 
-    Of ``n`` items with ``k`` bad ones there are at most ``1 + 2 k (1 + ceil(log2 n))`` trials.
+    Of ``n`` items with ``k`` bad ones there are at most ``1 + 2 k (1 + ceil(log2 n))`` trials, and never more than ``2 n``:
+    where the first half of bad items is good, the second one is bad without a trial. Each item that is found had its own trial.
 
     Args:
         count: Number of items.
@@ -26,17 +28,36 @@ def halved(count: int, trial: Callable[[int, int], Found | None], most: int) -> 
         TooManyFoundError: There are more.
     """
     found: dict[int, Found] = {}
-    parts = [(0, count)] if count else []
+    parts = [_Part(0, count)] if count else []
     while parts:
-        first, end = parts.pop()
-        wrong = trial(first, end)
-        if wrong is None:
-            continue
-        if end - first > 1:
-            middle = (first + end) // 2
-            parts += [(middle, end), (first, middle)]
+        part = parts.pop()
+        wrong = None
+        if not part.is_bad or part.size == 1:
+            wrong = trial(part.first, part.end)
+            if wrong is None:
+                if part.is_first_half:
+                    parts.append(replace(parts.pop(), is_bad=True))
+                continue
+        if part.size > 1:
+            middle = (part.first + part.end) // 2
+            parts += [_Part(middle, part.end), _Part(part.first, middle, is_first_half=True)]
             continue
         if len(found) == most:
             raise TooManyFoundError
-        found[first] = wrong
+        if wrong is not None:
+            found[part.first] = wrong
     return found
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Items from ``first`` up to before ``end``; of a first half, the second one is the next part."""
+
+    first: int
+    end: int
+    is_first_half: bool = False
+    is_bad: bool = False
+
+    @property
+    def size(self) -> int:
+        return self.end - self.first

@@ -29,10 +29,14 @@ from lakebound_spark.batch.transform import Transform
 
 log = logging.getLogger(__name__)
 
+RAISED = "transform"
+"""Their reason in the quarantine."""
+MOST_HELD = 4_096
+"""Records of which one search is made. A larger batch lands in pieces, so that an end waits for no more than a piece."""
 MOST_FOUND = 100
-"""Records of one batch that are looked for: each takes some 20 evaluations, and an end waits for the batch."""
+"""Records of one batch that are looked for, or a tenth of it: each takes 6 to 20 evaluations."""
 FEW = 8
-"""Where the transform raises on all records of a batch with more than these, it is the transform that is wrong."""
+"""Where the transform raises on more records than these, and took none in between, it is the transform that is wrong."""
 
 PLACES = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("problem", pa.string())],
@@ -43,12 +47,21 @@ _FOLDING = tuple(
     f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in ("ConvertToLocalRelation", "PropagateEmptyRelation")
 )
 """They evaluate a local relation before filters are pushed down, and leave out what is joined with an empty one."""
-_TELLING = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager", "org.apache.spark.util.Utils")
-"""Loggers of Spark that quote a record each time that a part raises."""
+_TELLING = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.util.Utils",
+    "org.apache.spark.sql.execution.datasources.v2",
+)
+"""Loggers of Spark that quote a record each time that a part raises, or say that nothing was written."""
+
+
+class InPiecesError(Exception):
+    """The transform raises on a record of a batch that is too large for one search."""
 
 
 class RaisingRecords:
-    """Finds them in the batches of one pipeline."""
+    """Finds them in the batches of one pipeline. ``in_a_row`` landed in quarantine since the transform last took a record."""
 
     def __init__(self, spec: PipelineSpec, transform: Transform, schema: StructType) -> None:
         """Search nothing yet.
@@ -62,14 +75,25 @@ class RaisingRecords:
         self._transform = transform
         self._schema = schema
         self._relation = LocalRelations(schema)
+        self.in_a_row = 0
 
-    def search(self, most: int = MOST_FOUND) -> Search:
+    def search(self, size: int, most: int | None = None) -> Search:
         """Return a search of one batch.
 
         Args:
-            most: Number of records that are looked for.
+            size: Number of its offsets.
+            most: Number of records that are looked for; None leaves it to the size.
         """
-        return Search(self, self._spec, most)
+        return Search(self, self._spec, size, max(MOST_FOUND, size // 10) if most is None else most)
+
+    def landed(self, taken: int, raised: int) -> None:
+        """Note that a batch has landed.
+
+        Args:
+            taken: Number of records that were no bad ones.
+            raised: Number of those that went to quarantine because the transform raises on them.
+        """
+        self.in_a_row = 0 if taken else self.in_a_row + raised
 
     def wrong_with(self, session: SparkSession, rows: pa.Table) -> Raised | None:
         """Return what the transform raises on decoded records; None where it takes them.
@@ -91,9 +115,10 @@ class RaisingRecords:
 class Search:
     """The search in one batch, slice after slice. ``found`` is the number of records on which the transform raises."""
 
-    def __init__(self, records: RaisingRecords, spec: PipelineSpec, most: int) -> None:
+    def __init__(self, records: RaisingRecords, spec: PipelineSpec, size: int, most: int) -> None:
         self._records = records
         self._spec = spec
+        self._size = size
         self._most = most
         self._looked_at = 0
         self._first: tuple[str, str] | None = None
@@ -102,6 +127,15 @@ class Search:
     def passed(self, count: int) -> None:
         """Note that the transform took a slice of so many records."""
         self._looked_at += count
+
+    def check_size(self) -> None:
+        """Check that the batch is not too large for a search.
+
+        Raises:
+            InPiecesError: It is to be landed in pieces.
+        """
+        if self._size > MOST_HELD:
+            raise InPiecesError
 
     def among(self, session: SparkSession, rows: pa.Table) -> pa.Table:
         """Return topic, partition, offset and problem of the records on which the transform raises.
@@ -126,7 +160,7 @@ class Search:
                     self._most - self.found,
                 )
             except TooManyFoundError as exc:
-                raise self._error(f"more than {self._most} records") from exc
+                raise self._error(f"more than {self._most} records of a batch of {self._size}") from exc
         places = _places(rows, raised)
         self._looked_at += rows.num_rows
         self.found += places.num_rows
@@ -139,10 +173,12 @@ class Search:
         """Judge the whole batch.
 
         Raises:
-            TransformFailsError: The transform raises on each of its records, and they are more than a few.
+            TransformFailsError: The transform raises on each of its records, and on all since it last took one, and they are
+                more than a few.
         """
-        if self.found == self._looked_at > FEW:
-            raise self._error(f"all {self.found} records")
+        if self.found and self.found == self._looked_at and self.found + self._records.in_a_row > FEW:
+            before = f", and on the {self._records.in_a_row} before it" if self._records.in_a_row else ""
+            raise self._error(f"all {self.found} records of a batch{before}")
         if self.found:
             log.warning("the transform raises on %d of a batch's records; they go to quarantine", self.found)
 
@@ -161,7 +197,7 @@ def _places(rows: pa.Table, raised: dict[int, Raised]) -> pa.Table:
         return PLACES.empty_table()
     at = sorted(raised)
     kafka = rows[KAFKA_COLUMN].take(at).combine_chunks()
-    problems = [f"transform\t{raised[position].text}" for position in at]
+    problems = [f"{RAISED}\t{raised[position].text}" for position in at]
     columns = [kafka.field(name) for name in KEY_FIELDS]
     return pa.table([*columns, problems], names=PLACES.names).cast(PLACES)
 

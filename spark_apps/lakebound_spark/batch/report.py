@@ -21,7 +21,8 @@ _RECORDED_AS: dict[Way, RecordedLane] = {"direct": "direct", "collected": "drive
 class BatchReport:
     """What a batch did. Commits to different tables, which are timed, too, run side by side.
 
-    ``reasons`` are those of its quarantined records (``lakebound_spark.batch.bad_reasons``): they hold no values.
+    ``reasons`` are those of its quarantined records (``lakebound_spark.batch.bad_reasons``): they hold no values. ``ended_early``
+    says that a batch in pieces was left when an end was asked for.
     """
 
     batch: int
@@ -32,6 +33,7 @@ class BatchReport:
     newest_record_ms: int | None = None
     oldest_record_ms: int | None = None
     spans: list[Span] = field(default_factory=list)
+    ended_early: bool = False
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:

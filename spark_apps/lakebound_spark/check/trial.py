@@ -154,7 +154,7 @@ def land_in_memory(
     except (PySparkException, Py4JJavaError) as exc:
         if raised_on_values(exc) is None:
             raise
-        search = RaisingRecords(spec, transform, planned_input(session, spec).schema).search()
+        search = RaisingRecords(spec, transform, planned_input(session, spec).schema).search(len(sample.records))
         raised = search.among(session, good_columns(decoder.decode(records)).toArrow())
         if not raised.num_rows:
             raise

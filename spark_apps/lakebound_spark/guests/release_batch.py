@@ -122,7 +122,8 @@ class ReleaseBatch:
         except (PySparkException, Py4JJavaError) as exc:
             if raised_on_values(exc) is None:
                 raise
-            found = raising.search(_MOST_FOUND).among(self._session, collect(good))
+            held = collect(good)
+            found = raising.search(held.num_rows, _MOST_FOUND).among(self._session, held)
             if not found.num_rows:
                 raise
             return found

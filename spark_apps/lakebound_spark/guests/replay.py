@@ -140,23 +140,28 @@ class _Landing:
         Args:
             wanted: Offsets.
             number: Of the batch.
-            check_wanted: Raises when the replay is no longer wanted; called before each attempt after the first.
+            check_wanted: Raises when the replay is no longer wanted; called before each attempt after the first,
+                and between the pieces of a batch that lands in pieces.
 
         Raises:
             ColumnsMovedError: The tables have other columns than those that it decodes.
             LakeboundError: What a batch raises; after ``limits.commit_attempts`` tries also what a table's moving on does.
         """
         attempts = self._spec.limits.commit_attempts
-        return retry_as_guest(
-            partial(self._land_rest, wanted, number), what=f"batch {number}", attempts=attempts, look_again=check_wanted
-        )
+        land = partial(self._land_rest, wanted, number, check_wanted)
+        return retry_as_guest(land, what=f"batch {number}", attempts=attempts, look_again=check_wanted)
 
-    def _land_rest(self, wanted: Offsets, number: int) -> BatchReport:
+    def _land_rest(self, wanted: Offsets, number: int, check_wanted: Callable[[], None]) -> BatchReport:
         """Land what any table lacks of ``wanted`` now."""
         rest = self._look_again(wanted)
         if not count(rest):
             return BatchReport(number)
-        report = self._lander.land(self._read(rest), number, rest, self._check_topics)
+
+        def goes_on() -> bool:
+            check_wanted()
+            return True
+
+        report = self._lander.land(self._read(rest), number, rest, self._check_topics, goes_on)
         self._lander.flush()
         return report
 

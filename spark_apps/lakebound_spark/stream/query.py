@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -95,7 +96,7 @@ class LandingStream:
         """
         self._query, self._position, self._error = Future(), start, None
         make_private_folder(checkpoint.parent)
-        self._ledger.hold([target.coverage for target in self._targets])
+        self._ledger.hold(self._coverages())
         interval_seconds = parse_freshness(self._run.freshness)
         writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(self._on_batch)
         writer = writer.option("checkpointLocation", f"file://{checkpoint}").queryName(self._run.spec.pipeline)
@@ -173,10 +174,18 @@ class LandingStream:
             # What is pending was read with the version before: its entry says so.
             self._lander.flush()
             self._references.turn()
-        ids = self._verifier.submit(self._facts.topic_ids, self._run.spec.topics)
+        asked = [self._ask_topic_ids()]
         held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}
         began = time.perf_counter()
-        report = self._lander.land(records, batch, wanted, lambda: check_topic_ids(held, ids.result()))
+
+        def verify() -> None:
+            # Asked while the files are written; a batch in pieces takes long enough to be asked again.
+            check_topic_ids(held, (asked.pop() if asked else self._ask_topic_ids()).result())
+
+        report = self._lander.land(records, batch, wanted, verify, self._goes_on)
+        if report.ended_early:
+            self._report(report, {}, time.perf_counter() - began)
+            return
         self._position = {topic: {**self._position.get(topic, {}), **ends} for topic, ends in end.items()}
         self.landed_batches += 1
         self._report(report, wanted, time.perf_counter() - began)
@@ -189,10 +198,20 @@ class LandingStream:
         if self._until is not None and bound_reached(self._position, self._until):
             self._stop.set("completed", "the bound is reached")
 
+    def _ask_topic_ids(self) -> Future[dict[str, str]]:
+        return self._verifier.submit(self._facts.topic_ids, self._run.spec.topics)
+
+    def _goes_on(self) -> bool:
+        """Show how far a batch in pieces is, and say whether its rest is wanted: the next start reads the ledger."""
+        self._board.change(high_water_marks=_marks(self._coverages()))
+        self._report_tables()
+        return not self._stop.is_set()
+
+    def _coverages(self) -> list[Offsets]:
+        return [target.coverage for target in self._targets]
+
     def _report(self, report: BatchReport, read: Offsets, seconds: float) -> None:
-        latest = self._board.latest
-        coverages = [target.coverage for target in self._targets]
-        marks = lowest(high_water_marks(coverage) for coverage in coverages)
+        latest, coverages = self._board.latest, self._coverages()
         self._board.change(
             failures=0,
             failing_since=None,
@@ -205,7 +224,7 @@ class LandingStream:
             quarantined=latest.quarantined + report.counts.quarantined,
             newest_record_ms=max(latest.newest_record_ms or 0, report.newest_record_ms or 0) or None,
             durations_ms=report.durations_ms,
-            high_water_marks=marks,
+            high_water_marks=_marks(coverages),
         )
         self._report_tables()
         now = time.time()
@@ -265,6 +284,10 @@ class LandingStream:
                 target.table.keep_cheap()
             except Exception as exc:
                 log.warning("%s: care for the log failed and is tried again: %s", target.id, exc)
+
+
+def _marks(coverages: Iterable[Offsets]) -> NextOffsets:
+    return lowest(high_water_marks(coverage) for coverage in coverages)
 
 
 def _reach_after(query: StreamingQuery, batch: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -92,9 +92,11 @@ class Reader:
 
     def read(self, wanted: Offsets) -> Iterator[RecordColumns]:
         sent = self.sent
-        assert sent is not None and wanted == offsets(sent.first, sent.end)
-        half = len(sent.values) // 2
-        for first, end in ((0, half), (half, len(sent.values))):
+        assert sent is not None
+        [(start, stop)] = wanted[TOPIC].partitions[0]
+        assert wanted == offsets(start, stop) and sent.first <= start < stop <= sent.end
+        half = (start + stop) // 2
+        for first, end in ((start - sent.first, half - sent.first), (half - sent.first, stop - sent.first)):
             yield Sent(sent.first + first, sent.values[first:end], sent.stamps_ms[first:end]).records
 
     def close(self) -> None:
@@ -158,12 +160,12 @@ class LaneWorld:
         self.counts = Counts()
         self._batches = 0
 
-    def land(self, sent: Sent) -> set[str]:
+    def land(self, sent: Sent, goes_on: Callable[[], bool] = lambda: True) -> set[str]:
         """Land a batch, and return the steps that it took."""
         self._reader.sent = sent
         wanted: Offsets = {TOPIC: TopicOffsets(topic_id=TOPIC_ID, partitions={0: ((sent.first, sent.end),)})}
         self._batches += 1
-        report = self.lander.land(sent.frame(self.session), self._batches, wanted, lambda: None)
+        report = self.lander.land(sent.frame(self.session), self._batches, wanted, lambda: None, goes_on)
         self.counts = self.counts.plus(report.counts)
         return set(report.durations_ms)
 

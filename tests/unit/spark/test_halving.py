@@ -24,7 +24,18 @@ def test_any_bad_items_are_found_exactly_and_in_few_trials(case: tuple[int, set[
         return min((item for item in bad if first <= item < end), default=None)
 
     assert halved(count, trial, most=12) == {item: item for item in bad}
-    assert trials <= 1 + 2 * len(bad) * (1 + ceil(log2(count)))
+    assert trials <= min(1 + 2 * len(bad) * (1 + ceil(log2(count))), 2 * count)
+
+
+def test_what_follows_from_a_good_first_half_is_not_tried() -> None:
+    tried: list[tuple[int, int]] = []
+
+    def trial(first: int, end: int) -> str | None:
+        tried.append((first, end))
+        return "bad" if first <= 7 < end else None
+
+    assert halved(8, trial, most=1) == {7: "bad"}
+    assert tried == [(0, 8), (0, 4), (4, 6), (6, 7), (7, 8)]
 
 
 def test_more_than_are_looked_for_end_the_search() -> None:
