@@ -67,7 +67,9 @@ class FakeLander:
     def __init__(self, scene: Scene, targets: Sequence[Target], writer: Writer) -> None:
         self._scene, self._targets, self._writer = scene, list(targets), writer
 
-    def land(self, records: object, batch: int, wanted: Offsets, verify: Callable[[], None]) -> BatchReport:
+    def land(
+        self, records: object, batch: int, wanted: Offsets, verify: Callable[[], None], goes_on: Callable[[], bool]
+    ) -> BatchReport:
         ((_, _, ((start, end),)),) = intervals_of(wanted)
         self._scene.reads.append((start, end))
         self._scene.meanwhile.pop(len(self._scene.reads), lambda: None)()
