@@ -21,8 +21,8 @@ _RECORDED_AS: dict[Way, RecordedLane] = {"direct": "direct", "collected": "drive
 class BatchReport:
     """What a batch did. Commits to different tables, which are timed, too, run side by side.
 
-    ``reasons`` are those of its quarantined records (``lakebound_spark.batch.bad_reasons``): they hold no values. ``ended_early``
-    says that a batch in pieces was left when an end was asked for.
+    ``reasons`` are those of its quarantined records (``lakebound_spark.batch.bad_reasons``): they hold no values.
+    ``ended_early`` says that a batch in pieces was left when an end was asked for.
     """
 
     batch: int
