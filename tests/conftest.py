@@ -8,6 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import pytest
@@ -23,6 +24,7 @@ from lakebound.local.stack import wait_led
 from lakebound.settings import load_settings
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
+from tests.support.catalogs.postgresql import PostgreSQL
 from tests.support.kafka.brokers import ShortLivedBroker
 from tests.support.s3.running import S3Server
 from tests.support.shared_parts import SharedParts
@@ -124,6 +126,16 @@ def new_broker(tmp_path: Path, jars: Path) -> Iterator[BrokerMaker]:
 def topic(broker: Broker) -> TopicMaker:
     """Makes uniquely named topics on the shared broker."""
     return topic_maker(broker.bootstrap_servers)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """A real PostgreSQL for the whole session; each test has a database of its own."""
+    # Not in pytest's folder: the server runs as a user of its own, and pytest lets nobody else in.
+    with TemporaryDirectory(prefix="lakebound-postgresql-") as folder:
+        server = PostgreSQL(Path(folder))
+        yield server
+        server.stop()
 
 
 @pytest.fixture(scope="session")

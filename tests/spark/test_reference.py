@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
+from tests.support.catalogs.postgresql import PASSWORD, PostgreSQL
+from tests.support.catalogs.shop import SECRET, Shop
 from tests.support.tables.value_lanes import LaneWorld, Sent
 
 from lakebound.control.desired import Desired
@@ -64,8 +66,10 @@ def write_devices(at: Places, rows: pa.Table) -> None:
 class Stream:
     """A pipeline in one lane that does between batches what the stream does."""
 
-    def __init__(self, session: SparkSession, folder: Path, way: Way, at: Places) -> None:
-        spec = pipeline()
+    def __init__(
+        self, session: SparkSession, folder: Path, way: Way, at: Places, reference: Mapping[str, Any] | None = None
+    ) -> None:
+        spec = pipeline(reference)
         self.book = open_book(session, spec, at)
         self.told: dict[str, ReferenceProgress] = {}
         self.watch = ReferenceWatch(session, self.book, self.told.update)
@@ -179,6 +183,46 @@ def test_a_source_that_is_gone_leaves_the_version_in_use(session: SparkSession, 
         folder.with_name("away").rename(folder)
     assert stream.look().problem is None
     stream.world.close()
+
+
+SHOP = """
+CREATE TABLE devices
+  (device_id text, site varchar(20), room text, calibration double precision, limits numeric, since timestamp);
+INSERT INTO devices VALUES ('device-0', 'north', 'r', 2, 0.5, '2024-01-01'), ('device-1', 'south', 'r', 2, NULL, NULL);
+"""
+
+
+def test_a_table_in_postgresql_is_refreshed_and_kept_while_it_cannot_be_used(
+    session: SparkSession, at: Places, tmp_path: Path, postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SECRET, PASSWORD)
+    shop = Shop(postgresql)
+    shop.run(SHOP)
+    stream = Stream(session, tmp_path, "direct", at, shop.reference(name="devices", key=["device_id"]))
+    first = stream.land("device-0", "device-1")
+    frame = stream.book.frames()["devices"]
+    assert [field.dataType.simpleString() for field in frame.schema][3:] == ["double", "decimal(38,18)", "timestamp"]
+    assert frame.where("since = TIMESTAMP '2024-01-01 00:00:00'").count() == 1
+    shop.run("UPDATE devices SET site = 'west' WHERE device_id = 'device-0'")
+    assert stream.look().problem is None
+    second = stream.land("device-0")
+    assert second.references["devices"].startswith("rows-") and second.references != first.references
+    monkeypatch.setenv(SECRET, "another")
+    told = [stream.look().problem or ""]
+    monkeypatch.setenv(SECRET, PASSWORD)
+    with shop.proxy.away():
+        told.append(stream.look().problem or "")
+    for change in ("INSERT INTO devices VALUES ('device-0')", "ALTER TABLE devices RENAME TO away"):
+        shop.run(change)
+        told.append(stream.look().problem or "")
+        assert stream.land("device-0").references == second.references
+    expected = ("refuses the login", "the server is away", "have the key (device_id)", "does not exist")
+    assert all(part in problem for part, problem in zip(expected, told, strict=True)) and PASSWORD not in str(told)
+    shop.run("ALTER TABLE away RENAME TO devices; DELETE FROM devices WHERE site IS NULL")
+    assert stream.look().problem is None and not stream.book.has_newer, "the version in use is the newest again"
+    assert [site for _, site, _ in stream.sites()] == ["north", "south", "west", "west", "west"]
+    stream.world.close()
+    shop.proxy.close()
 
 
 def files_of(session: SparkSession, at: Places, **reference: Any) -> ReferenceBook:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from lakebound.cli.small_spark import small_spark
 from lakebound.control.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.expectation_files import conditions
-from lakebound.landing.run_spec import make_run_spec
+from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.landing.spark_resources import planning_conf
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -22,6 +23,9 @@ from lakebound.spec.yaml_source import Keys
 APPLICATION = "check_pipelines.py"
 START_SECONDS = 120.0
 EACH_SECONDS = 30.0
+
+_Asked = tuple[RunSpec, list[tuple[Keys, str, Any]]]
+"""A pipeline's orders, and the conditions of its expectations, as ``conditions`` gives them."""
 
 
 class CheckFailedError(LakeboundError):
@@ -61,20 +65,26 @@ def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[S
         CheckFailedError: It says nothing more.
     """
     asked = [conditions(spec, settings) for spec in specs]
-    orders = [_orders(spec, settings, [text for _, text, _ in own]) for spec, own in zip(specs, asked, strict=True)]
-    limit_seconds = START_SECONDS + EACH_SECONDS * len(specs)
+    runs = [make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}") for spec in specs]
+    # A transform runs in the session, and sees the secrets of no other pipeline. Most need none: those share one session.
+    for secrets, group in groupby(zip(runs, asked, strict=True), lambda one: frozenset(one[0].planning_secrets)):
+        yield from _check_in_one_session(list(group), settings, secrets)
+
+
+def _check_in_one_session(group: Sequence[_Asked], settings: Settings, secrets: frozenset[str]) -> Iterator[SparkPlan]:
+    orders = [_orders(run, [text for _, text, _ in own]) for run, own in group]
+    limit_seconds = START_SECONDS + EACH_SECONDS * len(group)
     # Those of each pipeline are its orders'; one session plans them all.
     conf = planning_conf(settings, SparkSpec())
     with small_spark(
-        settings, APPLICATION, orders, limit_seconds=limit_seconds, failure=CheckFailedError, conf=conf
+        settings, APPLICATION, orders, limit_seconds=limit_seconds, failure=CheckFailedError, secrets=secrets, conf=conf
     ) as answers:
-        for spec, own in zip(specs, asked, strict=True):
-            yield _plan(answers.of(spec.pipeline), [keys for keys, _, _ in own])
+        for run, own in group:
+            yield _plan(answers.of(run.spec.pipeline), [keys for keys, _, _ in own])
 
 
-def _orders(spec: PipelineSpec, settings: Settings, texts: Sequence[str]) -> str:
-    run_spec = make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}")
-    return json.dumps({"run_spec": run_spec.model_dump(mode="json", by_alias=True), "conditions": list(texts)})
+def _orders(run: RunSpec, texts: Sequence[str]) -> str:
+    return json.dumps({"run_spec": run.model_dump(mode="json", by_alias=True), "conditions": list(texts)})
 
 
 def _plan(body: dict[str, Any], asked: list[Keys]) -> SparkPlan:

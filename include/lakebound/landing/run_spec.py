@@ -28,8 +28,14 @@ class RunSpec(Frozen):
 
     @property
     def secret_variables(self) -> tuple[str, ...]:
-        """The environment variables that hold secrets of the pipeline's connection and warehouse."""
-        return (*self.spec.connection.secret_variables, *self.places.warehouse.secret_variables)
+        """The environment variables that hold secrets of the pipeline's connection, reference data and warehouse."""
+        return (*self.spec.connection.secret_variables, *self.planning_secrets)
+
+    @property
+    def planning_secrets(self) -> tuple[str, ...]:
+        """Those that planning needs, which reads references and tables, and no records."""
+        of_references = (ref.env for ref in self.spec.reference_secrets.values() if ref.env)
+        return (*of_references, *self.places.warehouse.secret_variables)
 
     def submission(self, backend: BackendName, owner: Owner | None, **more: Any) -> Submission:
         """Return the record of an application with these orders that is about to be submitted from this machine.

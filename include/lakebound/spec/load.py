@@ -1,8 +1,8 @@
 """Reads pipeline YAML files; says of each mistake in which file, line and field it is. Imports nothing heavy.
 
-``${NAME}`` and ``${NAME:-default}`` stand for environment variables in texts under ``connection``, and nowhere else. Which
-ones, and where secrets may lie, is said by whoever runs Lakebound (``lakebound.settings.YamlAccess``): who writes YAML cannot
-read the machine.
+``${NAME}`` and ``${NAME:-default}`` stand for environment variables in texts under ``connection``, and under ``postgres`` of
+reference data, and nowhere else. Which ones, and where secrets may lie, is said by whoever runs Lakebound
+(``lakebound.settings.YamlAccess``): who writes YAML cannot read the machine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -162,9 +162,7 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
         ]
     environment = {**os.environ, "LAKEBOUND_KAFKA": kafka}
     access, mistakes = load_yaml_access(), [*source.mistakes]
-    body = {**source.root, "connection": _expanded(source, environment, access, mistakes)}
-    if "connection" not in source.root:
-        del body["connection"]
+    body = _expanded(source, environment, access, mistakes)
     spec: PipelineSpec | None = None
     try:
         spec = PipelineSpec.model_validate(body)
@@ -173,15 +171,17 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
     if spec is not None and spec.pipeline != path.stem:
         what = f"is {spec.pipeline!r}, but the file is {path.name}; both must have the same name"
         mistakes.append(Mistake(source.line_of(("pipeline",)), what, ("pipeline",)))
-    for keys, ref in spec.connection.secrets.items() if spec is not None else ():
+    for keys, ref in spec.secrets.items() if spec is not None else ():
         if forbidden := forbidden_secret(ref, access):
             mistakes.append(Mistake(source.line_of(keys), forbidden, keys))
     lines = [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
     return (None, lines) if lines else (spec, [])
 
 
-def _expanded(source: YamlSource, environment: Mapping[str, str], access: YamlAccess, mistakes: list[Mistake]) -> Any:
-    """Return ``connection`` with its variables replaced; append what is missing or forbidden to ``mistakes``."""
+def _expanded(
+    source: YamlSource, environment: Mapping[str, str], access: YamlAccess, mistakes: list[Mistake]
+) -> dict[str, Any]:
+    """Return the file's root with its variables replaced; append what is missing or forbidden to ``mistakes``."""
 
     def expand(value: Any, keys: Keys) -> Any:
         if isinstance(value, dict):
@@ -195,7 +195,7 @@ def _expanded(source: YamlSource, environment: Mapping[str, str], access: YamlAc
         def found(match: re.Match[str]) -> str:
             name, default = match[1], match[2]
             if not access.may_expand(name):
-                mistakes.append(Mistake(source.line_of(keys), _forbidden_variable(name, access), keys))
+                mistakes.append(Mistake(source.line_of(keys), _forbidden_variable(name, access, keys), keys))
                 return "unset"
             value = environment.get(name) or default
             if value is None:
@@ -207,12 +207,28 @@ def _expanded(source: YamlSource, environment: Mapping[str, str], access: YamlAc
             mistakes.append(Mistake(source.line_of(keys), "write a variable as ${NAME} or ${NAME:-default}", keys))
         return _VARIABLE.sub(found, text)
 
-    return expand(source.root.get("connection"), ("connection",))
+    return _with_texts(source.root, expand)
 
 
-def _forbidden_variable(name: str, access: YamlAccess) -> str:
+def _with_texts(root: Mapping[str, Any], expand: Callable[[Any, Keys], Any]) -> dict[str, Any]:
+    """Return the file's root after ``expand`` was given each part of it in which variables may stand."""
+    found = dict(root)
+    if "connection" in root:
+        found["connection"] = expand(root["connection"], ("connection",))
+    references = root.get("reference")
+    if isinstance(references, dict):
+        with_database = {name: one for name, one in references.items() if isinstance(one, dict) and "postgres" in one}
+        found["reference"] = references | {
+            name: {**one, "postgres": expand(one["postgres"], ("reference", name, "postgres"))}
+            for name, one in with_database.items()
+        }
+    return found
+
+
+def _forbidden_variable(name: str, access: YamlAccess, keys: Keys) -> str:
     if access.may_be_secret(name):
-        return f"the environment variable {name} holds a secret, which no text shows; name it under sasl.password"
+        where = "sasl.password" if keys[:1] == ("connection",) else "password"
+        return f"the environment variable {name} holds a secret, which no text shows; name it under {where}"
     return (
         f"the environment variable {name} may not be read here; whoever runs Lakebound can allow it with "
         f"LAKEBOUND_VARIABLES={name}, or call it LAKEBOUND_{name}"

@@ -45,7 +45,7 @@ _FIXED = {
 
 
 def describe(error: ValidationError, source: YamlSource, model: type[BaseModel] = PipelineSpec) -> list[Mistake]:
-    """Return the mistakes, each once; none repeats a value below ``connection``, or one whose setting names a secret.
+    """Return the mistakes, each once; none repeats a value of a login, or one whose setting names a secret.
 
     Args:
         error: What pydantic found wrong with the file.
@@ -79,7 +79,14 @@ def secret_keys(keys: Keys) -> Keys | None:
     if keys[:1] == ("warehouses",):
         depth = next((depth for depth, key in enumerate(keys) if depth > 1 and key in _OF_A_WAREHOUSE), None)
         return None if depth is None else keys[: depth + 1]
+    if _in_a_login(keys) and keys[3:4] == ("password",):
+        return keys[:4]
     return next((known for known in _SECRETS if keys[: len(known)] == known), None)
+
+
+def _in_a_login(keys: Keys) -> bool:
+    """Whether these are keys of a database of reference data; somebody may write an address there with its password."""
+    return keys[:1] == ("reference",) and keys[2:3] == ("postgres",)
 
 
 def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:
@@ -111,7 +118,7 @@ def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseMo
 
 def _instead(detail: ErrorDetails, keys: Keys) -> str:
     found = detail["input"]
-    if keys[:1] == ("connection",) or _may_be_a_secret(keys):
+    if keys[:1] == ("connection",) or _in_a_login(keys) or _may_be_a_secret(keys):
         return ""
     if found is None:
         return ", and is empty"

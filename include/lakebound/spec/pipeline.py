@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, field_validator, model_validator
 
 from lakebound.frozen import Frozen
-from lakebound.spec.connection import ConnectionSpec
+from lakebound.spec.connection import ConnectionSpec, SecretRef
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
 from lakebound.spec.reference import ReferenceSpec
@@ -318,6 +318,17 @@ class PipelineSpec(Frozen):
             if (one.format, namespace or "default", short) in own:
                 raise ValueError(f"reference.{name}: {one.told} is a table of this pipeline, which changes with each batch")
         return self
+
+    @property
+    def reference_secrets(self) -> dict[tuple[str, ...], SecretRef]:
+        """Where the secrets of its reference data are, by their keys in the YAML."""
+        named = self.reference.items()
+        return {("reference", name, *keys): ref for name, one in named for keys, ref in one.secrets.items()}
+
+    @property
+    def secrets(self) -> dict[tuple[str, ...], SecretRef]:
+        """Where all of its secrets are, by their keys in the YAML."""
+        return {**self.connection.secrets, **self.reference_secrets}
 
     @property
     def quarantine_table(self) -> TableSpec:

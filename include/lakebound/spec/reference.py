@@ -8,7 +8,9 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from lakebound.frozen import Frozen
+from lakebound.spec.connection import SecretRef
 from lakebound.spec.ddl import ddl_mistakes
+from lakebound.spec.postgres import PostgresSpec
 
 ON_CHANGE = "on_change"
 ON_CHANGE_SECONDS = 10.0
@@ -22,10 +24,11 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 class ReferenceSpec(Frozen):
     """One table of reference data."""
 
-    format: Literal["delta", "iceberg", "parquet", "csv"] = Field(description="What the reference is stored as.")
+    format: Literal["delta", "iceberg", "parquet", "csv", "postgres"] = Field(description="What the reference is stored as.")
     name: str | None = Field(
         default=None,
-        description="Of a Delta or Iceberg table in the pipeline's warehouse: namespace.table, or a table name only.",
+        description="Of a Delta or Iceberg table in the pipeline's warehouse: namespace.table, or a table name only. Of a "
+        "table or view in PostgreSQL: schema.table, or its name only.",
     )
     path: str | None = Field(
         default=None,
@@ -35,6 +38,14 @@ class ReferenceSpec(Frozen):
         default=None,
         alias="schema",
         description="Of CSV: the columns as Spark DDL, without nested types. Default: the types are inferred from the values.",
+    )
+    postgres: PostgresSpec | None = Field(default=None, description="Of PostgreSQL: the database, and the login.")
+    query: str | None = Field(
+        default=None,
+        description="Of PostgreSQL, in place of 'name': one SELECT, which runs in a transaction that cannot write.",
+    )
+    columns: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="Of a table in PostgreSQL: the columns to read. Default: all of them."
     )
     key: tuple[str, ...] = Field(
         min_length=1, description="Columns that name a row. No two rows have the same key, and no part of a key is null."
@@ -59,12 +70,19 @@ class ReferenceSpec(Frozen):
             raise ValueError("; ".join(mistakes))
         return schema
 
-    @field_validator("key")
+    @field_validator("key", "columns")
     @classmethod
-    def _columns(cls, key: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(key)) != len(key) or not all(key):
+    def _columns(cls, columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if columns is not None and (len(set(columns)) != len(columns) or not all(columns)):
             raise ValueError("a column is empty, or named twice")
-        return key
+        return columns
+
+    @field_validator("query")
+    @classmethod
+    def _one_query(cls, query: str | None) -> str | None:
+        if query is not None and (not query.strip() or query.rstrip().endswith(";")):
+            raise ValueError("must be one SELECT, without a semicolon at its end")
+        return query
 
     @field_validator("refresh")
     @classmethod
@@ -73,12 +91,28 @@ class ReferenceSpec(Frozen):
         return refresh
 
     @model_validator(mode="after")
+    def _of_postgres(self) -> ReferenceSpec:
+        if self.format != "postgres":
+            if given := [key for key in ("postgres", "query", "columns") if getattr(self, key) is not None]:
+                raise ValueError(f"{' and '.join(given)}: only for format postgres")
+            return self
+        if self.postgres is None:
+            raise ValueError("'postgres' is missing: host, database, username and password of the database")
+        if self.path is not None or (self.name is None) == (self.query is None):
+            raise ValueError("say what to read from PostgreSQL: by 'name' or by 'query'")
+        if self.columns is not None and self.query is not None:
+            raise ValueError("'columns' is for a table; the query says its columns itself")
+        if self.columns is not None and (absent := [column for column in self.key if column not in self.columns]):
+            raise ValueError(f"'columns' lacks {', '.join(absent)} of the key")
+        return self
+
+    @model_validator(mode="after")
     def _one_place(self) -> ReferenceSpec:
         if self.format == "iceberg" and self.path is not None:
             raise ValueError("an Iceberg table is named by 'name'; 'path' is for Delta, Parquet and CSV")
         if self.format in ("parquet", "csv") and self.name is not None:
             raise ValueError(f"'name' is for Delta and Iceberg tables; say where the {self.format} files are by 'path'")
-        if (self.name is None) == (self.path is None):
+        if self.format != "postgres" and (self.name is None) == (self.path is None):
             raise ValueError(
                 "say where it is: by 'name' or by 'path'" if self.format == "delta" else f"{self._place} is missing"
             )
@@ -98,7 +132,12 @@ class ReferenceSpec(Frozen):
     @property
     def told(self) -> str:
         """What and where it is, for messages: ``delta crm.customers``."""
-        return f"{self.format} {self.name or self.path}"
+        return f"{self.format} {self.name or self.path or 'query'}"
+
+    @property
+    def secrets(self) -> dict[tuple[str, ...], SecretRef]:
+        """Where its secrets are, by their keys in the YAML."""
+        return {} if self.postgres is None else {("postgres", "password"): self.postgres.password}
 
 
 def parse_refresh(refresh: str) -> float:

@@ -14,7 +14,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 from lakebound_spark.batch.local_relation import LocalRelations
-from lakebound_spark.reference.sources import Loaded, Source, make_source
+from lakebound_spark.reference.loaded import Loaded
+from lakebound_spark.reference.sources import Source, make_source
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 from lakebound.control.progress import ReferenceProgress
 from lakebound.redaction import redacted
 from lakebound_spark.reference.book import Reference, ReferenceBook, make_reference
+from lakebound_spark.reference.loaded import UnusableReferenceError
 from lakebound_spark.reference.rules import is_due, next_step
-from lakebound_spark.reference.sources import Source, UnusableReferenceError
+from lakebound_spark.reference.sources import Source
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lakebound.errors import LakeboundError, ReferenceRefusedError
+from lakebound.errors import ReferenceRefusedError
 from lakebound.redaction import redacted
 from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.reference import ReferenceSpec
@@ -24,36 +24,11 @@ from lakebound.tables.delta.open import open_delta
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.schemas import normalise_schema
-from lakebound_spark.reference.rules import MOST_BYTES, ReferenceFacts, key_problem, problem_in, size_problem
+from lakebound_spark.reference import postgres
+from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size
+from lakebound_spark.reference.rules import ReferenceFacts, key_problem, problem_in, size_problem
 
-_MOST_FILE_BYTES = 4 * MOST_BYTES
-"""Of CSV. What is larger is not read at all: its rows may be smaller in memory, but not by so much."""
 _SUFFIXES = {"parquet": ".parquet", "csv": ".csv"}
-
-
-class UnusableReferenceError(LakeboundError):
-    """The table is not as a reference must be, or is not there; the text says how, and nothing of its values."""
-
-
-@dataclass(frozen=True)
-class Version:
-    """A version of a source.
-
-    Attributes:
-        text: For people and ledger entries.
-        token: Differs between any two versions, also of tables that replaced each other.
-    """
-
-    text: str
-    token: str
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A version that was read."""
-
-    version: Version
-    rows: pa.Table
 
 
 @dataclass(frozen=True)
@@ -113,6 +88,8 @@ def make_source(name: str, spec: ReferenceSpec, places: Places) -> Source:
         return Source(name, spec, lambda: _delta(spec, places)[1], lambda: _load_delta(spec, places))
     if spec.format == "iceberg":
         return Source(name, spec, lambda: _iceberg(spec, places)[1], lambda: _load_iceberg(spec, places))
+    if spec.format == "postgres":
+        return Source(name, spec, lambda: postgres.look(name, spec), lambda: postgres.load(name, spec))
     return Source(name, spec, lambda: _files_version(_files(spec, places)), lambda: _load_files(spec, places))
 
 
@@ -155,7 +132,7 @@ def _delta(spec: ReferenceSpec, places: Places):  # type: ignore[no-untyped-def]
 def _load_delta(spec: ReferenceSpec, places: Places) -> Loaded:
     handle, version = _delta(spec, places)
     counts = pa.table(handle.get_add_actions(flatten=True))["num_records"].to_pylist()
-    _check_size(None if None in counts else sum(counts))
+    check_size(None if None in counts else sum(counts))
     return Loaded(version, _normalised(handle.to_pyarrow_table()))
 
 
@@ -176,7 +153,7 @@ def _load_iceberg(spec: ReferenceSpec, places: Places) -> Loaded:
     loaded, version = _iceberg(spec, places)
     snapshot = loaded.current_snapshot()
     told = None if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties.get("total-records")
-    _check_size(None if told is None else int(told))
+    check_size(None if told is None else int(told))
     scan = loaded.scan() if snapshot is None else loaded.scan(snapshot_id=snapshot.snapshot_id)
     return Loaded(version, _normalised(scan.to_arrow()))
 
@@ -192,10 +169,9 @@ def _load_files(spec: ReferenceSpec, places: Places) -> Loaded:
 
 def _read_file(spec: ReferenceSpec, file: Path) -> pa.Table:
     if spec.format == "parquet":
-        _check_size(pq.read_metadata(file).num_rows)
+        check_size(pq.read_metadata(file).num_rows)
         return _normalised(pq.ParquetFile(file).read())
-    if file.stat().st_size > _MOST_FILE_BYTES:
-        raise UnusableReferenceError(size_problem(None, file.stat().st_size) or "")
+    check_size(None, file.stat().st_size)
     return _read_csv(spec, file)
 
 
@@ -233,12 +209,6 @@ def _in_csv(kind: pa.DataType) -> pa.DataType:
 
 def _normalised(rows: pa.Table) -> pa.Table:
     return rows.cast(normalise_schema(rows.schema))
-
-
-def _check_size(rows: int | None) -> None:
-    """Refuse what is too large before its rows are read."""
-    if problem := size_problem(rows, 0):
-        raise UnusableReferenceError(problem)
 
 
 def _table(spec: ReferenceSpec) -> TableSpec:

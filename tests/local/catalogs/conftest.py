@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from tests.support.catalogs.installations import Installation, Store, in_postgresql, in_rest, store_on
-from tests.support.catalogs.postgresql import PostgreSQL
 from tests.support.tables.local_tables import Lander, lander, make_table
 
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
-
-
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[PostgreSQL]:
-    """A real PostgreSQL for the whole session; each test has a database of its own."""
-    # Not in pytest's folder: the server runs as a user of its own, and pytest lets nobody else in.
-    with TemporaryDirectory(prefix="lakebound-postgresql-") as folder:
-        server = PostgreSQL(Path(folder))
-        yield server
-        server.stop()
 
 
 @pytest.fixture(params=["postgresql", "rest", "postgresql on s3", "rest on s3"])

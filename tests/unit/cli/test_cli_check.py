@@ -124,6 +124,23 @@ def test_each_pipeline_has_an_answer_of_its_own(settings: Settings) -> None:
     assert found == [("orders", []), ("returns", [PlacedProblem("bad", ("tables", 0), ("id",))])]
 
 
+def test_a_password_of_reference_data_reaches_the_plan_of_its_pipeline_alone(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKEBOUND_SECRET_SHOP", "hunter2")
+    answers = ANSWERS.replace("import json, sys", "import json, os, sys").replace('{"what": "bad"', '{"what": KNOWN')
+    known = answers.replace("KNOWN", 'str(os.environ.get("LAKEBOUND_SECRET_SHOP"))').replace('* (name == "returns")', "")
+    (settings.apps / "check_pipelines.py").write_text(known)
+    login = {"host": "db", "database": "shop", "username": "u", "password": {"env": "LAKEBOUND_SECRET_SHOP"}}
+    customers = {"format": "postgres", "postgres": login, "name": "customers", "key": ["id"]}
+    shop = {**ORDERS, "pipeline": "returns", "transform": "transforms.a.b", "reference": {"customers": customers}}
+    bodies = [{**ORDERS, "pipeline": "orders"}, shop, {**ORDERS, "pipeline": "visits"}]
+    found = check_plans([PipelineSpec.model_validate(body) for body in bodies], settings)
+    assert [(plan.pipeline, plan.problems[0].what) for plan in found] == [
+        *(("orders", "None"), ("returns", "hunter2"), ("visits", "None"))
+    ]
+
+
 def test_a_plans_spark_gets_the_installations_settings_of_file_systems(settings: Settings) -> None:
     conf = {"spark.hadoop.fs.s3a.endpoint": "http://s3 with a blank", "spark.task.cpus": "1"}
     said = json.dumps({"max_cores": 4, "conf": conf})

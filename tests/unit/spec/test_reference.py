@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from lakebound.errors import InvalidSpecError
+from lakebound.spec.connection import SecretRef
 from lakebound.spec.load import load_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.reference import parse_refresh
@@ -83,3 +85,65 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
 def test_a_reference_has_a_plain_name() -> None:
     with pytest.raises(ValidationError, match="'Customers' is not a name"):
         PipelineSpec.model_validate({**BODY, "reference": {"Customers": CUSTOMERS}})
+
+
+DATABASE = {"host": "db.example.com", "database": "shop", "username": "reader", "password": {"env": "LAKEBOUND_SECRET_SHOP"}}
+IN_POSTGRES = {"format": "postgres", "postgres": DATABASE}
+
+
+def test_the_password_of_a_database_is_one_of_the_pipelines_secrets() -> None:
+    one = spec(IN_POSTGRES)
+    assert one.secrets == {("reference", "customers", "postgres", "password"): SecretRef(env="LAKEBOUND_SECRET_SHOP")}
+    assert one.reference["customers"].told == "postgres crm.customers"
+    assert spec({**IN_POSTGRES, "name": None, "query": "SELECT 1"}).reference["customers"].told == "postgres query"
+
+
+@pytest.mark.parametrize(
+    ("customers", "problem"),
+    [
+        ({"format": "postgres"}, "'postgres' is missing"),
+        ({"postgres": DATABASE}, "postgres: only for format postgres"),
+        ({**IN_POSTGRES, "name": None}, "by 'name' or by 'query'"),
+        ({**IN_POSTGRES, "query": "SELECT 1"}, "by 'name' or by 'query'"),
+        ({**IN_POSTGRES, "name": None, "query": "SELECT 1; "}, "without a semicolon"),
+        ({**IN_POSTGRES, "name": None, "query": "SELECT 1", "columns": ["customer_id"]}, "'columns' is for a table"),
+        ({**IN_POSTGRES, "columns": ["name"]}, "'columns' lacks customer_id of the key"),
+        ({**IN_POSTGRES, "schema": "a INT"}, "'schema' is for CSV"),
+        ({**IN_POSTGRES, "postgres": {**DATABASE, "host": "/var/run/postgresql"}}, "must be a host's name"),
+        ({**IN_POSTGRES, "postgres": {**DATABASE, "database": "host=/tmp"}}, "must be a name alone"),
+        ({**IN_POSTGRES, "postgres": {**DATABASE, "sslmode": "verify-full"}}, "tls_ca_file is missing"),
+    ],
+)
+def test_what_a_reference_in_postgresql_must_not_be(customers: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        spec(customers)
+
+
+@pytest.mark.parametrize(
+    ("database", "told"),
+    [
+        ({**DATABASE, "password": "hunter2"}, "postgres.password: must say where the secret is stored"),
+        ({**DATABASE, "password": {"hunter2": "hunter2"}}, "postgres.password: must say where the secret is stored"),
+        ("postgresql://reader:hunter2@db/shop", "postgres: must be keys and values"),
+        ({**DATABASE, "host": "postgresql://reader:hunter2@db/shop"}, "postgres.host: must be a host's name"),
+        ({**DATABASE, "port": "hunter2"}, "postgres.port: "),
+        ({**DATABASE, "password": {"env": "PATH"}}, "this environment variable may not be read as a secret"),
+        ({**DATABASE, "host": "${LAKEBOUND_SECRET_SHOP}"}, "name it under password"),
+    ],
+)
+def test_a_password_of_a_database_is_refused_in_the_file_and_not_repeated(tmp_path: Path, database: Any, told: str) -> None:
+    file = tmp_path / "orders.yaml"
+    one = {**CUSTOMERS, "format": "postgres", "postgres": database}
+    file.write_text(yaml.safe_dump({**BODY, "reference": {"customers": one}}))
+    with pytest.raises(InvalidSpecError) as error:
+        load_file(file)
+    assert any(told in problem for problem in error.value.problems) and "hunter2" not in str(error.value)
+
+
+def test_the_host_of_a_database_may_be_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEBOUND_SHOP", "db.test")
+    file = tmp_path / "orders.yaml"
+    one = {**CUSTOMERS, "format": "postgres", "postgres": {**DATABASE, "host": "${LAKEBOUND_SHOP}"}}
+    file.write_text(yaml.safe_dump({**BODY, "reference": {"customers": one}}))
+    [loaded] = load_file(file).reference.values()
+    assert loaded.postgres is not None and loaded.postgres.host == "db.test"

@@ -6,7 +6,6 @@ connection is lost before its answer, it is unknown whether it took place: the l
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event, make_url
@@ -19,23 +18,10 @@ from lakebound.first_line import first_line
 from lakebound.spec.secrets import read_secret
 from lakebound.spec.warehouse import SqlCatalogSpec
 from lakebound.storage.location import Location
+from lakebound.storage.postgresql import CONNECTION, refusal_in
 from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog
 
-_CONNECTION = {
-    "connect_timeout": 10,
-    # A server that vanished is noticed after half a minute, not after the two hours of TCP.
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
-    # A pooler such as pgbouncer gives each transaction another connection.
-    "prepare_threshold": None,
-}
-_LOGIN = re.compile(
-    r"authentication failed|no password supplied|no pg_hba\.conf entry|role \".*\" does not exist|is not permitted to log in",
-    re.IGNORECASE,
-)
-_DATABASE = re.compile(r"database \".*\" does not exist|permission denied for database", re.IGNORECASE)
+_FIELDS = {"rights": "catalog.username", "login": "catalog.username and catalog.password", "database": "catalog.uri"}
 
 
 def open_postgresql(spec: SqlCatalogSpec, folder: Location, *, looks_only: bool) -> LedgerCatalog:
@@ -72,7 +58,7 @@ def _engine(spec: SqlCatalogSpec) -> Engine:
     url = make_url(spec.uri).set(drivername="postgresql+psycopg")
     if spec.username is not None:
         url = url.set(username=spec.username)
-    engine = create_engine(url, isolation_level="AUTOCOMMIT", connect_args=_CONNECTION, pool_pre_ping=False)
+    engine = create_engine(url, isolation_level="AUTOCOMMIT", connect_args=CONNECTION, pool_pre_ping=False)
     password = spec.password
 
     def log_in(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> None:
@@ -92,15 +78,9 @@ def _engine(spec: SqlCatalogSpec) -> Engine:
 
 def _explained(catalog: str, error: BaseException) -> CatalogUnavailableError | CatalogRefusedError | None:
     """Return what an error of the driver means; None where it is for the caller to know."""
-    import psycopg
-
-    reason, state = first_line(str(error)), getattr(error, "sqlstate", None) or ""
-    if state == "42501":
-        return CatalogRefusedError(catalog, "catalog.username", reason)
-    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    found, reason = refusal_in(error), first_line(str(error))
+    if found is None:
         return None
-    if state.startswith("28") or _LOGIN.search(reason):
-        return CatalogRefusedError(catalog, "catalog.username and catalog.password", reason)
-    if state.startswith("3D") or _DATABASE.search(reason):
-        return CatalogRefusedError(catalog, "catalog.uri", reason)
-    return CatalogUnavailableError(catalog, reason)
+    if found == "away":
+        return CatalogUnavailableError(catalog, reason)
+    return CatalogRefusedError(catalog, _FIELDS[found], reason)

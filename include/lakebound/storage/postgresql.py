@@ -1,0 +1,45 @@
+"""How connections to a PostgreSQL notice that it is away, and what its refusals mean."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from lakebound.first_line import first_line
+
+CONNECTION: dict[str, Any] = {
+    "connect_timeout": 10,
+    # A server that vanished is noticed after half a minute, not after the two hours of TCP.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    # A pooler such as pgbouncer gives each transaction another connection.
+    "prepare_threshold": None,
+}
+"""Arguments of each connection."""
+
+Refusal = Literal["rights", "login", "database", "away"]
+
+_LOGIN = re.compile(
+    r"authentication failed|no password supplied|no pg_hba\.conf entry|role \".*\" does not exist|is not permitted to log in"
+    r"|authentication method requirement",
+    re.IGNORECASE,
+)
+_DATABASE = re.compile(r"database \".*\" does not exist|permission denied for database", re.IGNORECASE)
+
+
+def refusal_in(error: BaseException) -> Refusal | None:
+    """Return what an error of the driver says of the server or of the login; None where it is about the statement."""
+    import psycopg
+
+    reason, state = first_line(str(error)), getattr(error, "sqlstate", None) or ""
+    if state == "42501":
+        return "rights"
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return None
+    if state.startswith("28") or _LOGIN.search(reason):
+        return "login"
+    if state.startswith("3D") or _DATABASE.search(reason):
+        return "database"
+    return "away"

@@ -1,0 +1,52 @@
+"""What a source of reference data gives: a version, its rows, or why it is not usable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakebound.errors import LakeboundError
+from lakebound_spark.reference.rules import MOST_BYTES, size_problem
+
+MOST_TEXT_BYTES = 4 * MOST_BYTES
+"""Of rows as text. What is larger is not read at all: its rows may be smaller in memory, but not by so much."""
+
+
+class UnusableReferenceError(LakeboundError):
+    """The table is not as a reference must be, or is not there; the text says how, and nothing of its values."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a source.
+
+    Attributes:
+        text: For people and ledger entries.
+        token: Differs between any two versions, also of tables that replaced each other.
+    """
+
+    text: str
+    token: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A version that was read."""
+
+    version: Version
+    rows: pa.Table
+
+
+def check_size(rows: int | None, text_bytes: int = 0) -> None:
+    """Refuse what is too large before all of it is read.
+
+    Args:
+        rows: Number of rows; None where it is not known yet.
+        text_bytes: Size of rows as text, as far as they are known.
+
+    Raises:
+        UnusableReferenceError: It is too large.
+    """
+    if problem := size_problem(rows, text_bytes if text_bytes > MOST_TEXT_BYTES else 0):
+        raise UnusableReferenceError(problem)
