@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -24,11 +24,13 @@ from lakebound.local.stack import wait_led
 from lakebound.settings import load_settings
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
-from tests.support.catalogs.postgresql import PostgreSQL
 from tests.support.kafka.brokers import ShortLivedBroker
 from tests.support.s3.running import S3Server
 from tests.support.shared_parts import SharedParts
 from tests.support.tables.local_tables import places
+
+if TYPE_CHECKING:
+    from tests.support.catalogs.postgresql import PostgreSQL
 
 MARKERS = ("local", "enumeration", "spark", "airflow", "integration", "chaos")
 
@@ -131,6 +133,8 @@ def topic(broker: Broker) -> TopicMaker:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgreSQL]:
     """A real PostgreSQL for the whole session; each test has a database of its own."""
+    from tests.support.catalogs.postgresql import PostgreSQL  # few runs need its package
+
     # Not in pytest's folder: the server runs as a user of its own, and pytest lets nobody else in.
     with TemporaryDirectory(prefix="lakebound-postgresql-") as folder:
         server = PostgreSQL(Path(folder))
