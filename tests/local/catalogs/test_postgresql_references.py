@@ -102,7 +102,7 @@ def test_a_query_gives_what_it_selects_and_changes_nothing(shop: Shop, at: Place
         ("", {"query": "SELECT id, name::int FROM customers"}, r"cannot make the rows: InvalidTextRepresentation"),
         ("", {"query": "SELECT 1 AS id, pg_sleep(10)::text"}, "did not finish within 30 s"),
         ("", {"login": {"database": "nowhere"}}, r"correct reference\.customers\.postgres\.database"),
-        ("", {"login": {"sslmode": "require"}}, r"is away.*SSL.*; if it should"),
+        ("", {"login": {"sslmode": "require"}}, r"is away.*SSL.*; if it is elsewhere"),
         (
             "",
             {"login": {"password": {"env": "LAKEBOUND_SECRET_NONE"}}},
@@ -113,7 +113,8 @@ def test_a_query_gives_what_it_selects_and_changes_nothing(shop: Shop, at: Place
 def test_what_keeps_it_from_being_used_is_told(
     shop: Shop, at: Places, monkeypatch: pytest.MonkeyPatch, change: str, reference: dict[str, Any], told: str
 ) -> None:
-    monkeypatch.setitem(postgres._SESSION, "statement_timeout", "1s")
+    if "pg_sleep" in reference.get("query", ""):  # not for the others: the machine may be busy
+        monkeypatch.setitem(postgres._SESSION, "statement_timeout", "1s")
     if change:
         shop.run(change)
     with pytest.raises(ReferenceRefusedError, match=rf"reference 'customers' \(postgres .*\): .*{told}") as error:
