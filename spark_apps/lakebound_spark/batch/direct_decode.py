@@ -10,49 +10,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
 from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.value import JsonValueSpec
 from lakebound.tables.table import KAFKA_TYPE
+from lakebound_spark.batch.json_columns import column_of
+from lakebound_spark.batch.json_types import is_taken, object_decoder
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
+from lakebound_spark.batch.repeated_names import RepeatedNames
 
 Columns = dict[str, pa.Array]
 ValueDecoder = Callable[[RecordColumns], Columns]
 """Makes the value's columns; raises DirectReadRefusedError where Spark is to decode them."""
 
-_SIMPLE: dict[type[DataType], Any] = {
-    StringType: str,
-    DoubleType: float,
-    BooleanType: bool,
-    TimestampType: str,
-    **{
-        kind: Annotated[int, msgspec.Meta(ge=-(1 << bits - 1), le=(1 << bits - 1) - 1)]
-        for kind, bits in {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}.items()
-    },
-}
-_TIME = r"^(19|20)\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z?$"
-"""Of the many texts that Spark takes for a timestamp, the usual one. Without a zone it is the session's: UTC."""
 _LONG = 1000
 """Jackson, with which Spark reads JSON, bounds the length of numbers and the depth of nesting so (StreamReadConstraints)."""
 _ESCAPES = re.compile(
@@ -71,7 +47,7 @@ def make_value_decoder(spec: PipelineSpec, schema: StructType | None) -> ValueDe
     """
     if schema is None:
         return _bytes_columns
-    if not all(_is_taken(field.dataType) for field in schema.fields):
+    if not is_taken(schema):
         return None
     unknown_refused = isinstance(spec.value, JsonValueSpec) and spec.value.unknown_fields == "quarantine"
     return _json_decoder(schema, unknown_refused=unknown_refused)
@@ -105,8 +81,9 @@ def _bytes_columns(records: RecordColumns) -> Columns:
 
 
 def _json_decoder(schema: StructType, *, unknown_refused: bool) -> ValueDecoder:
-    decode = msgspec.json.Decoder(_struct(schema, unknown_refused=unknown_refused)).decode
-    fields = [(field.name, attrgetter(f"f{index}"), field.dataType) for index, field in enumerate(schema.fields)]
+    decode = object_decoder(schema, unknown_refused=unknown_refused).decode
+    fields = [(field, attrgetter(f"f{index}")) for index, field in enumerate(schema.fields)]
+    repeated = RepeatedNames(schema)
 
     def columns(records: RecordColumns) -> Columns:
         values = _whole(records)
@@ -115,7 +92,11 @@ def _json_decoder(schema: StructType, *, unknown_refused: bool) -> ValueDecoder:
             rows = [decode(value) for value in values]
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
             raise DirectReadRefusedError(f"a record is not plainly what the schema says: {exc}") from exc
-        return {name: _column([get(row) for row in rows], kind) for name, get, kind in fields}
+        found = {field.name: column_of([get(row) for row in rows], field.dataType) for field, get in fields}
+        if any(found[field.name].null_count for field in schema.fields if not field.nullable):
+            raise DirectReadRefusedError("a record lacks a required value")
+        repeated.check(values, found)
+        return found
 
     return columns
 
@@ -145,48 +126,3 @@ def _check_text(values: Sequence[bytes]) -> None:
 
 def _strains_jackson(value: bytes) -> bool:
     return value.count(b"[") + value.count(b"{") > _LONG // 2 or _LONG_NUMBER.search(value) is not None
-
-
-def _is_taken(kind: DataType, *, nested: bool = False) -> bool:
-    if isinstance(kind, ArrayType):
-        return _is_taken(kind.elementType, nested=True)
-    if isinstance(kind, StructType):
-        return all(_is_taken(field.dataType, nested=True) for field in kind.fields)
-    return type(kind) in _SIMPLE and not (nested and isinstance(kind, TimestampType))
-
-
-def _struct(schema: StructType, *, unknown_refused: bool = False, nested: bool = False) -> type[msgspec.Struct]:
-    """Return a type with fields f0, f1, ... under the schema's names; inside of a value Spark takes each as nullable."""
-    fields: list[Any] = []
-    for index, field in enumerate(schema.fields):
-        kind = _python_type(field.dataType)
-        fields.append((f"f{index}", kind | None, None) if field.nullable or nested else (f"f{index}", kind))
-    names = {f"f{index}": field.name for index, field in enumerate(schema.fields)}
-    return msgspec.defstruct(
-        "Value", fields, rename=names, forbid_unknown_fields=unknown_refused, kw_only=True, gc=False, frozen=True
-    )
-
-
-def _python_type(kind: DataType) -> Any:
-    if isinstance(kind, ArrayType):
-        return list[_python_type(kind.elementType) | None]  # type: ignore[misc]
-    if isinstance(kind, StructType):
-        return _struct(kind, nested=True)
-    return _SIMPLE[type(kind)]
-
-
-def _column(values: list[Any], kind: DataType) -> pa.Array:
-    if isinstance(kind, ArrayType | StructType):
-        return pa.array(msgspec.to_builtins(values), to_arrow_type(kind))
-    if isinstance(kind, TimestampType):
-        return _timestamps(pa.array(values, pa.string()))
-    return pa.array(values, to_arrow_type(kind))
-
-
-def _timestamps(texts: pa.Array) -> pa.Array:
-    if pc.all(pc.match_substring_regex(texts, _TIME)).as_py() is False:
-        raise DirectReadRefusedError("a timestamp is not written in the usual way")
-    try:
-        return pc.utf8_rtrim(texts, "Z").cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
-    except pa.ArrowInvalid as exc:
-        raise DirectReadRefusedError(f"no timestamp: {exc}") from exc
