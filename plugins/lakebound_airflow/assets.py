@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from airflow.sdk import Asset, AssetWatcher
+from airflow.triggers.base import BaseEventTrigger
 
 from lakebound_airflow.triggers.commits import TableCommitsTrigger
+from lakebound_airflow.triggers.hours import HoursDueTrigger
 
 _NEVER_SECONDS = 10 * 365 * 86_400.0
 _NEVER_COMMITS = 1_000_000_000
@@ -24,6 +26,23 @@ def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_se
     """
     trigger = TableCommitsTrigger(pipeline, table, every_commits, every_seconds)
     return _watched(_address(pipeline, table.replace(":", "/", 1)), f"{pipeline}/{table}", trigger)
+
+
+def hours_due_asset(pipeline: str) -> Asset:
+    """Return the asset that has an event when hours of a pipeline's tables are complete; only ``hours__`` uses it."""
+    trigger = HoursDueTrigger(pipeline)
+    return _watched(_address(pipeline, "hours-due"), f"{pipeline}/hours", trigger)
+
+
+def complete_hours_asset(pipeline: str, table: str) -> Asset:
+    """Return the partitioned asset of a table: an event per hour that is complete, with the hour as its partition key.
+
+    Args:
+        pipeline: Name of the pipeline, whose YAML has a block ``complete_hours``.
+        table: Id of the table, ``delta:name`` or ``iceberg:name``.
+    """
+    uri = _address(pipeline, f"{table.replace(':', '/', 1)}/complete-hours")
+    return Asset(name=uri, uri=uri, group="lakebound")
 
 
 def maintenance_asset(pipeline: str, table: str, *, every_commits: int) -> Asset:
@@ -68,5 +87,5 @@ def _address(pipeline: str, what: str) -> str:
     return f"lakebound://{pipeline}/{what}"
 
 
-def _watched(uri: str, watcher: str, trigger: TableCommitsTrigger) -> Asset:
+def _watched(uri: str, watcher: str, trigger: BaseEventTrigger) -> Asset:
     return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=watcher, trigger=trigger)])

@@ -29,6 +29,7 @@ from lakebound.local.airflow import Airflow
 from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.settings import Settings, load_settings
 from tests.support.airflow.receivers import WebhookEndpoint
+from tests.support.streams.hours_writer import WANTED
 from tests.support.streams.stand_ins import FAKE_APPS, ORDERS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -56,6 +57,35 @@ def on_commit():
     show()
 
 on_commit()
+"""
+HOURS_TABLES = "hours-tables"
+"""Folder in LAKEBOUND_HOME of the table on whose complete hours a DAG runs."""
+HOURLY = """
+from __future__ import annotations
+
+from airflow.sdk import dag, task
+from lakebound_airflow.complete_hours import complete_hours, take_hour
+
+@dag(schedule=complete_hours("moves", "delta:lake.moves"), is_paused_upon_creation=False, max_active_runs=2)
+def hourly():
+    @task
+    def report(hour, dag_run=None):
+        import pyarrow.compute as pc
+        from deltalake import DeltaTable
+        from lakebound.spec.pipeline import TableSpec
+        from lakebound.tables.places import local_places
+        from pathlib import Path
+
+        folder = Path("{tables}")
+        table = local_places(folder, folder / "lake").delta_path(TableSpec(format="delta", name="lake.moves"))
+        rows = {}
+        for row in DeltaTable(str(table), version=int(hour["version"])).to_pyarrow_table(columns=["at", "_kafka"]).to_pylist():
+            if hour["start"] <= row["at"].isoformat() < hour["end"]:
+                rows.setdefault(str(row["_kafka"]["partition"]), []).append(row["_kafka"]["offset"])
+        return {**hour, "rows": rows, "begins": dag_run.partition_date.isoformat()}
+    report(take_hour("moves", "delta:lake.moves").output)
+
+hourly()
 """
 DEAF = """
 from __future__ import annotations
@@ -177,6 +207,8 @@ def write_pipelines(folder: Path) -> None:
         connection: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1"}
         if name == "orders":
             connection["sasl"] = {"username": "app", "password": {"env": "LAKEBOUND_SECRET_ORDERS"}}
+        if name == "moves":
+            spec["complete_hours"] = WANTED
         (folder / f"{name}.yaml").write_text(yaml.safe_dump({**spec, "connection": connection}))
     (folder / "broken.yaml").write_text("pipeline: broken\ntopics: [a]\nfreshnes: 5s\n")
 
@@ -184,13 +216,14 @@ def write_pipelines(folder: Path) -> None:
 def write_dags(folder: Path) -> None:
     """Copy the shipped DAG files, and add some.
 
-    One runs when data has landed; the task of one hears no SIGTERM; one is ``recover``, but waits 3 s for its approval. The
-    health DAG begins paused: its five tasks would take the time of what the tests watch, and what it finds would explain away
-    the alerts that they wait for. One test has it look.
+    One runs when data has landed, one when an hour is complete; the task of one hears no SIGTERM; one is ``recover``, but waits
+    3 s for its approval. The health DAG begins paused: its five tasks would take the time of what the tests watch, and what it
+    finds would explain away the alerts that they wait for. One test has it look.
     """
     shutil.copytree(REPOSITORY / "dags", folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "on_commit.py").write_text(ON_COMMIT)
     (folder / "deaf.py").write_text(DEAF)
+    (folder / "hourly.py").write_text(HOURLY.replace("{tables}", str(folder.parent / HOURS_TABLES)))
     health = folder / "checkpoint_health.py"
     write_changed(health, health, {"is_paused_upon_creation=False": "is_paused_upon_creation=True"})
     hasty = {'dag_id="recover"': f'dag_id="{HASTY}"', "timedelta(hours=12)": "timedelta(seconds=3)"}

@@ -80,6 +80,7 @@ def parse(tmp_path: Path, files: dict[str, str]) -> dict[str, Any]:
 def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(tmp_path: Path) -> None:
     cron = {**ORDERS, "pipeline": "nightly", "freshness": "available_now", "schedule": "0 3 * * *"}
     cron["tables"] = [{"format": "iceberg", "name": "lake.nightly"}]
+    cron["complete_hours"] = {"unit": "day"}
     (tmp_path / "expectations").mkdir()
     (tmp_path / "expectations" / "nightly.yaml").write_text(yaml.safe_dump(EXPECTED))
     orders = {**ORDERS, "owners": ["Sales Team", "misspelt"]}
@@ -93,7 +94,7 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     assert found["heavy"] == []
     kinds = ("ingest", "control", "prove", "maintain")
     of_pipelines = {f"{kind}__{pipeline}" for kind in kinds for pipeline in ("orders", "nightly")}
-    assert {dag_id for dag_id in found["dags"] if "__" in dag_id} == {*of_pipelines, "validate__nightly"}
+    assert {dag_id for dag_id in found["dags"] if "__" in dag_id} == {*of_pipelines, "validate__nightly", "hours__nightly"}
     assert found["dags"]["checkpoint_health"]["tasks"] == ["examine"]
     assert "*/5" in found["dags"]["checkpoint_health"]["schedule"]
     assert (found["dags"]["alerts"]["tasks"], found["dags"]["alerts"]["max_active_runs"]) == (["round"], 1)
@@ -110,6 +111,9 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     validate = found["dags"]["validate__nightly"]
     assert (validate["tasks"], validate["params"]) == (["validate"], ["table", "suite", "first", "last"])
     assert validate["max_active_runs"] == 1
+    hours = found["dags"]["hours__nightly"]
+    name = "iceberg_lake.nightly"
+    assert (hours["tasks"], hours["max_active_runs"]) == ([f"{task}_{name}" for task in ("announce", "due", "record")], 1)
     assert found["dags"]["recover"]["tasks"] == ["doctor", "prove", "repair"]
     assert found["dags"]["recover"]["params"] == ["pipeline", "action", "to", "table", "deep"]
 

@@ -1,7 +1,11 @@
-"""Records whose producer gives their time in microseconds or nanoseconds land like all others; only their time is not known."""
+"""Records whose producer gives their time in microseconds or nanoseconds land like all others; only their time is not known.
+
+Those with a time of two days ago are late: their hour is announced, with a version that holds them.
+"""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +14,18 @@ from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import applications
-from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import Lane, Pipeline, assert_exactly_once, make_pipeline
 
+from lakebound.control.complete_hours import Span
+from lakebound.control.complete_hours_file import read_complete_hours
+from lakebound.ledger.entry import high_water_marks
 from lakebound.local.broker import Broker
+from lakebound.tables.table import open_table
 
 pytestmark = pytest.mark.integration
 
-SECONDS = 1_700_000_000
+SECONDS = int(time.time()) - 2 * 86_400
+HOUR = Span().key(SECONDS // 3600)
 UNITS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 """Newer brokers refuse a time of the future by default, older ones take any."""
@@ -36,13 +45,16 @@ def test_a_record_lands_whatever_its_time(lane: Lane, broker: Broker, topic: Top
             producer.send(name, as_json(columns), rows=[columns], partition=0, timestamp=SECONDS * UNITS[unit])
         producer.flush()
 
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=lane)
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=lane, complete_hours={"grace": "1s"})
     send("ms", "us")
     with applications() as starter:
         application = starter.start(pipeline)
         application.wait_landed(journal.ends())
+        application.wait_for(lambda: len(told(pipeline)) == 2, 60, "the hour of the first records, in both tables")
         send("ms", "ns", "us", "ns", "ms")
         application.wait_landed(journal.ends())
+        last = journal.ends()[name][0]
+        application.wait_for(lambda: set(reached(pipeline).values()) == {last}, 60, "a further event of it, in both tables")
         # And one that goes to quarantine, in a batch that Spark itself cannot read.
         producer.send(name, b'{"id": 1, ', partition=0, timestamp=SECONDS * UNITS["ns"])
         producer.flush()
@@ -56,6 +68,26 @@ def test_a_record_lands_whatever_its_time(lane: Lane, broker: Broker, topic: Top
         }
     [bad] = pipeline.read(pipeline.spec.quarantine_table).to_pylist()
     assert (bad["_kafka"]["timestamp"], bad["reason"]) == (None, "malformed_json")
+
+
+def told(pipeline: Pipeline) -> dict[str, str]:
+    """Return per table the version that was announced of the records' hour."""
+    hours = read_complete_hours(pipeline.control)
+    tables = hours.tables if hours is not None else {}
+    found = {name: [one.version for one in known.announced if one.hour == HOUR] for name, known in tables.items()}
+    return {name: versions[0] for name, versions in found.items() if versions}
+
+
+def reached(pipeline: Pipeline) -> dict[str, int]:
+    """Return per table the offset before which everything had landed in the version that was announced."""
+    found = {}
+    for spec in pipeline.spec.tables:
+        version = told(pipeline)[spec.id]
+        entries = open_table(spec, pipeline.places).entries()
+        entry = next(one.entry for one in entries if one.version == version)
+        [marks] = high_water_marks(entry.coverage).values()
+        found[spec.id] = marks[0]
+    return found
 
 
 def _seconds(at: Any) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ SCHEMA = (
     "items ARRAY<STRUCT<sku: STRING, price: DOUBLE>>, place STRUCT<x: DOUBLE, `odd name`: STRING>"
 )
 RECORDS = 40
+NOW_MS = round(time.time() * 1000)
 DOUBTFUL = (b'{"id": 7}', b"{", b"", None)
 """The driver leaves all of them to Spark, for which the first one is good."""
 
@@ -176,7 +178,7 @@ def records(dice: random.Random, count: int) -> list[bytes]:
     def maybe(make: Callable[[], Any]) -> Any:
         return make() if dice.random() < 0.8 else None
 
-    def time() -> str:
+    def moment() -> str:
         return (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=dice.randrange(10**14))).isoformat()[:26].rstrip("+")
 
     def number() -> float:
@@ -191,7 +193,7 @@ def records(dice: random.Random, count: int) -> list[bytes]:
             "big": maybe(lambda: dice.choice((0, -1, 2**63 - 1, -(2**63), 1_767_225_600_123))),
             "d": maybe(number),
             "ok": maybe(lambda: dice.random() < 0.5),
-            "at": maybe(time),
+            "at": maybe(moment),
             "tags": maybe(lambda: [maybe(lambda: dice.choice("abc")) for _ in range(dice.randrange(4))]),
             "items": maybe(lambda: [maybe(item) for _ in range(dice.randrange(3))]),
             "place": maybe(lambda: {"x": maybe(number), "odd name": maybe(text)}),
@@ -209,12 +211,14 @@ def world(session: SparkSession, folder: Path, way: Way, transform: Transform) -
         "value": {"format": "json", "schema": SCHEMA},
         "freshness": "1s",
         "tables": [{"format": "delta", "name": "shop.values"}],
+        "complete_hours": {},
     }
     return LaneWorld(session, folder, PipelineSpec.model_validate(body), way, transform, has_transform=True)
 
 
 def sent(first: int, values: list[bytes | None]) -> Sent:
-    return Sent(first, values, [1_700_000_000_000 + at for at in range(len(values))])
+    """Records of the last hours, two in each: an entry tells to which hours the rows belong."""
+    return Sent(first, values, [NOW_MS - at * 1_900_000 for at in range(len(values))])
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakebound.control.progress import Progress, TableProgress
+from lakebound.ledger.marks import NextOffsets
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,23 @@ class Announced:
 
 @dataclass(frozen=True)
 class CommitEvent:
-    """What is announced: the newest version, and what came since the announcement before."""
+    """What is announced: the newest version, and what came since the announcement before.
+
+    Attributes:
+        version: Delta version or Iceberg snapshot id.
+        commits: How many came.
+        rows: Rows that they added.
+        committed_at: Epoch seconds of the newest.
+        offsets: Next offsets per topic and partition that all tables of the pipeline have reached.
+        complete_until: Everything that Kafka had at this time has landed, in epoch seconds; None while that is not known.
+    """
 
     version: str
     commits: int
     rows: int
     committed_at: float
+    offsets: NextOffsets
+    complete_until: float | None
 
 
 def announce(
@@ -58,5 +70,5 @@ def announce(
     since = known.waiting_since if known.waiting_since is not None else now
     if commits < every_commits and now - since < every_seconds:
         return Announced(known.app_id, known.version, known.commits, known.rows, since), None
-    event = CommitEvent(table.version, commits, rows, table.committed_at)
+    event = CommitEvent(table.version, commits, rows, table.committed_at, progress.high_water_marks, progress.complete_until)
     return Announced(progress.app_id, table.version, table.commits, table.rows), event

@@ -61,6 +61,11 @@ class ControlFolder:
         return self.folder / "progress.json"
 
     @property
+    def complete_hours(self) -> Path:
+        """Which hours of the tables are complete (``lakebound.control.complete_hours``)."""
+        return self.folder / "complete-hours.json"
+
+    @property
     def submission(self) -> Path:
         """The backend's record of the application that it submitted last."""
         return self.folder / "submission.json"

@@ -83,6 +83,9 @@ class Progress(FrozenRecord):
     high_water_marks: NextOffsets = Field(default_factory=dict)
     latest_offsets: NextOffsets = Field(default_factory=dict, description="Kafka's, at the last look.")
     lag_records: int | None = None
+    complete_until: float | None = Field(
+        default=None, description="Everything that Kafka had at this time, in epoch seconds, has landed; None: not known."
+    )
     newest_record_ms: int | None = Field(default=None, description="Kafka timestamp of the newest landed record.")
     last_commit_at: float | None = None
     freshness_p99_seconds: float | None = Field(

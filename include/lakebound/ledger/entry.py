@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from lakebound import __version__
 from lakebound.errors import BadEntryError, ForeignTableError, NewerEntryError, TopicRecreatedError
 from lakebound.frozen import Frozen, FrozenRecord
+from lakebound.ledger.hours import RowHours
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
@@ -101,6 +102,9 @@ class Entry(FrozenRecord):
     )
     references: dict[str, str] = Field(
         default_factory=dict, description="Versions of the reference data that the transform read for this commit, by name."
+    )
+    hours: RowHours | None = Field(
+        default=None, description="Hours of this commit's rows; None where the pipeline announces no complete hours."
     )
     quarantine: str | None = None
     rewind: str | None = Field(default=None, description="Of a reset that a rewind made: the hash of its plan.")

@@ -6,6 +6,7 @@ A mark is the next offset to read of a partition. Where a mark is not known, eac
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.topics import TopicFacts
@@ -27,6 +28,51 @@ def lag(marks: NextOffsets, ends: NextOffsets) -> int | None:
     if not any(marks.values()):
         return None
     return _between(marks, ends)
+
+
+@dataclass(frozen=True)
+class SeenEnds:
+    """Kafka's ends as they once were, and the last time at which such ends had all landed later on.
+
+    Attributes:
+        ends: The ends that are waited for.
+        asked_at: Epoch seconds just before Kafka was asked for them.
+        landed_at: Everything that Kafka had at this moment has landed; None while that is not known of any.
+    """
+
+    ends: NextOffsets | None = None
+    asked_at: float = 0.0
+    landed_at: float | None = None
+
+
+def seen_ends(before: SeenEnds, marks: NextOffsets, ends: NextOffsets, asked_at: float) -> SeenEnds:
+    """Return what is known after another look at Kafka's ends.
+
+    Args:
+        before: After the look before.
+        marks: How far the stream got.
+        ends: Kafka's at this look.
+        asked_at: Epoch seconds just before Kafka was asked.
+    """
+    if has_reached(marks, ends):
+        return SeenEnds(None, 0.0, asked_at)
+    if before.ends is None:
+        return SeenEnds(ends, asked_at, before.landed_at)
+    if has_reached(marks, before.ends):
+        return SeenEnds(ends, asked_at, before.asked_at)
+    return before
+
+
+def has_reached(marks: NextOffsets, ends: NextOffsets) -> bool:
+    """Return whether nothing before the ends waits; a partition without a mark has to be empty.
+
+    Args:
+        marks: How far a stream or a table got.
+        ends: Ends of Kafka's partitions.
+    """
+    return all(
+        marks.get(topic, {}).get(partition, 0) >= end for topic, known in ends.items() for partition, end in known.items()
+    )
 
 
 def unlanded(marks: NextOffsets, topics: Mapping[str, TopicFacts | None]) -> int:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, field_validator, model_validator
 
 from lakebound.frozen import Frozen
+from lakebound.spec.complete_hours import CompleteHoursSpec
 from lakebound.spec.connection import ConnectionSpec, SecretRef
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
@@ -27,6 +28,8 @@ _TRANSFORM = re.compile(r"transforms(\.[A-Za-z_]\w*)+")
 AVAILABLE_NOW = "available_now"
 KAFKA_COLUMN = "_kafka"
 """Struct column of every row: where in Kafka it came from."""
+KAFKA_TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
+"""When the record was sent; null where its producer did not tell that in milliseconds."""
 
 TableRole = Literal["target", "quarantine"]
 """What a table is to its pipeline."""
@@ -241,6 +244,10 @@ class PipelineSpec(Frozen):
     thresholds: ThresholdsSpec = ThresholdsSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
     objectives: ObjectivesSpec = ObjectivesSpec()
+    complete_hours: CompleteHoursSpec | None = Field(
+        default=None,
+        description="Airflow gets an event per table and hour once everything of that hour has landed. Default: none.",
+    )
     spark: SparkSpec = SparkSpec()
     approvers: tuple[str, ...] = Field(
         default=(),

@@ -49,7 +49,7 @@ class TableCommitsTrigger(BaseEventTrigger):
         return "lakebound_airflow.triggers.commits.TableCommitsTrigger", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield events for ever: ``pipeline``, ``table``, ``version``, ``commits``, ``rows``, ``committed_at``."""
+        """Yield events for ever: ``pipeline``, ``table``, and the fields of ``CommitEvent``."""
         control = ControlFolder(Path(load_settings().home), self.pipeline)
         announced: Announced | None = None
         while True:

@@ -2,5 +2,5 @@
 
 Other rooms import ``batch``, ``decode``, ``direct``, ``doubtful``, ``explained``, ``landable``, ``lane_choice``, ``lanes``,
 ``local_relation``, ``local_transform``, ``quarantine``, ``quarantine_landing``, ``raised``, ``raising``, ``report``,
-``rescue``, ``row_writer``, ``schema``, ``targets`` and ``transform``.
+``rescue``, ``row_hours``, ``row_writer``, ``schema``, ``targets`` and ``transform``.
 """

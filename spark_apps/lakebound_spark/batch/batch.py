@@ -283,7 +283,10 @@ class BatchLander:
     ) -> tuple[Written, Observed, Way] | None:
         """Write a batch that the driver reads and decodes; None where it turns out that Spark has to."""
         assert self._direct is not None
-        with RowWriter(tables, tag, self._how["left_out"], self._pool, multiplies=self._how["multiplies"]) as writer:
+        how, hour_column = self._how, self._how.get("hour_column")
+        with RowWriter(
+            tables, tag, how["left_out"], self._pool, multiplies=how["multiplies"], hour_column=hour_column
+        ) as writer:
             observed = self._direct.write(work.offsets, work.records.sparkSession, writer, report.timed)
             if observed is None:
                 return None
@@ -323,6 +326,9 @@ class BatchLander:
                 target.remember(work.offsets, counts)
             return
 
+        hour_column = self._how.get("hour_column")
+        hours = None if hour_column is None else hour_column.told(written.hours)
+
         def commit(target: Target) -> None:
             with report.timed(f"commit {target.id}"):
                 target.commit(
@@ -333,6 +339,7 @@ class BatchLander:
                     batch=report.batch,
                     lane=lane,
                     timestamps_ms=observed.timestamps_ms,
+                    hours=hours,
                 )
 
         # Both are joined before an error is raised: a commit that nobody waits for could land after the next start.

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -25,17 +25,22 @@ from lakebound.tables.schemas import normalise_type
 from lakebound.tables.table import DataFile, Table
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.observation import Watched, watch
+from lakebound_spark.batch.row_hours import HourColumn
 from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, fit, write_rows
 
 Lane = Literal["driver", "cluster"]
 
 
 class How(TypedDict):
-    """How rows of a pipeline become files: whether a record may become several, what is left out, and what cannot land."""
+    """How rows of a pipeline become files.
+
+    Whether a record may become several, what is left out, what cannot land, and what gives a row its hour, where that is asked.
+    """
 
     multiplies: bool
     left_out: LeftOut
     check: LandableCheck
+    hour_column: NotRequired[HourColumn | None]
 
 
 PLAIN: How = {"multiplies": False, "left_out": NOTHING, "check": LandableCheck(has_transform=False)}
@@ -77,7 +82,8 @@ def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, how: H
     rows = collect(output)
     if not how["check"].holds(rows):
         raise UnlandableRowsError
-    return write_rows(rows, tables, tag, multiplies=how["multiplies"], left_out=how["left_out"])
+    left_out, hour_column = how["left_out"], how.get("hour_column")
+    return write_rows(rows, tables, tag, multiplies=how["multiplies"], left_out=left_out, hour_column=hour_column)
 
 
 def collect(output: DataFrame) -> pa.Table:
@@ -109,6 +115,9 @@ def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, how: 
         UnlandableRowsError: Some of the rows cannot land.
     """
     output, unlandable = _landable(output, tag, how["check"])
+    hour_column = how.get("hour_column")
+    hours = None if hour_column is None else watch(output, f"hours-{tag}", hour_column.aggregate().alias("hours"))
+    output = output if hours is None else hours.rows
     output = output.coalesce(output.sparkSession.sparkContext.defaultParallelism)
     frame = output.persist() if len(tables) > 1 else output
     try:
@@ -124,10 +133,11 @@ def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, how: 
         rows = sum(file.rows for file in files[first.spec.id])
         keys = [F.col(f"{KAFKA_COLUMN}.{name}") for name in KEY_FIELDS]
         records = frame.select(*keys).distinct().count() if how["multiplies"] and rows else rows
+        touched = None if hours is None else HourColumn.of_text(hours.seen()["hours"])
     finally:
         if len(tables) > 1:
             frame.unpersist()
-    return Written(files if rows else {}, rows, records)
+    return Written(files if rows else {}, rows, records, touched)
 
 
 def _landable(output: DataFrame, tag: str, check: LandableCheck) -> tuple[DataFrame, Watched | None]:

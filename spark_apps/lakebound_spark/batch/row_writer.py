@@ -13,6 +13,7 @@ from lakebound.errors import TableMismatchError
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.datafiles import DataFileWriter, write_data_files
 from lakebound.tables.table import DataFile, Table
+from lakebound_spark.batch.row_hours import HourColumn
 
 LeftOut = Mapping[str, Collection[str]]
 """By table id, columns of a batch that the table does not get, as ``schema_evolution`` says."""
@@ -32,11 +33,13 @@ class Written:
         files: Per table id.
         rows: Rows of one table (each gets the same).
         records: Kafka records that these rows came from.
+        hours: To which hours the rows belong; None where that is not asked.
     """
 
     files: dict[str, list[DataFile]]
     rows: int
     records: int
+    hours: frozenset[int] | None = None
 
 
 class RowWriter:
@@ -46,7 +49,14 @@ class RowWriter:
     """
 
     def __init__(
-        self, tables: Sequence[Table], tag: str, left_out: LeftOut, pool: Executor, *, multiplies: bool = False
+        self,
+        tables: Sequence[Table],
+        tag: str,
+        left_out: LeftOut,
+        pool: Executor,
+        *,
+        multiplies: bool = False,
+        hour_column: HourColumn | None = None,
     ) -> None:
         """Write nothing yet.
 
@@ -56,12 +66,15 @@ class RowWriter:
             left_out: Columns that a table does not get.
             pool: Writes to the tables side by side.
             multiplies: Whether one record may give several rows, all of them in one slice; only then the records are counted.
+            hour_column: What gives the rows their hour; None where nobody asks.
         """
         self._writers = {table.spec.id: DataFileWriter(table.layout(), tag) for table in tables}
         self._schemas = {table.spec.id: table.schema() for table in tables}
         self._left_out = left_out
         self._pool = pool
         self._multiplies = multiplies
+        self._hour_column = hour_column
+        self._hours: set[int] = set()
         self._held: list[pa.Table] = []
         self._held_bytes = 0
         self._writing: list[Future[None]] = []
@@ -87,6 +100,8 @@ class RowWriter:
         """
         self._rows += rows.num_rows
         self._records += _count_records(rows) if self._multiplies else rows.num_rows
+        if self._hour_column is not None:
+            self._hours |= self._hour_column.of_rows(rows)
         self._held.append(rows)
         self._held_bytes += rows.nbytes
         if self._held_bytes >= ROW_GROUP_BYTES:
@@ -99,7 +114,8 @@ class RowWriter:
         self._wait()
         files = {table_id: writer.close() for table_id, writer in self._writers.items()}
         self._is_closed = True
-        return Written(files if self._rows else {}, self._rows, self._records)
+        hours = None if self._hour_column is None else frozenset(self._hours)
+        return Written(files if self._rows else {}, self._rows, self._records, hours)
 
     def _hand_over(self) -> None:
         rows, self._held, self._held_bytes = pa.concat_tables(self._held), [], 0
@@ -117,7 +133,15 @@ class RowWriter:
         self._writers[table_id].write(fit(rows, self._schemas[table_id]))
 
 
-def write_rows(rows: pa.Table, tables: Sequence[Table], tag: str, *, multiplies: bool, left_out: LeftOut = NOTHING) -> Written:
+def write_rows(
+    rows: pa.Table,
+    tables: Sequence[Table],
+    tag: str,
+    *,
+    multiplies: bool,
+    left_out: LeftOut = NOTHING,
+    hour_column: HourColumn | None = None,
+) -> Written:
     """Write rows that the driver holds as Parquet files of each table.
 
     Args:
@@ -126,9 +150,11 @@ def write_rows(rows: pa.Table, tables: Sequence[Table], tag: str, *, multiplies:
         tag: Start of the files' names; it is unique per attempt.
         multiplies: Whether one record may give several rows; only then the records are counted.
         left_out: Columns that a table does not get, by table id.
+        hour_column: What gives the rows their hour; None where nobody asks.
     """
+    hours = None if hour_column is None else hour_column.of_rows(rows)
     files = {table.spec.id: _write_arrow(rows, table, tag, left_out) for table in tables} if rows.num_rows else {}
-    return Written(files, rows.num_rows, _count_records(rows) if multiplies else rows.num_rows)
+    return Written(files, rows.num_rows, _count_records(rows) if multiplies else rows.num_rows, hours)
 
 
 def _write_arrow(rows: pa.Table, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:

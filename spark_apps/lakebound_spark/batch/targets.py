@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, new_commit_id
+from lakebound.ledger.hours import RowHours
 from lakebound.tables.commit import Committed, commit_entry
 from lakebound.tables.table import DataFile, LedgerView, Table
 
@@ -104,6 +105,7 @@ class Target:
         batch: int | None = None,
         lane: Literal["driver", "cluster"] | None = None,
         timestamps_ms: tuple[int, int] | None = None,
+        hours: RowHours | None = None,
         releases: Mapping[str, TopicOffsets] | None = None,
     ) -> Committed:
         """Commit the files with an entry for ``landed`` and everything pending, or for what is released from quarantine.
@@ -118,6 +120,7 @@ class Target:
             lane: Who wrote the files; None leaves it out of the entry.
             timestamps_ms: Kafka's earliest and latest timestamp of the records, in epoch milliseconds; None leaves them out of
                 the entry.
+            hours: To which hours the rows belong; None leaves it out of the entry.
             releases: Covered offsets whose outcome this commit changes, by topic; None without any.
 
         Raises:
@@ -143,6 +146,7 @@ class Target:
             lane=lane,
             timestamps_ms=timestamps_ms,
             references=dict(writer.references()) if kind is None else {},
+            hours=hours,
             quarantine=writer.quarantine if kind == "open" else None,
         )
         writer.give_turn(self.id, self.table.has_moved_on)

@@ -24,6 +24,7 @@ from lakebound.operations.release.released import released_offsets
 from lakebound.operations.replay.orders import TableLanded, write_result
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import Table
+from lakebound_spark.batch.row_hours import hour_column_of
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.guests.release_batch import ReleaseBatch, Released
 from lakebound_spark.guests.replay import StoppedError, reason_of, state_of
@@ -128,7 +129,9 @@ class Release:
         attempts, epoch = self._spec.limits.commit_attempts, held.view.epoch
         writer = Writer(self._spec.pipeline, epoch, lambda: None, attempts, kind="release", references=references)
         files = found.written.files.get(table.spec.id, [])
-        target.commit(writer, {}, counts, files, lane=found.lane, releases=as_offsets(fits))
+        hour_column = hour_column_of(self._spec)
+        hours = None if hour_column is None else hour_column.told(found.written.hours)
+        target.commit(writer, {}, counts, files, lane=found.lane, hours=hours, releases=as_offsets(fits))
         known = self._landed.get(table.spec.id, TableLanded())
         self._landed[table.spec.id] = TableLanded(commits=known.commits + 1, rows=known.rows + counts.rows)
         return Held(target.view, beyond(held.lacking, spans_of(as_offsets(fits))), held.landed, held.uncovered)

@@ -29,6 +29,7 @@ from lakebound_spark.batch.lane_choice import WayChooser
 from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, collect, write_by_cluster, write_by_driver
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.raising import PLACES, RaisingRecords, evaluate
+from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.row_writer import Written
 from lakebound_spark.batch.schema import table_schema
 from lakebound_spark.batch.transform import KAFKA_SCHEMA, load_transform, may_multiply, planned_input, planned_output
@@ -71,6 +72,7 @@ class ReleaseBatch:
         layouts = [table.layout() for table in tables]
         self._check = make_check(output.schema, layouts, has_transform=self._spec.transform is not None)
         self._multiplies = may_multiply(output)
+        self._hour_column = make_hour_column(self._spec, output.schema)
         self._schemas = {table.spec.id: table_schema(output.schema, table.spec) for table in tables}
         self._settled = check_settled(self._spec, orders.places, self._schemas, value_fields(self._spec))
         has_transform = self._spec.transform is not None
@@ -160,7 +162,12 @@ class ReleaseBatch:
 
     def _write(self, output: DataFrame, tables: list[Table], records: pa.Table) -> tuple[Written, Lane]:
         tag = f"release-{uuid.uuid4().hex[:8]}"
-        how: How = {"multiplies": self._multiplies, "left_out": self._settled.left_out, "check": self._check}
+        how: How = {
+            "multiplies": self._multiplies,
+            "left_out": self._settled.left_out,
+            "check": self._check,
+            "hour_column": self._hour_column,
+        }
         width = records["value"].nbytes / records.num_rows
         if WayChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows) == "collected":
             try:

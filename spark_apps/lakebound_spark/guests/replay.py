@@ -35,6 +35,7 @@ from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer
+from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
@@ -120,6 +121,7 @@ class _Landing:
         self._references = open_book(session, spec, orders.places)
         self._transform = load_transform(spec, self._references.frames)
         output = planned_output(session, spec, self._transform)
+        self._hour_column = make_hour_column(spec, output.schema)
         self._multiplies, self._output = may_multiply(output), output.schema
         self._raising = RaisingRecords(spec, self._transform, planned_input(session, spec).schema) if spec.transform else None
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
@@ -219,7 +221,12 @@ class _Landing:
                 value_schema(self._spec),
             ),
             self._writer,
-            {"multiplies": self._multiplies, "left_out": self._settled.left_out, "check": check},
+            {
+                "multiplies": self._multiplies,
+                "left_out": self._settled.left_out,
+                "check": check,
+                "hour_column": self._hour_column,
+            },
             rescuer=self._rescuer,
             raising=self._raising,
         )

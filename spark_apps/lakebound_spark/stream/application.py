@@ -27,6 +27,7 @@ from lakebound.errors import (
     MissingTopicError,
     QuarantineFloodError,
 )
+from lakebound.landing.complete_hours_watch import CompleteHoursKeeper, CompleteHoursWatch
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_errors import refusal_in
 from lakebound.landing.ledger_recorder import LedgerRecorder
@@ -53,6 +54,7 @@ from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.rescue import Rescuer
+from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
@@ -64,7 +66,7 @@ from lakebound_spark.stream.ending import finish_bounded_run, hold, is_refusal, 
 from lakebound_spark.stream.lineage_choice import chosen_lineage
 from lakebound_spark.stream.opening import make_writer, open_tables, reopen, start_offsets, take_lease
 from lakebound_spark.stream.query import LandingStream
-from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife
+from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife, lease_guard
 from lakebound_spark.stream.stop_signal import StopRequest, StopSignal
 
 log = logging.getLogger(__name__)
@@ -199,6 +201,9 @@ class Application:
             refresh = ReferenceWatch(session, parts.references, lambda found: self._board.change(references=found))
             watch.start()
             refresh.start()
+            hours = self._complete_hours(lease)
+            if hours is not None:
+                hours.start()
             try:
                 if self._lineage is not None:
                     self._lineage.start(parts.targets, parts.quarantine, session.version)
@@ -206,9 +211,21 @@ class Application:
             finally:
                 watch.end()
                 refresh.end()
+                if hours is not None:
+                    hours.end()
                 parts.lander.close()
         finally:
             session.stop()
+
+    def _complete_hours(self, lease: Lease) -> CompleteHoursWatch | None:
+        """Return what finds out which hours of the tables are complete, where the pipeline asks for that."""
+        run, wanted = self._run, self._run.spec.complete_hours
+        if wanted is None:
+            return None
+        # Records of a transaction that is open count: they were sent before the end, and land when it is committed.
+        ends = partial(self._facts.topics, run.spec.topics, isolation="read_uncommitted")
+        guard = lease_guard(run.control, lease)
+        return CompleteHoursWatch(CompleteHoursKeeper(run.spec, wanted, run.places, run.control, ends, guard))
 
     def prepare(self, session, lease: Lease, facts: dict[str, TopicFacts]) -> Parts:  # type: ignore[no-untyped-def]
         """Make the tables what the pipeline needs, and return what lands in them.
@@ -227,6 +244,7 @@ class Application:
         references = open_book(session, spec, self._run.places)
         transform = load_transform(spec, references.frames)
         output = planned_output(session, spec, transform)
+        hour_column = make_hour_column(spec, output.schema)
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
         writer = replace(make_writer(self._run, lease), references=references.versions)
@@ -238,7 +256,12 @@ class Application:
         decoder = make_decoder(spec, topic_ids, settled.unhoused)
         layouts = [target.table.layout() for target in targets]
         check = make_check(output.schema, layouts, has_transform=spec.transform is not None)
-        how: How = {"multiplies": may_multiply(output), "left_out": settled.left_out, "check": check}
+        how: How = {
+            "multiplies": may_multiply(output),
+            "left_out": settled.left_out,
+            "check": check,
+            "hour_column": hour_column,
+        }
         local = raising = None
         if spec.transform is not None:
             given = planned_input(session, spec).schema

@@ -17,7 +17,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
-from lakebound.ledger.marks import lag
+from lakebound.ledger.marks import SeenEnds, lag, seen_ends
 from lakebound_spark.stream.stop_signal import StopSignal
 
 log = logging.getLogger(__name__)
@@ -150,6 +150,7 @@ class LagWatch:
         self._facts = facts
         self._topics = list(topics)
         self._board = board
+        self._seen = SeenEnds()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="lag", daemon=True)
 
@@ -163,13 +164,16 @@ class LagWatch:
 
     def _loop(self) -> None:
         while not self._ended.wait(LAG_INTERVAL_SECONDS):
+            asked_at = time.time()
             try:
                 latest = {topic: known.latest for topic, known in self._facts.topics(self._topics).items()}
             except LakeboundError as exc:
                 log.warning("lag is not known: %s", exc)
                 continue
             marks = self._board.latest.high_water_marks
-            self._board.change(latest_offsets=latest, lag_records=lag(marks, latest))
+            self._seen = seen_ends(self._seen, marks, latest, asked_at)
+            complete = {} if self._seen.landed_at is None else {"complete_until": self._seen.landed_at}
+            self._board.change(latest_offsets=latest, lag_records=lag(marks, latest), **complete)
 
 
 def lease_guard(control: ControlFolder, own: Lease) -> Callable[[], None]:

@@ -27,6 +27,7 @@ from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.raising import RaisingRecords
+from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, may_multiply, planned_input, planned_output
@@ -152,7 +153,12 @@ class LaneWorld:
             targets,
             bad,
             writer,
-            {"multiplies": may_multiply(output), "left_out": {}, "check": self.check},
+            {
+                "multiplies": may_multiply(output),
+                "left_out": {},
+                "check": self.check,
+                "hour_column": make_hour_column(self.spec, output.schema),
+            },
             direct=direct,
             raising=raising,
         )
