@@ -13,7 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.inspection.validation.landed_files import LandedFile
+from lakebound.storage.location import Location
 from lakebound_spark.validate import small_files as validate_small_files
+from lakebound_spark.validate.copies import Copies
 from lakebound_spark.validate.frames import COMMITTED_AT_MS, read_files
 from lakebound_spark.validate.small_files import are_small
 
@@ -58,7 +60,7 @@ def land(path: Path, schema: pa.Schema, first: int, partition: dict[str, str | N
     held = pa.schema([field for field in schema if field.name not in PARTITIONS])
     rows = [{name: value for name, value in row(number).items() if name in held.names} for number in range(first, first + 4)]
     pq.write_table(pa.Table.from_pylist(rows, schema=held), path)
-    return LandedFile(path, "1", first * 1000, 4, partition)
+    return LandedFile(Location(str(path)), "1", first * 1000, 4, partition)
 
 
 def rows_of(frame: DataFrame) -> list[str]:
@@ -69,7 +71,7 @@ def both(session: SparkSession, files: list[LandedFile], schema: pa.Schema, *, w
     """Return what pyarrow reads, and what Spark does, for which a file must not say how many rows it has."""
     unknown = [LandedFile(one.path, one.version, one.committed_at_ms, None, one.partition) for one in files]
     assert are_small(files) and not are_small(unknown)
-    return [read_files(session, each, schema, with_commits=with_commits) for each in (files, unknown)]
+    return [read_files(session, each, schema, Copies(), with_commits=with_commits) for each in (files, unknown)]
 
 
 @pytest.mark.parametrize("with_commits", [False, True])
@@ -93,8 +95,8 @@ def test_they_are_the_same(session: SparkSession, tmp_path: Path, is_partitioned
 
 def test_what_pyarrow_would_read_otherwise_is_left_to_spark(session: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"ID": [1, 2]}), tmp_path / "upper.parquet")
-    file = LandedFile(tmp_path / "upper.parquet", "1", 0, 2)
-    found = read_files(session, [file], pa.schema([pa.field("id", pa.int64())]))
+    file = LandedFile(Location(str(tmp_path / "upper.parquet")), "1", 0, 2)
+    found = read_files(session, [file], pa.schema([pa.field("id", pa.int64())]), Copies())
     assert sorted(one.id for one in found.collect()) == [1, 2]
 
 

@@ -65,7 +65,7 @@ def check(
     report.of_the_machine = open_folders(settings) + ([] if static else _channels(file, settings))
     for path, spec in report.specs.items():
         own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]
-        report.add(spec.pipeline, own, _warnings(spec))
+        report.add(spec.pipeline, own, _warnings(spec, settings))
     if not json:
         _print_problems(report.problems)
     if report.specs and not static:
@@ -185,14 +185,17 @@ def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> l
     return [problem_line(path, Mistake(read_yaml(path).line_of(keys), missing, keys))]
 
 
-def _warnings(spec: PipelineSpec) -> list[str]:
-    """Return what is dangerous about the tables' properties and partitionings."""
+def _warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
+    """Return what is dangerous about the tables' properties and partitionings, and what is not done where they lie."""
     from lakebound.operations.maintenance.property_warnings import property_warnings
+    from lakebound.operations.maintenance.refusals import refused_settings
     from lakebound.spec.partition_warnings import partition_warnings
+    from lakebound.tables.places import places_of
 
     tables = (*spec.tables, spec.quarantine_table)
     properties = [line for table in tables for line in property_warnings(table.id, table.properties, spec.maintenance)]
-    return [*properties, *partition_warnings(spec)]
+    places = places_of(settings, spec.warehouse)
+    return [*properties, *partition_warnings(spec), *refused_settings(tables, spec.maintenance, places)]
 
 
 def _expectation_problems(spec: PipelineSpec, settings: Settings, *, static: bool) -> list[str]:

@@ -30,6 +30,7 @@ from lakebound_spark.batch.lanes import PLAIN, write_by_cluster
 from lakebound_spark.jvm import obey_signals
 from lakebound_spark.priority import lower_priority
 from lakebound_spark.session import SessionStart, without_files
+from lakebound_spark.validate.copies import Copies
 
 # Great Expectations takes seconds to import: what needs it is imported while the session starts.
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class SparkEvaluator:
         self._suite: Suite | None = None
         self._plain: DataFrame | None = None
         self._number = 0
+        self._fetched = Copies()
 
     def evaluate(self, batch: Batch) -> RangeVerdict:
         """Return the verdict on a range; its results and its page are written."""
@@ -70,10 +72,11 @@ class SparkEvaluator:
         held, asked = f"{batch.due.rows:,} rows in {len(batch.files):,} files", len(batch.expectations)
         _progress(f"{batch.table.id}: reading {held}, for {asked} expectations")
         self._number += 1
+        self._fetched.drop()
         folder = result_folder(self._orders.control, self._orders.app_id)
         folder /= f"{batch.table.id.replace(':', '_')}-{self._number}"
         schema = open_table(batch.table, self._orders.places).schema()
-        prepared, frame, rows = cached_rows(self._session, batch, self._orders.places, schema)
+        prepared, frame, rows = cached_rows(self._session, batch, self._orders.places, self._fetched, schema)
         try:
             started = _progress(f"{batch.table.id}: {rows:,} rows are read, Great Expectations judges them", since=started)
             results, bodies = self._ask(prepared, frame, batch)
@@ -122,6 +125,7 @@ class SparkEvaluator:
         if self._session is not None:
             with suppress(Exception):  # a JVM that died has no context to stop
                 self._session.stop()
+        self._fetched.drop()
 
     def _ask(self, prepared: Prepared, frame: DataFrame, batch: Batch) -> tuple[list[ExpectationResult], list[dict[str, Any]]]:
         from lakebound_spark.validate.gx import Suite

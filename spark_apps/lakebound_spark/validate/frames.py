@@ -14,12 +14,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from lakebound.inspection.validation.expectations import UniqueOverWindow, ValuesInTable
-from lakebound.inspection.validation.landed_files import LandedFile, LineReader
+from lakebound.inspection.validation.landed_files import LandedFile, LineReader, files_there
 from lakebound.inspection.validation.line import LineCommit
 from lakebound.inspection.validation.live_files import live_files
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
+from lakebound_spark.validate.copies import Copies
 from lakebound_spark.validate.small_files import are_small, read_small_files
 
 KEY = ("topic", "partition", "offset", "ordinal")
@@ -29,7 +30,7 @@ _VALUES = "_lakebound_values"
 
 
 def read_files(
-    session: SparkSession, files: Sequence[LandedFile], schema: pa.Schema, *, with_commits: bool = False
+    session: SparkSession, files: Sequence[LandedFile], schema: pa.Schema, copies: Copies, *, with_commits: bool = False
 ) -> DataFrame:
     """Return the rows of the files as the table's columns.
 
@@ -37,9 +38,10 @@ def read_files(
         session: Spark's.
         files: At least one; Delta's partition columns, which no file holds, come from what is known of each.
         schema: The table's columns.
+        copies: Of files that lie in a store.
         with_commits: Also add ``COMMITTED_AT_MS``, when the row's commit was made.
     """
-    partitions = list(files[0].partition)
+    files, partitions = copies.here(files), list(files[0].partition)
     columns = from_arrow_schema(schema, prefer_timestamp_ntz=True)
     inside = StructType([field for field in columns.fields if field.name not in partitions])
     wanted = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in columns.fields]
@@ -67,10 +69,12 @@ def read_files(
     return joined.select(*wanted)
 
 
-def read_table(session: SparkSession, spec: TableSpec, places: Places, *, since_ms: int | None = None) -> DataFrame | None:
+def read_table(
+    session: SparkSession, spec: TableSpec, places: Places, copies: Copies, *, since_ms: int | None = None
+) -> DataFrame | None:
     """Return a table's rows, without files that hold only older records; None where there are none."""
     files = live_files(spec, places, since_ms=since_ms)
-    return read_files(session, files, open_table(spec, places).schema()) if files else None
+    return read_files(session, files, open_table(spec, places).schema(), copies) if files else None
 
 
 def helper_name(label: str, number: int) -> str:
@@ -109,6 +113,7 @@ def unique_window(
     expected: UniqueOverWindow,
     table: TableSpec,
     places: Places,
+    copies: Copies,
     rows: DataFrame,
     reader: LineReader,
     newest: LineCommit,
@@ -120,6 +125,7 @@ def unique_window(
         expected: Its window: seconds of Kafka's time, or a number of commits.
         table: The table of the rows.
         places: Where tables are.
+        copies: Of files that lie in a store.
         rows: Those that are validated.
         reader: Reads the table's commits and files.
         newest: Newest commit of the validated range; the window ends there.
@@ -127,16 +133,18 @@ def unique_window(
     if expected.window_seconds is not None:
         last = rows.agg(F.max(f"{KAFKA_COLUMN}.timestamp").cast("double")).collect()[0][0] or 0.0
         since = last - expected.window_seconds
-        found = read_table(session, table, places, since_ms=int(since * 1000))
+        found = read_table(session, table, places, copies, since_ms=int(since * 1000))
         recent = F.col(f"{KAFKA_COLUMN}.timestamp") >= F.timestamp_seconds(F.lit(since))
         # A rewind may have taken the range's own rows from the table since.
         return rows if found is None else found.where(recent).unionByName(rows).dropDuplicates([KAFKA_COLUMN])
     files = reader.files(_last_landings(reader, newest, expected.over_commits or 1))
-    there = [file for file in files if file.path.exists()]
-    return read_files(session, there, open_table(table, places).schema()).unionByName(rows).dropDuplicates([KAFKA_COLUMN])
+    landed = read_files(session, files_there(files), open_table(table, places).schema(), copies)
+    return landed.unionByName(rows).dropDuplicates([KAFKA_COLUMN])
 
 
-def with_presence(session: SparkSession, rows: DataFrame, expected: ValuesInTable, places: Places, name: str) -> DataFrame:
+def with_presence(
+    session: SparkSession, rows: DataFrame, expected: ValuesInTable, places: Places, copies: Copies, name: str
+) -> DataFrame:
     """Return the rows with whether their values stand in the other table; null where one of them is null.
 
     Args:
@@ -144,10 +152,11 @@ def with_presence(session: SparkSession, rows: DataFrame, expected: ValuesInTabl
         rows: Those that are validated.
         expected: The other table, and which of its columns belongs to which column of the rows.
         places: Where tables are.
+        copies: Of files that lie in a store.
         name: Name of the new column.
     """
     format_, _, other_name = expected.table.partition(":")
-    other = read_table(session, TableSpec.model_validate({"format": format_, "name": other_name}), places)
+    other = read_table(session, TableSpec.model_validate({"format": format_, "name": other_name}), places, copies)
     own = list(expected.columns)
     whole = reduce(and_, (F.col(column).isNotNull() for column in own))
     if other is None:

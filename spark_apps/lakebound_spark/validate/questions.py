@@ -26,6 +26,7 @@ from lakebound.inspection.validation.volume import usual_rows
 from lakebound.redaction import redacted
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.places import Places
+from lakebound_spark.validate.copies import Copies
 from lakebound_spark.validate.frames import (
     COMMITTED_AT_MS,
     helper_name,
@@ -66,22 +67,23 @@ class Prepared:
     problems: list[ExpectationResult] = field(default_factory=list)
 
 
-def prepare(session: SparkSession, batch: Batch, places: Places, schema: pa.Schema) -> Prepared:
+def prepare(session: SparkSession, batch: Batch, places: Places, copies: Copies, schema: pa.Schema) -> Prepared:
     """Return the rows of the batch's files with what is asked of them; nothing is computed but what a window needs.
 
     Args:
         session: Spark's.
         batch: Files, and what is expected of their rows.
         places: Where tables are.
+        copies: Of files that lie in a store.
         schema: The table's columns.
     """
     with_commits = any(isinstance(one, Fresh) for one in batch.expectations)
-    rows = read_files(session, batch.files, schema, with_commits=with_commits)
+    rows = read_files(session, batch.files, schema, copies, with_commits=with_commits)
     plain = rows.drop(COMMITTED_AT_MS)
     prepared = Prepared(plain, rows)
     for number, one in enumerate(batch.expectations, 1):
         try:
-            _add(prepared, session, batch, places, one, helper_name(one.label, number))
+            _add(prepared, session, batch, places, copies, one, helper_name(one.label, number))
         except Exception as exc:
             _log.warning("%s: %s cannot be asked", batch.table.id, one.label, exc_info=True)
             prepared.problems.append(problem_of(one, exc))
@@ -114,7 +116,9 @@ def used_columns(prepared: Prepared) -> list[str]:
     return [name for name in prepared.frame.columns if name in named]
 
 
-def _add(prepared: Prepared, session: SparkSession, batch: Batch, places: Places, one: Expectation, name: str) -> None:
+def _add(
+    prepared: Prepared, session: SparkSession, batch: Batch, places: Places, copies: Copies, one: Expectation, name: str
+) -> None:
     if isinstance(one, GxExpectation):
         question = _gx(one)
         is_nested = "." in str(one.kwargs.get("column", ""))
@@ -124,12 +128,12 @@ def _add(prepared: Prepared, session: SparkSession, batch: Batch, places: Places
         prepared.frame = prepared.frame.withColumn(name, F.expr(one.rule).cast("boolean"))
         prepared.questions.append(_true(one, name, one.mostly, f"Rows must satisfy: {one.rule}", where=one.where))
     elif isinstance(one, UniqueOverWindow):
-        window = unique_window(session, one, batch.table, places, prepared.plain, batch.reader, batch.due.newest)
+        window = unique_window(session, one, batch.table, places, copies, prepared.plain, batch.reader, batch.due.newest)
         prepared.frame = with_copy_number(prepared.frame, window, one, name)
         notes = "Which copy of its values in the window a row is, by Kafka's time"
         prepared.questions.append(_between(one, name, 1, one.mostly, notes))
     elif isinstance(one, ValuesInTable):
-        prepared.frame = with_presence(session, prepared.frame, one, places, name)
+        prepared.frame = with_presence(session, prepared.frame, one, places, copies, name)
         prepared.questions.append(_true(one, name, one.mostly, f"The values must stand in {one.table}"))
     elif isinstance(one, Fresh):
         age = F.col(COMMITTED_AT_MS) / _MS_PER_SECOND - F.col(f"{KAFKA_COLUMN}.timestamp").cast("double")

@@ -13,12 +13,15 @@ from lakebound.inspection.validation.expectations import Expectation, GxExpectat
 from lakebound.inspection.validation.run import Batch
 from lakebound.inspection.validation.verdict import ExpectationResult
 from lakebound.tables.places import Places
+from lakebound_spark.validate.copies import Copies
 from lakebound_spark.validate.questions import Prepared, prepare, problem_of, used_columns
 
 _log = logging.getLogger(__name__)
 
 
-def cached_rows(session: SparkSession, batch: Batch, places: Places, schema: pa.Schema) -> tuple[Prepared, DataFrame, int]:
+def cached_rows(
+    session: SparkSession, batch: Batch, places: Places, copies: Copies, schema: pa.Schema
+) -> tuple[Prepared, DataFrame, int]:
     """Return what is prepared, its rows, to be unpersisted, and how many these are.
 
     An expectation whose column cannot be computed is left out, with a problem, so that the others are asked. Rows that cannot
@@ -28,20 +31,20 @@ def cached_rows(session: SparkSession, batch: Batch, places: Places, schema: pa.
         session: Spark's.
         batch: Files, and what is expected of their rows.
         places: Where tables are.
+        copies: Of files that lie in a store.
         schema: The table's columns.
     """
-    prepared = prepare(session, batch, places, schema)
+    prepared = prepare(session, batch, places, copies, schema)
     try:
         return prepared, *_cached(prepared)
     except Exception as exc:
         _log.warning("%s: the rows cannot be computed; each expectation is tried alone: %s", batch.table.id, exc)
-        failed = {
-            one.label: problem for one in batch.expectations if (problem := _problem_alone(session, batch, places, schema, one))
-        }
+        alone = {one.label: _problem_alone(session, batch, places, copies, schema, one) for one in batch.expectations}
+        failed = {label: problem for label, problem in alone.items() if problem}
         if not failed:
             raise
     sound = tuple(one for one in batch.expectations if one.label not in failed)
-    prepared = prepare(session, replace(batch, expectations=sound), places, schema)
+    prepared = prepare(session, replace(batch, expectations=sound), places, copies, schema)
     prepared.problems += failed.values()
     return prepared, *_cached(prepared)
 
@@ -56,12 +59,12 @@ def _cached(prepared: Prepared) -> tuple[DataFrame, int]:
 
 
 def _problem_alone(
-    session: SparkSession, batch: Batch, places: Places, schema: pa.Schema, one: Expectation
+    session: SparkSession, batch: Batch, places: Places, copies: Copies, schema: pa.Schema, one: Expectation
 ) -> ExpectationResult | None:
     """Return why the column of an expectation cannot be computed; None where it can be, or where it has none of its own."""
     if isinstance(one, GxExpectation):
         return None
-    prepared = prepare(session, replace(batch, expectations=(one,)), places, schema)
+    prepared = prepare(session, replace(batch, expectations=(one,)), places, copies, schema)
     if prepared.problems:
         return prepared.problems[0]
     try:

@@ -31,7 +31,7 @@ def are_small(files: Sequence[LandedFile]) -> bool:
     """Whether all rows of the files fit into memory, as far as is known."""
     if any(file.rows is None for file in files) or sum(file.rows or 0 for file in files) > MAX_ROWS:
         return False
-    return sum(file.path.stat().st_size for file in files) <= MAX_BYTES
+    return sum(file.path.path.stat().st_size for file in files) <= MAX_BYTES
 
 
 def read_small_files(
@@ -68,13 +68,13 @@ def read_small_files(
 
 
 def _read(file: LandedFile, schema: pa.Schema, partitions: Sequence[str], committed_at: str | None) -> pa.Table:
-    with pq.ParquetFile(file.path) as opened:
+    with pq.ParquetFile(file.path.path) as opened:
         inside = opened.schema_arrow.names
     # A column that a file lacks is null in it; Spark, which ignores case, might still find it.
     missing = {field.name.lower() for field in schema if field.name not in inside}
     if missing & {name.lower() for name in inside}:
         raise _OtherColumnsError(f"{file.path.name} has {', '.join(sorted(missing))} in another case")
-    rows = pq.read_table(file.path, schema=schema, partitioning=None)
+    rows = pq.read_table(file.path.path, schema=schema, partitioning=None)
     for name in partitions:
         rows = rows.append_column(name, pa.array([file.partition[name]] * rows.num_rows, pa.string()))
     if committed_at is not None:

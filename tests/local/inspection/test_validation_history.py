@@ -206,7 +206,7 @@ def test_files_that_are_gone_are_said(apps: list[Lander], at: Places, control: C
     delta = line_reader(spec().tables[0], at)
     assert delta is not None
     landings = [step for step in delta.line(lambda position: False).steps if step.lands]
-    delta.files(landings)[0].path.unlink()
+    delta.files(landings)[0].path.delete()
     report = validate(at)
     own = next(one for one in report.ranges if one.table == "delta:shop.orders")
     assert own.rows == 5 and own.lost is not None and own.lost.rows == 5

@@ -40,7 +40,7 @@ def look(app: Lander, at: Places, done: ValidatedSoFar | None = None) -> tuple[D
 
 def offsets_in(reader: LineReader, found: Due) -> list[int]:
     """Return the offsets of the rows in the files of the range, read by pyarrow."""
-    read = [pq.read_table(file.path, columns=["_kafka"])["_kafka"].to_pylist() for file in reader.files(found.landings)]
+    read = [pq.read_table(file.path.path, columns=["_kafka"])["_kafka"].to_pylist() for file in reader.files(found.landings)]
     return sorted(row["offset"] for part in read for row in part)
 
 

@@ -101,3 +101,23 @@ def test_orphans_are_told_by_the_age_that_the_store_knows_and_never_moved(app: L
     with pytest.raises(OrphansInStoreError, match="dry_run"):
         look(now_ms, "quarantine")
     assert lost.path.exists()
+
+
+def test_a_vacuum_deletes_what_compaction_replaced_long_ago(
+    app: Lander, at: Places, s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, now = DeltaEngine(at), time.time()
+    (lost, *_) = app.write(500, 501)
+    lost.stored.result()  # type: ignore[union-attr]
+    with monkeypatch.context() as clock:
+        clock.setattr(time, "time", lambda: now - 2 * 86_400)
+        engine.compact(SPEC, Compact(table=SPEC.id, reason="a test", below_bytes=1 << 30, target_file_bytes=1 << 27))
+    done = engine.vacuum(SPEC, Vacuum(table=SPEC.id, reason="a test", mode="lite", retention_seconds=86_400))
+    assert (done.files_before, done.commits) == (30, 2) and done.bytes_removed > 0
+    kept = {file.name for file, _ in at.folder(SPEC).list() if file.name.endswith(".parquet")}
+    live = {address.rpartition("/")[2] for address in read(s3_server, s3_bucket).file_uris()}
+    assert len(live) == 3 and kept == live | {lost.path.name}, "a file that no commit names is not a LITE vacuum's"
+    assert ids(read(s3_server, s3_bucket)) == list(range(30))
+    app.view = app.table.read_ledger()
+    app.land(30, 33)
+    assert ids(read(s3_server, s3_bucket)) == list(range(33))

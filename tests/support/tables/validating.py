@@ -56,7 +56,7 @@ class ArrowEvaluator:
 
     def evaluate(self, batch: Batch) -> RangeVerdict:
         self._reach("evaluating")
-        ids = [one for file in batch.files for one in pq.read_table(file.path, columns=["id"])["id"].to_pylist()]
+        ids = [one for file in batch.files for one in pq.read_table(file.path.path, columns=["id"])["id"].to_pylist()]
         bad = [one for one in ids if one % DIVISOR == 0]
         self.versions += [step.version for step in batch.due.landings]
         result = ExpectationResult(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.support.worlds.simulated_engines import facts as facts_of
 from tests.support.worlds.simulated_engines import files
@@ -10,9 +12,13 @@ from lakebound.ledger.entry import EntryKind
 from lakebound.operations.maintenance.history import PastRun, TablePast, Version
 from lakebound.operations.maintenance.plan import TableSituation, plan
 from lakebound.operations.maintenance.property_warnings import property_warnings
+from lakebound.operations.maintenance.refusals import Refusals, refusals_of, refused_settings
 from lakebound.operations.maintenance.steps import CleanLog, ExpireSnapshots, MaintenancePlan, RemoveOrphans, Vacuum
 from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS, MIB, CompactionSpec, MaintenanceSpec, OrphansSpec
+from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.warehouse import RestCatalogSpec, WarehouseSpec
 from lakebound.tables.health import FileFacts, MetadataFacts, TableFacts
+from lakebound.tables.places import Places, local_places
 
 DELTA, ICEBERG = "delta:shop.orders", "iceberg:shop.orders"
 NOW_MS = 1_800_000_000_000
@@ -249,3 +255,28 @@ def test_the_policy_decides_what_is_too_short() -> None:
     assert property_warnings(DELTA, {"delta.logRetentionDuration": "interval 2 weeks"}, POLICY) == ()
     (sentence,) = property_warnings(DELTA, {"delta.logRetentionDuration": "interval 2 weeks"}, long)
     assert "less than 400 hours" in sentence
+
+
+def test_what_cannot_be_done_where_a_table_lies_is_said_and_not_planned() -> None:
+    facts = situation(ICEBERG, 50, deletes=30, manifests=500, dangling_delete_files=2)
+    refusals = Refusals(rewrites=f"{ICEBERG}: not rewritten", moves=f"{ICEBERG}: not moved")
+    policy = MaintenanceSpec(orphans=OrphansSpec(mode="quarantine"))
+    found = plan("", [TableSituation(ICEBERG, facts, past(ICEBERG, 5000), NEVER, refusals=refusals)], policy, NOW_MS)
+    assert kinds(found) == ["expire_snapshots"]
+    assert found.left == (f"{ICEBERG}: not rewritten", f"{ICEBERG}: not moved")
+    found = plan("", [TableSituation(ICEBERG, facts, past(ICEBERG, 5000), NEVER, refusals=refusals)], POLICY, NOW_MS)
+    assert kinds(found) == ["expire_snapshots", "remove_orphans"]
+    quiet = TableSituation(ICEBERG, situation(ICEBERG, 3), past(ICEBERG, 100), NOTHING_DUE, refusals=refusals)
+    assert plan("", [quiet], policy, NOW_MS).left == ()
+
+
+def test_what_is_refused_depends_on_catalog_and_store() -> None:
+    lake = WarehouseSpec(location="s3://bucket/lake", catalog=RestCatalogSpec(type="rest", uri="https://catalog.example.com"))
+    stored, here = Places(home=Path("/home"), warehouse=lake), local_places(Path("/home"), Path("/lake"))
+    delta, iceberg = (TableSpec(format=name, name="shop.orders") for name in ("delta", "iceberg"))
+    assert refusals_of(delta, here) == refusals_of(iceberg, here) == Refusals()
+    assert refusals_of(delta, stored).rewrites == "" and "set maintenance.orphans.mode" in refusals_of(delta, stored).moves
+    assert refusals_of(iceberg, stored).rewrites.startswith("iceberg:shop.orders: its files are not rewritten")
+    policy = MaintenanceSpec(orphans=OrphansSpec(mode="quarantine"))
+    assert len(refused_settings((delta, iceberg), policy, stored)) == 2
+    assert refused_settings((delta,), policy, here) == refused_settings((delta,), POLICY, stored) == []

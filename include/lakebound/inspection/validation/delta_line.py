@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from urllib.parse import unquote
 
-from lakebound.inspection.validation.landed_files import LandedFile, step_of
+from lakebound.inspection.validation.landed_files import LandedFile, file_named, step_of
 from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.spec.pipeline import TableSpec
 from lakebound.storage.location import Location
+from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.log import DeltaCommit, commit_file, commit_lines, commits
 from lakebound.tables.places import Places
-
-_COMMIT = re.compile(r"^\d{20}\.json$")
 
 
 class DeltaLine:
@@ -24,7 +19,7 @@ class DeltaLine:
 
     def __init__(self, spec: TableSpec, places: Places) -> None:
         self._table = spec.id
-        self._folder = places.delta_path(spec)
+        self._folder = places.folder(spec)
 
     def line(self, is_validated: Callable[[int], bool]) -> Line:
         """Return the standing line; a commit that restored an older version is followed by that version."""
@@ -44,7 +39,7 @@ class DeltaLine:
         while at is not None:
             start, at = at, None
             # A ledger that was mended by a later entry keeps the bad one in its log, and what landed before it counts.
-            for commit in commits(Location(str(self._folder)), start, pass_bad_entries=True):
+            for commit in commits(self._folder, start, pass_bad_entries=True):
                 yield commit
                 parent = _parent(commit)
                 if parent is not None and parent != commit.version - 1:
@@ -53,14 +48,14 @@ class DeltaLine:
 
     def _added(self, step: LineCommit) -> Iterator[LandedFile]:
         try:
-            text = commit_file(Location(str(self._folder)), step.position).read().decode()
+            text = commit_file(self._folder, step.position).read().decode()
         except FileNotFoundError:
             return
         for line in commit_lines(text):
             add = json.loads(line).get("add") if line.startswith('{"add"') else None
             if add is not None and add.get("dataChange", True):
                 yield LandedFile(
-                    path=_path(self._folder, str(add["path"])),
+                    path=file_named(self._folder, str(add["path"])),
                     version=step.version,
                     committed_at_ms=step.committed_at_ms,
                     rows=_rows(add.get("stats")),
@@ -68,11 +63,13 @@ class DeltaLine:
                 )
 
 
-def _newest(folder: Path) -> int | None:
+def _newest(folder: Location) -> int | None:
     """Return the newest version of the log; None where there is no table."""
-    log = folder / "_delta_log"
-    versions = (int(name[:20]) for name in os.listdir(log) if _COMMIT.match(name)) if log.is_dir() else iter(())
-    return max(versions, default=None)
+    try:
+        files = list_log(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return max((file.version for file in files if file.is_commit), default=None)
 
 
 def _parent(commit: DeltaCommit) -> int | None:
@@ -89,11 +86,6 @@ def _step(commit: DeltaCommit) -> LineCommit:
         committed_at_ms=commit.timestamp_ms,
         parent=_parent(commit),
     )
-
-
-def _path(folder: Path, text: str) -> Path:
-    path = unquote(text)
-    return Path("/" + path.removeprefix("file:").lstrip("/")) if path.startswith("file:") else folder / path
 
 
 def _rows(statistics: object) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lakebound.errors import BadEntryError
-from lakebound.inspection.validation.landed_files import LandedFile, on_this_machine, step_of
+from lakebound.inspection.validation.landed_files import LandedFile, step_of
 from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.ledger.entry import ENTRY_KEY
 from lakebound.spec.pipeline import TableSpec
@@ -90,8 +90,7 @@ class IcebergLine:
     def _files(self, manifest: bytes, step: LineCommit, number: int) -> Iterator[LandedFile]:
         for entry in _ENTRIES.rows(manifest):
             if entry[0] == _ADDED and entry[1] in (None, number) and not entry[2][0]:
-                path = on_this_machine(self._places.file_at(entry[2][1]), self._spec.id)
-                yield LandedFile(path, step.version, step.committed_at_ms, int(entry[2][2]))
+                yield LandedFile(self._places.file_at(entry[2][1]), step.version, step.committed_at_ms, int(entry[2][2]))
 
 
 def _walk(body: Body) -> Iterator[Snapshot]:

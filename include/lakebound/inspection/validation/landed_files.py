@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Protocol
+from urllib.parse import unquote
 
-from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.ledger.entry import Entry, count
 from lakebound.spec.pipeline import TableSpec
-from lakebound.storage.location import Location
+from lakebound.storage.location import Location, location_of
+from lakebound.storage.requests import each
 from lakebound.tables.places import Places
 from lakebound.tables.size import may_exist
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/")
 
 
 @dataclass(frozen=True)
@@ -29,32 +32,25 @@ class LandedFile:
         partition: Delta: value per partition column, which the file itself does not hold.
     """
 
-    path: Path
+    path: Location
     version: str
     committed_at_ms: int
     rows: int | None = None
     partition: Mapping[str, str | None] = field(default_factory=dict)
 
 
-class FilesInStoreError(LakeboundError):
-    """Expectations are asked of files on this machine."""
-
-    def __init__(self, table: str) -> None:
-        super().__init__(
-            f"table {table}: its files lie in an object store, and expectations are asked of files on this machine alone; "
-            f"nothing was validated. Remove the pipeline's expectations file, or give the pipeline a warehouse on this machine"
-        )
+def files_there(files: Sequence[LandedFile]) -> list[LandedFile]:
+    """Return those of the files that are still there; a store is asked for all of them at once."""
+    if all(file.path.is_local for file in files):
+        return [file for file in files if file.path.exists()]
+    there = each(lambda file: file.path.exists(), files)
+    return [file for file, is_there in zip(files, there, strict=True) if is_there]
 
 
-def on_this_machine(file: Location, table: str) -> Path:
-    """Return the path of a data file.
-
-    Raises:
-        FilesInStoreError: It is in an object store.
-    """
-    if not file.is_local:
-        raise FilesInStoreError(table)
-    return file.path
+def file_named(folder: Location, text: str) -> Location:
+    """Return the file that a Delta log names: by a URI, below the table's folder where it has no scheme."""
+    path = unquote(text)
+    return location_of(path, folder.store) if _SCHEME.match(path) else folder / path
 
 
 class LineReader(Protocol):

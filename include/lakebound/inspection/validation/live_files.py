@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote
 
 from lakebound.errors import LakeboundError
-from lakebound.inspection.validation.landed_files import LandedFile, on_this_machine
+from lakebound.inspection.validation.landed_files import LandedFile, file_named
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.tables.places import Places
 
@@ -43,12 +42,13 @@ def _delta(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[La
     import pyarrow as pa
     from deltalake import DeltaTable
 
+    from lakebound.tables.delta.open import open_at
     from lakebound.tables.partition_values import delta_partition_texts
 
-    folder = places.delta_path(spec)
-    if not (folder / "_delta_log").is_dir():
+    folder = places.folder(spec)
+    if not DeltaTable.is_deltatable(folder.address, folder.delta_options):
         return
-    table = DeltaTable(str(folder))
+    table = open_at(folder)
     if "deletionVectors" in (table.protocol().reader_features or []):
         raise DeletesInTableError(spec.id)
     actions = pa.table(table.get_add_actions(flatten=True))
@@ -57,7 +57,7 @@ def _delta(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[La
         if since_ms is not None and _is_older(row.get(f"max.{_TIMESTAMP}"), since_ms):
             continue
         partition = {name: each[number] for name, each in texts.items()}
-        yield LandedFile(folder / unquote(row["path"]), str(table.version()), 0, row.get("num_records"), partition)
+        yield LandedFile(file_named(folder, row["path"]), str(table.version()), 0, row.get("num_records"), partition)
 
 
 def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[LandedFile]:
@@ -75,7 +75,7 @@ def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[
     for task in table.scan(row_filter=wanted).plan_files():
         if task.delete_files:
             raise DeletesInTableError(spec.id)
-        yield LandedFile(on_this_machine(places.file_at(task.file.file_path), spec.id), "", 0, task.file.record_count)
+        yield LandedFile(places.file_at(task.file.file_path), "", 0, task.file.record_count)
 
 
 def _is_older(newest: Any, since_ms: int) -> bool:

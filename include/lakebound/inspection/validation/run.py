@@ -28,7 +28,7 @@ from lakebound.inspection.validation.history import (
     read_history,
     write_claim,
 )
-from lakebound.inspection.validation.landed_files import LandedFile, LineReader, line_reader
+from lakebound.inspection.validation.landed_files import LandedFile, LineReader, files_there, line_reader
 from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
 from lakebound.inspection.validation.verdict import ExpectationResult, RangeVerdict, ValidatedRange, ValidationReport
 from lakebound.ledger.intervals import merge
@@ -264,8 +264,7 @@ def make_batch(
         claim: Id under which the range is validated; it marks the copies in the quarantine.
         past: Ranges of the table that were validated before, oldest first, for expectations that compare with them.
     """
-    files = reader.files(found.landings)
-    there = tuple(file for file in files if file.path.exists())
+    there = tuple(files_there(reader.files(found.landings)))
     readable = sum(file.rows or 0 for file in there)
     known = all(file.rows is not None for file in there)
     missing = max(0, found.rows - readable) if known else 0

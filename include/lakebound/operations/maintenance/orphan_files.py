@@ -19,6 +19,7 @@ from lakebound.errors import LakeboundError
 from lakebound.operations.maintenance.engines import TableGoneError, told
 from lakebound.operations.maintenance.iceberg.reach import needed
 from lakebound.operations.maintenance.orphans import QUARANTINE, ListedFile, orphans, relative_path
+from lakebound.operations.maintenance.refusals import ORPHANS_STAY
 from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
 from lakebound.spec.pipeline import TableSpec
 from lakebound.storage.location import Location
@@ -26,10 +27,8 @@ from lakebound.storage.requests import ahead
 from lakebound.tables.delta.checkpoints import log_names, parse, whole_checkpoints
 from lakebound.tables.delta.log import commit_lines
 from lakebound.tables.iceberg.catalog import open_catalog
-from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.metadata import read_table
 from lakebound.tables.places import Places
-from lakebound.tables.table import open_table
 
 RECORD = "moved.json"
 _NEVER = ("deletion_vector_", "version-hint")
@@ -49,10 +48,7 @@ class OrphansInStoreError(LakeboundError):
     """Orphans of a table in an object store were to be moved aside."""
 
     def __init__(self, table: str) -> None:
-        super().__init__(
-            f"table {table}: orphans in an object store are not moved aside; set maintenance.orphans.mode to dry_run: their "
-            f"names are then told, and the store's own rules or a person can delete them"
-        )
+        super().__init__(f"table {table}: {ORPHANS_STAY}")
 
 
 class UnknownCheckpointError(LakeboundError):
@@ -62,16 +58,6 @@ class UnknownCheckpointError(LakeboundError):
         super().__init__(
             f"table {table}: log checkpoint {name} is of a kind that Lakebound does not read, and it may name files that the "
             f"log does not; no orphans are moved. Set the table property delta.checkpointPolicy to classic"
-        )
-
-
-class IcebergOrphansInStoreError(LakeboundError):
-    """Orphans of an Iceberg table in an object store were to be looked for."""
-
-    def __init__(self, table: str) -> None:
-        super().__init__(
-            f"table {table}: orphans of Iceberg tables are not looked for in an object store: a file cannot be moved aside "
-            f"there; set maintenance.orphans to off, and have the bucket's own rules delete what is old"
         )
 
 
@@ -89,11 +75,10 @@ def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id
         TableGoneError: There is no such table.
         LakeboundError: It cannot be told which files are needed: nothing is moved then.
     """
-    if table.format == "delta" and not places.root.is_local:
-        return _look_in_store(table, step, places, min(step.older_than_ms, staged_before_ms))
-    if not places.root.is_local:
-        raise IcebergOrphansInStoreError(table.id)
-    root = table_folder(table, places)
+    place = _place_of(table, places)
+    if not place.is_local:
+        return _look_in_store(table, step, place, places, min(step.older_than_ms, staged_before_ms))
+    root = place.path
     # Listed first: what is committed while the versions are read is then known to be needed.
     listed = list(list_files(root))
     if (root / QUARANTINE).is_symlink():
@@ -114,23 +99,28 @@ def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id
     )
 
 
-def _look_in_store(table: TableSpec, step: RemoveOrphans, places: Places, bound_ms: int) -> StepEffect:
+def _look_in_store(table: TableSpec, step: RemoveOrphans, root: Location, places: Places, bound_ms: int) -> StepEffect:
     """Tell a stored table's orphans, by their age on the store's clock."""
     if step.mode != "dry_run":
         raise OrphansInStoreError(table.id)
-    root = places.folder(table)
-    if not open_table(table, places).exists():
-        raise TableGoneError(table.id)
     listed = [
         ListedFile(file.relative_to(root), found.size_bytes, found.modified_ms)
         for file, found in root.list()
         if not file.name.startswith(_NEVER)
     ]
-    names = (relative_path(name, (root.address,), table.id) for name in _delta_names(root, table.id))
-    known = frozenset(path for path in names if path is not None)
+    names = _delta_names(root, table.id) if table.format == "delta" else _iceberg_names(table, places)
+    known = frozenset(path for name in names if (path := _path_in_store(name, root, places, table.id)) is not None)
     found = orphans(listed, known, bound_ms, table=table.id, folder=root.address)
     note = f"{len(found)} orphans, {sum(file.size_bytes for file in found)} bytes; nothing was moved" if found else ""
     return StepEffect(removed=told([file.path for file in found]), note=note)
+
+
+def _path_in_store(name: str, root: Location, places: Places, table: str) -> str | None:
+    """Return a name that a version has for a file relative to the table's place; None where it is elsewhere."""
+    if "://" not in name:
+        return relative_path(name, (root.address,), table)
+    file = places.file_at(name)
+    return file.relative_to(root) if file.address.startswith(f"{root.address}/") else None
 
 
 def table_folder(table: TableSpec, places: Places) -> Path:
@@ -138,16 +128,22 @@ def table_folder(table: TableSpec, places: Places) -> Path:
 
     Raises:
         TableGoneError: There is no such table.
+        NotOnThisMachineError: It is in an object store.
     """
+    return _place_of(table, places).path
+
+
+def _place_of(table: TableSpec, places: Places) -> Location:
     if table.format == "delta":
-        path = places.delta_path(table)
-        if not DeltaTable.is_deltatable(str(path)):
+        folder = places.folder(table)
+        if not DeltaTable.is_deltatable(folder.address, folder.delta_options):
             raise TableGoneError(table.id)
-        return path
+        return folder
     found = read_table(open_catalog(places), table, places)
     if found is None:
         raise TableGoneError(table.id)
-    return local_path(found[1]["location"])
+    # A catalog may say it with a slash at its end.
+    return places.file_at(found[1]["location"].rstrip("/"))
 
 
 def list_files(root: Path) -> Iterator[ListedFile]:

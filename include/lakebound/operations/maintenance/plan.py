@@ -9,6 +9,7 @@ from lakebound.operations.maintenance.compaction import Candidate, candidates, t
 from lakebound.operations.maintenance.history import PastRun, TablePast
 from lakebound.operations.maintenance.keep import clean_before, expirable, vacuum_retention_seconds
 from lakebound.operations.maintenance.property_warnings import property_warnings
+from lakebound.operations.maintenance.refusals import NOTHING_REFUSED, Refusals
 from lakebound.operations.maintenance.steps import (
     CheckpointLog,
     CleanLog,
@@ -39,6 +40,7 @@ class TableSituation:
         past: Its versions; None likewise.
         runs: What earlier runs did to it.
         problem: Why it cannot be read.
+        refusals: What cannot be done where it lies.
     """
 
     table: str
@@ -46,6 +48,7 @@ class TableSituation:
     past: TablePast | None
     runs: PastRun
     problem: str = ""
+    refusals: Refusals = NOTHING_REFUSED
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def plan(pipeline: str, tables: Sequence[TableSituation], policy: MaintenanceSpe
     due: list[Candidate] = []
     left: list[str] = []
     for one in tables:
-        if one.facts is not None and not _why_not(one):
+        if one.facts is not None and not _why_not(one) and not one.refusals.rewrites:
             found, others = candidates(one.facts, one.runs, policy, now_ms)
             due += found
             left += others
@@ -101,13 +104,30 @@ def _finish(one: TableSituation, compactions: Sequence[Compact], policy: Mainten
     if _is_delta(facts):
         steps: list[MaintenanceStep] = [*compactions, *_delta(facts, past, one.runs, policy, now_ms, compactions)]
     else:
-        steps = [*_expiry(facts, past, policy, now_ms), *compactions, *_iceberg(facts, policy, compactions)]
-    steps += _orphans(facts, past, one.runs, policy, now_ms)
-    left = [f"{one.table}: nothing is removed from its past: {problem}" for problem in past.problems]
+        rewriting = [] if one.refusals.rewrites else [*compactions, *_iceberg(facts, policy, compactions)]
+        steps = [*_expiry(facts, past, policy, now_ms), *rewriting]
+    looking = list(_orphans(facts, past, one.runs, policy, now_ms))
+    steps += [step for step in looking if not _is_refused(step, one.refusals)]
+    left = [*_refused(one, facts, looking, policy, now_ms)]
+    left += [f"{one.table}: nothing is removed from its past: {problem}" for problem in past.problems]
     left += _slow_readers(past, policy, now_ms)
     if not facts.rows and not compactions:
         left.append(f"{one.table}: it holds no rows, so there are no files to rewrite")
     return TableSteps(tuple(steps), tuple(left), property_warnings(one.table, facts.properties, policy))
+
+
+def _refused(
+    one: TableSituation, facts: TableFacts, looking: Sequence[RemoveOrphans], policy: MaintenanceSpec, now_ms: int
+) -> Iterator[str]:
+    """Yield why steps that are due are not done."""
+    if one.refusals.rewrites and (candidates(facts, one.runs, policy, now_ms)[0] or any(_iceberg(facts, policy, ()))):
+        yield one.refusals.rewrites
+    if any(_is_refused(step, one.refusals) for step in looking):
+        yield one.refusals.moves
+
+
+def _is_refused(step: RemoveOrphans, refusals: Refusals) -> bool:
+    return bool(refusals.moves) and step.mode == "quarantine"
 
 
 def _why_not(one: TableSituation) -> str:
@@ -178,7 +198,7 @@ def _vacuum(
 
 def _orphans(
     facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int
-) -> Iterator[MaintenanceStep]:
+) -> Iterator[RemoveOrphans]:
     orphans, since = policy.orphans, _age(runs.orphans_at_ms, now_ms)
     if orphans.mode == "off" or since < orphans.every_seconds or past.problems:
         return

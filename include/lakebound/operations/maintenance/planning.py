@@ -12,6 +12,7 @@ from lakebound.operations.maintenance.history import PastRun
 from lakebound.operations.maintenance.past_reading import past_run, read_past, read_runs
 from lakebound.operations.maintenance.plan import TableSituation, plan
 from lakebound.operations.maintenance.reading import read_table_facts
+from lakebound.operations.maintenance.refusals import refusals_of
 from lakebound.operations.maintenance.steps import MaintenancePlan, RunReport
 from lakebound.operations.maintenance.still_to_validate import awaiting_validation, last_validated
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
@@ -51,4 +52,4 @@ def _situation(
         facts = read_table_facts(table, places, now_ms)
     except (LakeboundError, OSError, ValueError) as exc:
         return TableSituation(table.id, None, None, earlier, problem=first_line(exc))
-    return TableSituation(table.id, facts, past, earlier)
+    return TableSituation(table.id, facts, past, earlier, refusals=refusals_of(table, places))
