@@ -22,8 +22,9 @@ def take_back(spec: TableSpec, at: Places, version: str) -> None:
 def forget_entries(spec: TableSpec, at: Places) -> None:
     """Take all entries out of a table's history, as a tool that expires commits does."""
     if spec.format == "delta":
-        for path in (at.delta_path(spec) / "_delta_log").glob("*.json"):
-            path.write_text(path.read_text().replace("userMetadata", "forgotten"))
+        for file, _ in (at.folder(spec) / "_delta_log").list():
+            if file.name.endswith(".json"):
+                file.put(file.read().replace(b"userMetadata", b"forgotten"))
         return
     foreign = foreign_iceberg(spec, at)
     ours = [snapshot.snapshot_id for snapshot in foreign.metadata.snapshots]
