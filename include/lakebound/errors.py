@@ -207,6 +207,45 @@ class TopicRecreatedError(LakeboundError):
         )
 
 
+class TargetRecreatedError(LakeboundError):
+    """A topic that a pipeline writes to is not the one whose rows its ledger names: those are gone."""
+
+    runbook = "target-topic"
+    is_refusal = True
+
+    def __init__(self, topic: str, landed_id: str, found_id: str) -> None:
+        super().__init__(
+            f"target topic {topic!r} was deleted and created again: the ledger names rows in topic id {landed_id}, the broker "
+            f"has topic id {found_id}; nothing was written. Follow the runbook target-topic"
+        )
+
+
+class TargetNotEmptyError(LakeboundError):
+    """A topic that a pipeline is to write to has had messages, and no entry of the ledger topic says what they are."""
+
+    runbook = "target-topic"
+    is_refusal = True
+
+    def __init__(self, topic: str, ledger: str) -> None:
+        super().__init__(
+            f"target topic {topic!r} has, or had, messages, but the ledger topic {ledger!r} has no entry of it, so it is "
+            f"unknown which rows it contains; nothing was written. Follow the runbook target-topic"
+        )
+
+
+class OpenTransactionError(LakeboundError):
+    """A transaction that is not ended keeps the ledger topic from being read to its end."""
+
+    passes = True
+    runbook = "hanging-transaction"
+
+    def __init__(self, topic: str, stable: int, end: int) -> None:
+        super().__init__(
+            f"topic {topic}: a transaction is open since offset {stable}, so that the ledger cannot be read up to "
+            f"offset {end}. Kafka aborts it when its time is over. If this stays, follow the runbook hanging-transaction"
+        )
+
+
 class RetentionPassedError(LakeboundError):
     """Kafka has deleted records that were never landed."""
 

@@ -33,6 +33,9 @@ POINTS = (
     "after_trim",
     "after_data_files",
     "before_commit",
+    "topic_begun",
+    "topic_rows_sent",
+    "topic_delivered",
     "after_commit",
     "batch_ends",
 )

@@ -16,6 +16,7 @@ RUNBOOKS = (
     "data-loss-near",
     "disk-full",
     "foreign-table",
+    "hanging-transaction",
     "interior-gap",
     "lag",
     "ledger-behind",
@@ -36,6 +37,7 @@ RUNBOOKS = (
     "table-restored",
     "table-unreadable",
     "tables-disagree",
+    "target-topic",
     "topic-missing",
     "topic-recreated",
     "two-drivers",
@@ -51,6 +53,7 @@ REFUSAL_RUNBOOKS = frozenset(
     errors.ControlFileError.runbook,
     errors.CrashLoopError.runbook,
     errors.DiskFullError.runbook,
+    errors.OpenTransactionError.runbook,
     errors.QuarantineFloodError.runbook,
 }
 """The pages of what keeps an application from starting until a person has decided.

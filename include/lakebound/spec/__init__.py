@@ -2,5 +2,5 @@
 
 Other rooms import ``complete_hours``, ``connection``, ``ddl``, ``disks``, ``load``, ``maintenance``, ``objectives``,
 ``partition_warnings``, ``pipeline``, ``placed``, ``postgres``, ``reference``, ``schema``, ``secrets``, ``source``, ``spark``,
-``spark_rules``, ``times``, ``value``, ``warehouse``, ``warehouses_file``, ``yaml_model`` and ``yaml_source``.
+``spark_rules``, ``times``, ``to_topics``, ``value``, ``warehouse``, ``warehouses_file``, ``yaml_model`` and ``yaml_source``.
 """

@@ -27,7 +27,8 @@ from lakebound.ledger.entry import Entry
 from lakebound.redaction import redacted
 from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.outages import is_full_disk, passes
-from lakebound.tables.table import CommittedEntry, DataFile, LedgerView, Table
+from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
+from lakebound.tables.target import LandingTarget
 
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
@@ -85,7 +86,7 @@ class Committed:
 
 
 def commit_entry(
-    table: Table,
+    table: LandingTarget,
     view: LedgerView,
     files: Sequence[DataFile],
     draft: Entry,
@@ -155,7 +156,7 @@ def commit_entry(
     )
 
 
-def _next_entry(table: Table, view: LedgerView, draft: Entry, own_epoch: int) -> Entry:
+def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch: int) -> Entry:
     """Return the entry for the table as ``view`` shows it."""
     if view.entry is not None:
         ledger.check_owner(view.entry, draft.pipeline, table.spec.id)
@@ -182,7 +183,7 @@ def _next_entry(table: Table, view: LedgerView, draft: Entry, own_epoch: int) ->
     )
 
 
-def _check_goes_on(table: Table, before: LedgerView, view: LedgerView, draft: Entry) -> None:
+def _check_goes_on(table: LandingTarget, before: LedgerView, view: LedgerView, draft: Entry) -> None:
     """Raise when the table no longer holds what it held: a batch on top of it would leave a gap that nobody reads again."""
     gone = 0 if draft.kind == "reset" else ledger.count(ledger.missing(before.coverage, view.coverage))
     if gone:
@@ -191,7 +192,7 @@ def _check_goes_on(table: Table, before: LedgerView, view: LedgerView, draft: En
         raise ReleaseOvertakenError(table.spec.id, f"another {draft.kind} was committed meanwhile")
 
 
-def _check_releases(table: Table, view: LedgerView, draft: Entry) -> None:
+def _check_releases(table: LandingTarget, view: LedgerView, draft: Entry) -> None:
     """Raise when a release or recall names an offset that the table does not cover: the stream or a replay will land it."""
     ids = {topic: held.topic_id for topic, held in draft.releases.items()}
     uncovered = ledger.count(ledger.missing(draft.releases, view.coverage))
@@ -199,7 +200,7 @@ def _check_releases(table: Table, view: LedgerView, draft: Entry) -> None:
         raise ReleaseOvertakenError(table.spec.id, "the table does not cover all of these offsets")
 
 
-def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) -> LedgerView:
+def _reread(table: LandingTarget, draft: Entry, attempts: int, patience_seconds: float) -> LedgerView:
     """Read the ledger, waiting while catalog or disk do not answer."""
     reading = Retrying(
         retry=retry_if_exception(lambda error: not isinstance(error, LakeboundError) or error.passes),
@@ -213,7 +214,7 @@ def _reread(table: Table, draft: Entry, attempts: int, patience_seconds: float) 
         raise CommitUnknownError(table.spec.id, attempts, f"its ledger cannot be read: {cause}") from cause
 
 
-def _own_commit(table: Table, before: LedgerView, draft: Entry) -> CommittedEntry | None:
+def _own_commit(table: LandingTarget, before: LedgerView, draft: Entry) -> CommittedEntry | None:
     """Return the commit of this draft, if it is among the table's entries since ``before``."""
     try:
         for committed in table.entries():
@@ -226,7 +227,7 @@ def _own_commit(table: Table, before: LedgerView, draft: Entry) -> CommittedEntr
     return None
 
 
-def _full_disk(table: Table, error: Exception) -> DiskFullError | None:
+def _full_disk(table: LandingTarget, error: Exception) -> DiskFullError | None:
     if not is_full_disk(error):
         return None
     folder = table.layout().folder
@@ -234,7 +235,7 @@ def _full_disk(table: Table, error: Exception) -> DiskFullError | None:
     return full_disk_error(error, f"table {table.spec.id}", folder.path if folder.is_local else Path(gettempdir()))
 
 
-def _fault_detail(table: Table, draft: Entry) -> str:
+def _fault_detail(table: LandingTarget, draft: Entry) -> str:
     """A batch's rows are named by the format of their table, so that tests can count batches; other commits by their kind."""
     return table.spec.format if draft.lane else draft.kind
 

@@ -1,0 +1,2 @@
+"""Kafka topics as targets: the rows of a batch and its ledger entry, in one transaction.
+"""

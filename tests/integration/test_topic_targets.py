@@ -1,0 +1,137 @@
+"""A topic gets each row once, whatever happens to its producer: against a real broker, judged by another consumer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+from tests.conftest import TopicMaker
+from tests.support.topics.landing import BATCH, TopicLander, positions
+from tests.support.topics.reading import assert_once, read_committed
+
+from lakebound.errors import LeaseLostError, TargetNotEmptyError
+from lakebound.landing.kafka_clients import make_producer
+from lakebound.landing.to_topics.target import TopicTarget
+from lakebound.local.broker import Broker
+from lakebound.spec.connection import ConnectionSpec
+
+pytestmark = pytest.mark.integration
+
+STEPS = ("topic_begun", "topic_rows_sent", "topic_delivered", "after_commit/topic")
+
+
+class Interrupted:
+    """A producer whose next commit is answered by a timeout, whether Kafka has done it or not."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._client = make_producer(config)
+        self.commits_before_timeout: bool | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def commit_transaction(self, timeout: float) -> None:
+        how, self.commits_before_timeout = self.commits_before_timeout, None
+        if how is not False:
+            self._client.commit_transaction(timeout)
+        if how is not None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the answer was lost"))
+
+
+def test_killed_at_each_step_of_a_transaction_every_row_is_there_once(
+    tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
+    name = topic("killed")
+    for epoch, step in enumerate(STEPS, 1):
+        # In the second batch: genesis and open send no rows, but pass the steps of a transaction, too.
+        nth = 2 if step.endswith("/topic") else (4 if epoch == 1 else 3)
+        killed = run(tmp_path, broker, name, epoch, 3, f"kill@{step}#{nth}")
+        assert killed == -signal.SIGKILL, f"not killed at {step}"
+
+    last = TopicLander(tmp_path, broker.bootstrap_servers, name, len(STEPS) + 1)
+    # One batch of each application, and the second of the one that was killed after its commit.
+    assert last.next_offset == BATCH * (len(STEPS) + 1)
+    last.land(last.next_offset, last.next_offset + BATCH)
+
+    messages = read_committed(broker.bootstrap_servers, name)
+    assert_once(messages, positions(0, last.next_offset))
+    assert {message.key: message.value for message in messages} == {
+        str(n).encode(): f'{{"number":{n}}}'.encode() for n in range(last.next_offset)
+    }
+    assert last.target.totals is not None
+    assert last.target.totals.rows == len(messages)
+
+
+@pytest.mark.parametrize("was_done", [True, False])
+def test_after_an_unknown_outcome_the_ledger_decides(was_done: bool, tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    name, made = topic("unknown"), []
+
+    def make(config: Mapping[str, Any]) -> Interrupted:
+        made.append(Interrupted(config))
+        return made[-1]
+
+    app = TopicLander(tmp_path, broker.bootstrap_servers, name, 1, make)
+    app.land(0, 10)
+    made[-1].commits_before_timeout = was_done
+
+    committed = app.land(10, 20)
+
+    assert (committed.attempts, len(made)) == (1 if was_done else 2, 2)
+    app.land(20, 30)
+    assert_once(read_committed(broker.bootstrap_servers, name), positions(0, 30))
+
+
+def test_a_zombie_is_fenced_and_does_not_fence_its_successor(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    name = topic("zombie")
+    zombie = TopicLander(tmp_path, broker.bootstrap_servers, name, 1)
+    zombie.land(0, 10)
+    successor = TopicLander(tmp_path, broker.bootstrap_servers, name, 2)
+    successor.land(10, 20)
+
+    with pytest.raises(LeaseLostError):
+        zombie.land(10, 20)
+
+    # A zombie that holds itself for the owner fences the successor, and then finds a later epoch in the ledger.
+    zombie.lease.write_text("1")
+    with pytest.raises(LeaseLostError):
+        zombie.land(10, 20)
+    zombie.lease.write_text("2")
+    assert successor.land(20, 30).attempts == 2
+    assert_once(read_committed(broker.bootstrap_servers, name), positions(0, 30))
+
+
+def test_a_topic_with_messages_and_without_an_entry_is_refused(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    name = topic("foreign")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce(name, b"somebody else's")
+    assert producer.flush(30) == 0
+
+    with pytest.raises(TargetNotEmptyError):
+        TopicLander(tmp_path, broker.bootstrap_servers, name, 1)
+
+
+def test_who_only_looks_fences_nobody(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    app = TopicLander(tmp_path, broker.bootstrap_servers, topic("looked"), 1)
+    app.land(0, 10)
+
+    looking = TopicTarget(app.spec, app.pipeline, ConnectionSpec(bootstrap_servers=broker.bootstrap_servers))
+
+    assert looking.read_ledger() == app.view
+    assert [found.entry.kind for found in looking.entries()] == ["land", "open", "genesis"]
+    assert app.land(10, 20).attempts == 1
+
+
+def run(home: Path, broker: Broker, topic: str, epoch: int, batches: int, faults: str) -> int:
+    """Run an application of its own process group to its end: its exit code."""
+    command = [sys.executable, "-m", "tests.support.topics.landing", home, broker.bootstrap_servers, topic, epoch, batches]
+    environment = {**os.environ, "LAKEBOUND_FAULTS": faults}
+    return subprocess.run(
+        [str(part) for part in command], env=environment, start_new_session=True, timeout=120, check=False
+    ).returncode

@@ -1,0 +1,1 @@
+"""Topics as targets: an application without Spark that lands in one, and who reads what it wrote."""
