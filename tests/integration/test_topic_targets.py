@@ -13,11 +13,15 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from tests.conftest import TopicMaker
-from tests.support.topics.landing import BATCH, TopicLander, positions
+from tests.support.topics.landing import BATCH, SOURCE, TopicLander, positions
 from tests.support.topics.reading import assert_once, read_committed
 
 from lakebound.errors import LeaseLostError, TargetNotEmptyError
+from lakebound.inspection.doctor.pipeline.facts import OpenTransaction
+from lakebound.inspection.doctor.pipeline.written_topics import open_transactions
+from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_clients import make_producer
+from lakebound.landing.to_topics.stable import settled_ends
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.local.broker import Broker
 from lakebound.spec.connection import ConnectionSpec
@@ -65,6 +69,9 @@ def test_killed_at_each_step_of_a_transaction_every_row_is_there_once(
     assert {message.key: message.value for message in messages} == {
         str(n).encode(): f'{{"number":{n}}}'.encode() for n in range(last.next_offset)
     }
+    told = last.target.scan_sources({SOURCE: "source-id"})
+    assert told is not None
+    assert sorted(told["offset"].to_pylist()) == list(range(last.next_offset))
     assert last.target.totals is not None
     assert last.target.totals.rows == len(messages)
 
@@ -126,6 +133,21 @@ def test_who_only_looks_fences_nobody(tmp_path: Path, broker: Broker, topic: Top
     assert looking.read_ledger() == app.view
     assert [found.entry.kind for found in looking.entries()] == ["land", "open", "genesis"]
     assert app.land(10, 20).attempts == 1
+
+
+def test_an_open_transaction_is_found_where_its_readers_wait(broker: Broker, topic: TopicMaker) -> None:
+    name, connection = topic("open", partitions=1), ConnectionSpec(bootstrap_servers=broker.bootstrap_servers)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(name, b"open", timestamp=1_000_000)
+    assert producer.flush(30) == 0
+
+    assert list(open_transactions(connection, name)) == [OpenTransaction(name, 0, 0, 1, 1_000_000)]
+
+    producer.abort_transaction(30)
+    assert settled_ends(KafkaFacts(connection), name) == {0: 2}
+    assert list(open_transactions(connection, name)) == []
 
 
 def run(home: Path, broker: Broker, topic: str, epoch: int, batches: int, faults: str) -> int:

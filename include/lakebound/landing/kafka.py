@@ -142,6 +142,21 @@ class KafkaFacts:
             result[resources[resource]] = (kept[0], kept[1])
         return result
 
+    def largest_batches(self, topics: Iterable[str]) -> dict[str, int]:
+        """Return per topic how many bytes a batch of records may have, and so a record (``max.message.bytes``).
+
+        Raises:
+            KafkaForbiddenError: The user may not look at the topic's settings.
+            BrokerUnavailableError: Kafka did not answer in time.
+        """
+        resources = {ConfigResource(ConfigResource.Type.TOPIC, topic): topic for topic in topics}
+        client = self._own_client()
+        futures = client.admin.describe_configs(list(resources), request_timeout=self._timeout_seconds)
+        found = {
+            resources[one]: self._answer(client, answer, resources[one], "DESCRIBE_CONFIGS") for one, answer in futures.items()
+        }
+        return {topic: int(config["max.message.bytes"].value) for topic, config in found.items()}
+
     def _describe(self, topics: Iterable[str]) -> Mapping[str, Any]:
         names, client = list(topics), self._own_client()
         futures = client.admin.describe_topics(TopicCollection(names), request_timeout=self._timeout_seconds)

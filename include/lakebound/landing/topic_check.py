@@ -55,7 +55,7 @@ def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[
         return [], [f"the topics were not looked at: {exc}"]
     found: dict[str, str] = {}
     missing: list[str] = []
-    for topic in spec.topics:
+    for topic in (*spec.topics, *(one.topic for one in spec.to_topics)):
         try:
             found |= kafka.topic_ids([topic])
         except MissingTopicError:

@@ -28,6 +28,7 @@ from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlS
 SUFFIXES = (".yaml", ".yml")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TABLE = "table "
+_TO_TOPIC = "target topic "
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,7 @@ def _contested(spec: PipelineSpec, claims: Mapping[str, list[Path]]) -> Conteste
 def _claims(spec: PipelineSpec) -> Iterator[str]:
     yield f"pipeline {spec.pipeline}"
     yield from (table_claim(spec, table) for table in _tables(spec))
+    yield from (f"{_TO_TOPIC}{one.topic} at {spec.connection.bootstrap_servers}" for one in spec.to_topics)
 
 
 def _tables(spec: PipelineSpec) -> tuple[TableSpec, ...]:
@@ -284,6 +286,8 @@ def _claim_line(path: Path, claim: str) -> int:
     kind, _, name = claim.partition(" in warehouse ")[0].partition(" ")
     if kind == "pipeline":
         return source.line_of(("pipeline",))
+    if claim.startswith(_TO_TOPIC):
+        return source.line_of(("to_topics",))
     places: list[Keys] = [("tables", position) for position in range(len(source.root["tables"]))]
     for keys in [*places, ("quarantine",)]:
         found = source.root.get("quarantine") if keys == ("quarantine",) else source.root["tables"][keys[1]]

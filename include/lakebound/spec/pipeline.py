@@ -14,11 +14,11 @@ from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
 from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.spark import SparkSpec
+from lakebound.spec.to_topics import ToTopicSpec, is_topic_name
 from lakebound.spec.value import ValueSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _INTERVAL = re.compile(r"(\d+) ?(ms|s|m)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _PARTITION = re.compile(r"(year|month|day|hour|identity)\(([A-Za-z_]\w*)\)|truncate\((\d+), ?([A-Za-z_]\w*)\)")
@@ -231,6 +231,10 @@ class PipelineSpec(Frozen):
     tables: tuple[TableSpec, ...] = Field(
         min_length=1, description="Target tables. Every row is written to each of them. No other pipeline may write to them."
     )
+    to_topics: tuple[ToTopicSpec, ...] = Field(
+        default=(),
+        description="Kafka topics that get every row, too, as JSON, each row once. See docs/how-to/topics.md.",
+    )
     quarantine: TableSpec | None = Field(
         default=None, description="Table of records that could not be landed. Default: a Delta table quarantine.<pipeline>."
     )
@@ -264,7 +268,7 @@ class PipelineSpec(Frozen):
     @classmethod
     def _topics(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
         for topic in topics:
-            if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+            if not is_topic_name(topic):
                 raise ValueError(f"{topic!r} is not a Kafka topic name")
         if len(set(topics)) != len(topics):
             raise ValueError("a topic is named twice")
@@ -301,6 +305,15 @@ class PipelineSpec(Frozen):
             raise ValueError(f"tables: a table is named twice: {', '.join(ids)}")
         if self.quarantine_table.partition_by:
             raise ValueError("quarantine: the quarantine table cannot be partitioned")
+        return self
+
+    @model_validator(mode="after")
+    def _distinct_topics(self) -> PipelineSpec:
+        written = [one.topic for one in self.to_topics]
+        if len(set(written)) != len(written):
+            raise ValueError("to_topics: a topic is named twice")
+        if both := sorted({*written} & {*self.topics}):
+            raise ValueError(f"to_topics: {both[0]} is a topic that the pipeline reads: it would read its own rows for ever")
         return self
 
     @model_validator(mode="after")

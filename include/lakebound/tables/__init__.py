@@ -2,6 +2,6 @@
 
 Other rooms import ``access``, ``column_facts``, ``commit``, ``datafiles``, ``declared``, ``entries``, ``full_disk``,
 ``guest``, ``health``, ``landed``, ``layout``, ``outages``, ``partition_values``, ``places``, ``plan``, ``reconstruction``,
-``schema_change``, ``schemas``, ``size``, ``stale_ledger``, ``table`` and
+``schema_change``, ``schemas``, ``size``, ``stale_ledger``, ``table``, ``target`` and
 ``warehouse_check``.
 """

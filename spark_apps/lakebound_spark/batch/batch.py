@@ -24,7 +24,7 @@ from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.marks import NextOffsets
 from lakebound.operations.replay.chunks import chunks
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.table import Table
+from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.decode import Decoder, good_columns
 from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.lane_choice import Way, WayChooser
@@ -100,7 +100,7 @@ class BatchLander:
         self._direct = direct
         self._rescuer = rescuer
         self._raising = raising
-        self._has_transform = spec.transform is not None
+        self._has_transform = spec.transform is not None or bool(spec.to_topics)
         self._ways = WayChooser(spec.driver_lane, cores, has_transform=self._has_transform)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
@@ -279,7 +279,7 @@ class BatchLander:
             return rows, observed_by(records.seen(self._is_whole(size))), "cluster"
 
     def _write_directly(
-        self, work: _Work, tables: list[Table], tag: str, report: BatchReport
+        self, work: _Work, tables: list[LandingTarget], tag: str, report: BatchReport
     ) -> tuple[Written, Observed, Way] | None:
         """Write a batch that the driver reads and decodes; None where it turns out that Spark has to."""
         assert self._direct is not None

@@ -2,7 +2,8 @@
 
 Other values could be written, and would then keep readers from the whole table. Readers in Python have no date for the year
 55840, and those in Rust refuse a file with text that is not UTF-8. A table that is partitioned by ``truncate`` of a number has
-one more bound. It is said twice here, for columns of Spark and of Arrow; ``tests/spark/test_landable.py`` compares the two.
+one more bound, and so has a message, whose topic says how large it may be. It is said twice here, for columns of Spark and of
+Arrow; ``tests/spark/test_landable.py`` compares the two.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lakebound.landing.to_topics.messages import JSON_COLUMN
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.column_facts import stored_values
 from lakebound.tables.layout import FileLayout
+from lakebound_spark.batch.message_bounds import MessageBound
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 
 FIRST_MS = -62_135_596_800_000
@@ -120,15 +123,17 @@ class LandableCheck:
     Attributes:
         has_transform: Whether a transform made them: its text need not be UTF-8, and its dates may be of any year.
         truncations: Of the tables' partitioning.
+        messages: Of the target topics.
     """
 
     has_transform: bool
     truncations: tuple[Truncation, ...] = ()
+    messages: tuple[MessageBound, ...] = ()
 
     @property
     def is_needed(self) -> bool:
         """Whether there can be such rows."""
-        return self.has_transform or bool(self.truncations)
+        return self.has_transform or bool(self.truncations) or bool(self.messages)
 
     def problem(self, output: DataFrame) -> Column:
         """Return why a row cannot land, as ``lakebound_spark.batch.decode.PROBLEM`` has it; null where it can."""
@@ -136,7 +141,10 @@ class LandableCheck:
         for one in self.truncations:
             reason = f"does_not_fit\t{one.column}: too small for the partition field truncate({one.width}, {one.column})"
             problem = F.when(output[one.column] < F.lit(one.least), F.lit(reason)).otherwise(problem)
-        made = [field for field in output.schema.fields if field.name != KAFKA_COLUMN] if self.has_transform else []
+        for bound in self.messages:
+            problem = F.when(bound.is_exceeded(output), F.lit(f"does_not_fit\t{bound.told}")).otherwise(problem)
+        own = (KAFKA_COLUMN, JSON_COLUMN)
+        made = [field for field in output.schema.fields if field.name not in own] if self.has_transform else []
         for field in made:
             for test, words in ((outside_years, "outside of the years 1 to 9999"), (not_text, "text that is not UTF-8")):
                 condition = some_value(output[field.name], field.dataType, test)
@@ -157,16 +165,22 @@ class LandableCheck:
             lowest = pc.min(rows.column(truncation.column)).as_py()
             if lowest is not None and lowest < truncation.least:
                 return False
-        return not self.has_transform or all(_is_landable(rows[name]) for name in rows.column_names if name != KAFKA_COLUMN)
+        if not all(bound.holds(rows) for bound in self.messages):
+            return False
+        own = (KAFKA_COLUMN, JSON_COLUMN)
+        return not self.has_transform or all(_is_landable(rows[name]) for name in rows.column_names if name not in own)
 
 
-def make_check(output: StructType, layouts: Collection[FileLayout], *, has_transform: bool) -> LandableCheck:
+def make_check(
+    output: StructType, layouts: Collection[FileLayout], *, has_transform: bool, messages: Sequence[MessageBound] = ()
+) -> LandableCheck:
     """Return the check of a pipeline's output.
 
     Args:
         output: Its columns.
         layouts: Of the tables that get them.
         has_transform: Whether a transform made them; what the decoder makes can land.
+        messages: Of the target topics.
     """
     fields = {field for layout in layouts for field in layout.fields if field.transform == "truncate"}
     truncations = []
@@ -175,7 +189,7 @@ def make_check(output: StructType, layouts: Collection[FileLayout], *, has_trans
         least = _LEAST.get(type(kind)) if field.width else None
         if least is not None and field.width:
             truncations.append(Truncation(field.column, field.width, -(-least // field.width) * field.width))
-    return LandableCheck(has_transform, tuple(truncations))
+    return LandableCheck(has_transform, tuple(truncations), tuple(messages))
 
 
 def _some_element(values: Column, kind: DataType, test: Test) -> Column | None:

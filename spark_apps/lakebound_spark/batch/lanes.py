@@ -22,7 +22,8 @@ from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField
 from lakebound.storage.location import delete_all
 from lakebound.tables.datafiles import HELPER_COLUMN, DataFileWriter, list_data_files, wait_stored
 from lakebound.tables.schemas import normalise_type
-from lakebound.tables.table import DataFile, Table
+from lakebound.tables.table import DataFile
+from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.row_hours import HourColumn
@@ -65,7 +66,7 @@ class UnlandableRowsError(Exception):
         )
 
 
-def write_by_driver(output: DataFrame, tables: Sequence[Table], tag: str, how: How) -> Written:
+def write_by_driver(output: DataFrame, tables: Sequence[LandingTarget], tag: str, how: How) -> Written:
     """Collect the rows as Arrow and write them as Parquet files of each table.
 
     Args:
@@ -101,7 +102,7 @@ def collect(output: DataFrame) -> pa.Table:
         raise
 
 
-def write_by_cluster(output: DataFrame, tables: Sequence[Table], tag: str, how: How) -> Written:
+def write_by_cluster(output: DataFrame, tables: Sequence[LandingTarget], tag: str, how: How) -> Written:
     """Have Spark's executors write the rows as Parquet files of each table; one file per core and partition value.
 
     Args:
@@ -149,7 +150,7 @@ def _landable(output: DataFrame, tag: str, check: LandableCheck) -> tuple[DataFr
     return watched.rows.where(problem.isNull()), watched
 
 
-def _discard(tables: Sequence[Table], tag: str, files: Mapping[str, Sequence[DataFile]]) -> None:
+def _discard(tables: Sequence[LandingTarget], tag: str, files: Mapping[str, Sequence[DataFile]]) -> None:
     for table in tables:
         if table.layout().folder.is_local:
             shutil.rmtree(_folder(table, tag), ignore_errors=True)
@@ -157,17 +158,17 @@ def _discard(tables: Sequence[Table], tag: str, files: Mapping[str, Sequence[Dat
             delete_all(file.path for file in files[table.spec.id])
 
 
-def _folder(table: Table, tag: str) -> Path:
+def _folder(table: LandingTarget, tag: str) -> Path:
     return table.layout().folder.path / f"lb-{tag}"
 
 
-def _write_table(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
+def _write_table(frame: DataFrame, table: LandingTarget, tag: str, left_out: LeftOut) -> list[DataFile]:
     if table.layout().folder.is_local:
         return _write_spark(frame, table, tag, left_out)
     return _write_to_store(frame, table, tag, left_out)
 
 
-def _write_to_store(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
+def _write_to_store(frame: DataFrame, table: LandingTarget, tag: str, left_out: LeftOut) -> list[DataFile]:
     """Have each executor put its own files under names that are no other's, and tell them.
 
     Spark's own writer renames files at the end, which a store does by copying. What a task that was tried again has put is
@@ -189,7 +190,7 @@ def _write_to_store(frame: DataFrame, table: Table, tag: str, left_out: LeftOut)
     return [pickle.loads(row["file"]) for row in told]  # made by the function above
 
 
-def _write_spark(frame: DataFrame, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
+def _write_spark(frame: DataFrame, table: LandingTarget, tag: str, left_out: LeftOut) -> list[DataFile]:
     layout, schema = table.layout(), table.schema()
     folder = _folder(table, tag)
     check_housed(frame.columns, schema, table.spec.id, left_out)

@@ -12,7 +12,8 @@ import pyarrow as pa
 from lakebound.errors import TableMismatchError
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.datafiles import DataFileWriter, write_data_files
-from lakebound.tables.table import DataFile, Table
+from lakebound.tables.table import DataFile
+from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.row_hours import HourColumn
 
 LeftOut = Mapping[str, Collection[str]]
@@ -50,7 +51,7 @@ class RowWriter:
 
     def __init__(
         self,
-        tables: Sequence[Table],
+        tables: Sequence[LandingTarget],
         tag: str,
         left_out: LeftOut,
         pool: Executor,
@@ -135,7 +136,7 @@ class RowWriter:
 
 def write_rows(
     rows: pa.Table,
-    tables: Sequence[Table],
+    tables: Sequence[LandingTarget],
     tag: str,
     *,
     multiplies: bool,
@@ -157,7 +158,7 @@ def write_rows(
     return Written(files, rows.num_rows, _count_records(rows) if multiplies else rows.num_rows, hours)
 
 
-def _write_arrow(rows: pa.Table, table: Table, tag: str, left_out: LeftOut) -> list[DataFile]:
+def _write_arrow(rows: pa.Table, table: LandingTarget, tag: str, left_out: LeftOut) -> list[DataFile]:
     schema = table.schema()
     check_housed(rows.column_names, schema, table.spec.id, left_out)
     return write_data_files(fit(rows, schema), table.layout(), tag)

@@ -1,4 +1,4 @@
-"""The tables of a running application: what each holds, and what was read for it without giving rows."""
+"""The tables and topics of a running application: what each holds, and what was read for it without giving rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Literal
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, new_commit_id
 from lakebound.ledger.hours import RowHours
 from lakebound.tables.commit import Committed, commit_entry
-from lakebound.tables.table import DataFile, LedgerView, Table
+from lakebound.tables.table import DataFile, LedgerView
+from lakebound.tables.target import LandingTarget
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Writer:
 class Target:
     """One table. ``pending`` are offsets that were read and gave no row of this table, so no commit carries them yet."""
 
-    table: Table
+    table: LandingTarget
     view: LedgerView
     pending: Offsets = field(default_factory=dict)
     pending_counts: Counts = field(default_factory=Counts)

@@ -10,17 +10,22 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, StructType
 
 from lakebound.errors import LakeboundError, ReferenceRefusedError, TableMismatchError
 from lakebound.first_line import first_line
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import compare_tables
+from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.placed import Origin, PlacedProblem
+from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.spec.yaml_source import Keys
+from lakebound.tables.schemas import normalise_schema
 from lakebound_spark.batch.decode import value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
+from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import load_transform, planned_output
 from lakebound_spark.check.mistakes import schema_problem, transform_problem
 from lakebound_spark.reference.book import open_book
@@ -81,6 +86,8 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
     made = _made_by_transform(output.schema, given)
     for position, one in enumerate(spec.tables):
         _check_table(found, run, one, ("tables", position), output, made)
+    for position, topic in enumerate(spec.to_topics):
+        _check_topic(found, topic, ("to_topics", position), output)
     _compare(found, run, spec.quarantine_table, ("quarantine",), QUARANTINE_SCHEMA, frozenset(QUARANTINE_SCHEMA.names))
     return found
 
@@ -99,6 +106,16 @@ def _check_table(
         return
     found.tables[one.id], found.columns[one.id] = str(schema), list(schema.names)
     _compare(found, run, one, keys, schema, made)
+
+
+def _check_topic(found: PlannedCheck, one: ToTopicSpec, keys: Keys, output: DataFrame) -> None:
+    try:
+        planned_json = with_json(lambda frame: frame)(output)
+        staged_schema(one, normalise_schema(to_arrow_schema(planned_json.schema)))
+    except TableMismatchError as exc:
+        found.problems.append(PlacedProblem(f"{one.id}: {exc.difference}", (*keys, "key")))
+    except (PySparkException, pa.ArrowException, TypeError) as exc:
+        found.problems.append(PlacedProblem(f"{one.id}: Spark has no JSON for the rows: {first_line(exc)}", keys))
 
 
 def _compare(found: PlannedCheck, run: RunSpec, one: TableSpec, keys: Keys, schema: pa.Schema, made: frozenset[str]) -> None:

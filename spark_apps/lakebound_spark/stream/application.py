@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from pyspark.sql.pandas.types import to_arrow_schema
+
 from lakebound.control.crash_loop import count_last_end, read_crash_loop, write_crash_loop
 from lakebound.control.desired import keep_desired, read_desired
 from lakebound.control.disks import scratch_folder
@@ -34,6 +36,7 @@ from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import settle_tables
+from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.landing.topic_check import check_landed_topics
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
@@ -43,6 +46,7 @@ from lakebound.tables.commit import BatchOverlapError
 from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.landed import landed_topics, newest_landed_epoch
 from lakebound.tables.outages import is_outage
+from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
@@ -57,6 +61,7 @@ from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Target
+from lakebound_spark.batch.topic_rows import with_json, without_json
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
 from lakebound_spark.jvm import ParentWatch, SparkDiedError, obey_signals
 from lakebound_spark.reference.book import ReferenceBook, open_book
@@ -64,10 +69,11 @@ from lakebound_spark.reference.refresh import ReferenceWatch
 from lakebound_spark.session import SessionStart
 from lakebound_spark.stream.ending import finish_bounded_run, hold, is_refusal, verdict_on
 from lakebound_spark.stream.lineage_choice import chosen_lineage
-from lakebound_spark.stream.opening import make_writer, open_tables, reopen, start_offsets, take_lease
+from lakebound_spark.stream.opening import make_writer, open_targets, reopen, start_offsets, take_lease
 from lakebound_spark.stream.query import LandingStream
 from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife, lease_guard
 from lakebound_spark.stream.stop_signal import StopRequest, StopSignal
+from lakebound_spark.stream.topics import check_target_topics, left_out_by_targets, make_topic_targets, message_bounds
 
 log = logging.getLogger(__name__)
 
@@ -243,29 +249,36 @@ class Application:
         check_landed_topics(spec, self._run.places, topic_ids)
         references = open_book(session, spec, self._run.places)
         transform = load_transform(spec, references.frames)
+        if spec.to_topics:
+            transform = with_json(transform)
         output = planned_output(session, spec, transform)
         hour_column = make_hour_column(spec, output.schema)
-        schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
+        schemas = {table.id: table_schema(without_json(output.schema), table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
+        rows = normalise_schema(to_arrow_schema(output.schema))
+        check_target_topics(self._run, session.sparkContext.master, rows)
+        staged = {one.id: staged_schema(one, rows) for one in spec.to_topics}
         writer = replace(make_writer(self._run, lease), references=references.versions)
         settled = settle_tables(
             spec, self._run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease
         )
-        targets, quarantine = open_tables(self._run, schemas, writer, facts)
+        bounds = message_bounds(self._run, self._facts)
+        topics = make_topic_targets(self._run, writer, bounds, staged)
+        targets, quarantine = open_targets(self._run, schemas | staged, writer, facts, topics)
         self._targets = targets
         decoder = make_decoder(spec, topic_ids, settled.unhoused)
         layouts = [target.table.layout() for target in targets]
-        check = make_check(output.schema, layouts, has_transform=spec.transform is not None)
+        check = make_check(output.schema, layouts, has_transform=spec.transform is not None, messages=bounds)
         how: How = {
             "multiplies": may_multiply(output),
-            "left_out": settled.left_out,
+            "left_out": left_out_by_targets(self._run, rows, settled.left_out),
             "check": check,
             "hour_column": hour_column,
         }
-        local = raising = None
-        if spec.transform is not None:
-            given = planned_input(session, spec).schema
-            local, raising = LocalTransform(transform, given), RaisingRecords(spec, transform, given)
+        given = planned_input(session, spec).schema
+        # The JSON for topics needs Spark, too; on that nothing can raise.
+        local = LocalTransform(transform, given) if spec.transform is not None or spec.to_topics else None
+        raising = RaisingRecords(spec, transform, given) if spec.transform is not None else None
         direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, SparkDecoding(decoder), local, raising)
         cores = session.sparkContext.defaultParallelism
         own_places = partial(read_places, spec.quarantine_table, self._run.places)
@@ -347,6 +360,8 @@ class Application:
         while not self._stop.is_set():
             try:
                 facts = self._facts.topics(self._run.spec.topics)
+                if self._run.spec.to_topics:
+                    self._facts.topic_ids(one.topic for one in self._run.spec.to_topics)
             except (BrokerUnavailableError, KafkaRefusalError) as exc:
                 if time.monotonic() > deadline or self._jvm.is_dead():
                     raise

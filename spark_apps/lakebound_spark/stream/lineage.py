@@ -16,6 +16,7 @@ from lakebound.landing.lineage_names import catalog_name, folder_name
 from lakebound.landing.lineage_settings import LineageSettings
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import high_water_marks
+from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
 from lakebound_spark.batch.targets import Target
 
@@ -67,8 +68,9 @@ class StreamLineage:
             started_at=time.time(),
             spark_version=spark_version,
         )
-        tables = [lineage_table(target, self._run.places) for target in (*targets, quarantine)]
-        look = partial(landed_so_far, tuple(targets), quarantine)
+        of_tables = [target for target in targets if isinstance(target.table.spec, TableSpec)]
+        tables = [lineage_table(target, self._run.places) for target in (*of_tables, quarantine)]
+        look = partial(landed_so_far, tuple(of_tables), quarantine)
         return LineageClient(run, tables, look, partial(open_client, self._settings), self._interval_seconds)
 
 
@@ -89,6 +91,7 @@ def lineage_table(target: Target, places: Places) -> LineageTable:
         places: Where the pipeline's tables are.
     """
     spec, folder, catalog = target.table.spec, target.table.layout().folder, places.warehouse.catalog
+    assert isinstance(spec, TableSpec), "a topic is no table"
     if spec.format == "delta":
         return LineageTable(spec.id, folder_name(folder.address), None, "delta", target.table.schema())
     alias = catalog_name(catalog, spec) if catalog is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -10,15 +10,17 @@ import pyarrow as pa
 from lakebound.control.lease import Lease, acquire
 from lakebound.control.turns import GiveTurns
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.start import marks_for_unseen, plan_start
 from lakebound.ledger.topics import TopicFacts
-from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.stale_ledger import check_not_behind
 from lakebound.tables.table import open_table
+from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.stream.signs import lease_guard
+from lakebound_spark.stream.topics import newest_topic_epoch
 
 
 def take_lease(run: RunSpec) -> Lease:
@@ -40,6 +42,7 @@ def take_lease(run: RunSpec) -> Lease:
                 check_owner(view.entry, spec.pipeline, table_spec.id)
                 check_not_behind(table, view, run.places)
             highest = max(highest, view.epoch)
+    highest = max(highest, newest_topic_epoch(run))
     return acquire(run.control, run.app_id, spec.limits.lease_ttl_seconds, above_epoch=highest)
 
 
@@ -55,10 +58,14 @@ def make_writer(run: RunSpec, lease: Lease) -> Writer:
     )
 
 
-def open_tables(
-    run: RunSpec, schemas: Mapping[str, pa.Schema], writer: Writer, facts: Mapping[str, TopicFacts]
+def open_targets(
+    run: RunSpec,
+    schemas: Mapping[str, pa.Schema],
+    writer: Writer,
+    facts: Mapping[str, TopicFacts],
+    topics: Sequence[TopicTarget] = (),
 ) -> tuple[list[Target], Target]:
-    """Make missing tables, commit an ``open`` entry to each, and return (targets, quarantine) as they then stand.
+    """Make missing targets, commit an ``open`` entry to each, and return (targets, quarantine) as they then stand.
 
     The entry carries the new epoch, so from here on a commit of an older application is refused by the table itself.
 
@@ -67,15 +74,19 @@ def open_tables(
         schemas: Arrow schema per table id; those of tables that exist are settled (``lakebound.landing.table_settling``).
         writer: This application.
         facts: Kafka's, for marks in partitions that a table has never seen.
+        topics: The target topics.
 
     Raises:
         TopicRecreatedError: Before anything is written.
     """
     spec = run.spec
-    for table_spec in (*spec.tables, spec.quarantine_table):
-        _create(run, table_spec, schemas[table_spec.id], writer)
-    targets = [_open(run, table_spec, writer, facts) for table_spec in spec.tables]
-    return targets, _open(run, spec.quarantine_table, writer, {})
+    quarantine = open_table(spec.quarantine_table, run.places)
+    # The tables come first: their epochs are read while Kafka may be away (``take_lease``).
+    targets: list[LandingTarget] = [*(open_table(one, run.places) for one in spec.tables), *topics]
+    for one in (*targets[: len(spec.tables)], quarantine, *topics):
+        _create(run, one, schemas[one.spec.id], writer)
+    opened = [_open(run, one, writer, facts) for one in targets]
+    return opened, _open(run, quarantine, writer, {})
 
 
 def reopen(targets: list[Target], quarantine: Target) -> None:
@@ -101,16 +112,14 @@ def start_offsets(targets: list[Target], quarantine: Target, facts: Mapping[str,
     return start
 
 
-def _create(run: RunSpec, table_spec: TableSpec, schema: pa.Schema, writer: Writer) -> None:
-    table = open_table(table_spec, run.places)
-    if not table.exists():
+def _create(run: RunSpec, one: LandingTarget, schema: pa.Schema, writer: Writer) -> None:
+    if not one.exists():
         genesis = Entry(kind="genesis", pipeline=run.spec.pipeline, epoch=writer.epoch, commit=new_commit_id())
-        table.create(schema, genesis)
+        one.create(schema, genesis)
 
 
-def _open(run: RunSpec, table_spec: TableSpec, writer: Writer, facts: Mapping[str, TopicFacts]) -> Target:
-    table = open_table(table_spec, run.places)
-    target = Target(table, table.read_ledger())
+def _open(run: RunSpec, one: LandingTarget, writer: Writer, facts: Mapping[str, TopicFacts]) -> Target:
+    target = Target(one, one.read_ledger())
     check_topic_ids(target.view.coverage, {topic: known.topic_id for topic, known in facts.items()})
     target.commit(writer, marks_for_unseen(target.view.coverage, facts, run.spec.start_from), Counts(), [], kind="open")
     return target

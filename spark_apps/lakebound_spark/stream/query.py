@@ -24,6 +24,7 @@ from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.recent_window import RecentWindow
 from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
 from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids, high_water_marks
 from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound.ledger.start import bound_range, bound_reached
@@ -180,7 +181,9 @@ class LandingStream:
 
         def verify() -> None:
             # Asked while the files are written; a batch in pieces takes long enough to be asked again.
-            check_topic_ids(held, (asked.pop() if asked else self._ask_topic_ids()).result())
+            found = (asked.pop() if asked else self._ask_topic_ids()).result()
+            check_topic_ids(held, found)
+            check_target_ids(self._written_ids(), found)
 
         report = self._lander.land(records, batch, wanted, verify, self._goes_on)
         if report.ended_early:
@@ -199,7 +202,11 @@ class LandingStream:
             self._stop.set("completed", "the bound is reached")
 
     def _ask_topic_ids(self) -> Future[dict[str, str]]:
-        return self._verifier.submit(self._facts.topic_ids, self._run.spec.topics)
+        return self._verifier.submit(self._facts.topic_ids, (*self._run.spec.topics, *self._written_ids()))
+
+    def _written_ids(self) -> dict[str, str | None]:
+        """Return the ids of the target topics, by their names, as their ledgers have them."""
+        return {one.table.spec.topic: one.table.topic_id for one in self._targets if isinstance(one.table, TopicTarget)}
 
     def _goes_on(self) -> bool:
         """Show how far a batch in pieces is, and say whether its rest is wanted: the next start reads the ledger."""

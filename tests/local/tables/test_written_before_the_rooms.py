@@ -30,7 +30,7 @@ from lakebound.spec.load import load_pipeline
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
 from lakebound.tables.table import open_table
-from lakebound_spark.stream.opening import make_writer, open_tables, start_offsets, take_lease
+from lakebound_spark.stream.opening import make_writer, open_targets, start_offsets, take_lease
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 HOME = Path("/tmp/lakebound-recorded")
@@ -110,7 +110,7 @@ def check_the_next_application_goes_on_where_it_ended(spec: PipelineSpec, run: R
     lease = take_lease(run)
     assert lease.epoch > max(view.epoch for view in before)
     schemas = {table.spec.id: table.schema() for table in tables}
-    targets, quarantine = open_tables(run, schemas, make_writer(run, lease), facts)
+    targets, quarantine = open_targets(run, schemas, make_writer(run, lease), facts)
     assert start_offsets(targets, quarantine, facts) == {"orders": ends()}
     for table, view in zip(tables, before, strict=True):
         after = table.read_ledger()

@@ -59,7 +59,7 @@ class TopicLander:
         self.lease.write_text(str(epoch))
         self.spec = ToTopicSpec(topic=topic, key="number")
         connection = ConnectionSpec(bootstrap_servers=servers)
-        self.producer = TopicProducer(connection, self.pipeline, self.check_lease, 1_000_000, make)
+        self.producer = TopicProducer(connection, self.pipeline, self.check_lease, [1_000_000], make)
         schema = staged_schema(self.spec, COLUMNS)
         self.target = TopicTarget(
             self.spec, self.pipeline, connection, producer=self.producer, schema=schema, scratch=home / f"scratch-{epoch}"

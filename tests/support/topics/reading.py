@@ -32,6 +32,8 @@ def read_committed(bootstrap_servers: str, topic: str) -> list[ReadMessage]:
     )
     try:
         partitions = consumer.list_topics(topic, 10).topics[topic].partitions
+        # Of everything that is there: after a commit its markers come partition by partition, and only then are rows visible.
+        ends = {partition: high_watermark(bootstrap_servers, topic, partition) for partition in partitions}
         consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         found: list[ReadMessage] = []
         at_end: set[int] = set()
@@ -46,8 +48,18 @@ def read_committed(bootstrap_servers: str, topic: str) -> list[ReadMessage]:
                 )
             else:
                 assert error.code() == KafkaError._PARTITION_EOF, error
-                at_end.add(message.partition())
+                if message.offset() >= ends[message.partition()]:
+                    at_end.add(message.partition())
         return found
+    finally:
+        consumer.close()
+
+
+def high_watermark(bootstrap_servers: str, topic: str, partition: int) -> int:
+    """Return the end of a partition, open transactions included."""
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "ends", "isolation.level": "read_uncommitted"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)[1])
     finally:
         consumer.close()
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lakebound.inspection.doctor.pipeline.facts import Retention, ScratchFacts, Waiting
+from lakebound.inspection.doctor.pipeline.facts import OpenTransaction, Retention, ScratchFacts, Waiting, WrittenTopics
+from lakebound.inspection.doctor.pipeline.topic_rules import HANGING_SECONDS
 from tests.support.worlds.pipeline_fault import Break, Fault, both, dropping
 from tests.support.worlds.pipeline_table_faults import drop
 from tests.support.worlds.pipeline_worlds import (
@@ -125,7 +126,24 @@ def number_faults() -> Iterator[Fault]:
     yield Fault("clocks differ", lambda w: w.change("lease.json", heartbeat_at=w.now + 60), frozenset({"clocks-differ"}))
     big = ScratchFacts(exists=True, bytes=2 << 30)
     yield Fault("old checkpoints pile up", lambda w: w.alterations.update(scratch=big), frozenset({"checkpoint-grows"}))
+    yield Fault(
+        "a target topic was recreated",
+        lambda w: w.alterations.update(written=WrittenTopics(refusals={"topic:clean": "it was recreated"})),
+        frozenset({"target-topic-refused"}),
+        cautious="the start of a world has no topics as targets",
+    )
+    yield Fault(
+        "a transaction hangs",
+        lambda w: w.alterations.update(written=_open_since(w.now - HANGING_SECONDS - 1)),
+        frozenset({"hanging-transaction"}),
+        cautious="nothing is lost: readers wait",
+    )
+    yield Fault("a transaction is open", lambda w: w.alterations.update(written=_open_since(w.now - HANGING_SECONDS + 5)))
     yield Fault("a number is not to be had", lambda w: w.look.update(unread=("no time",)), frozenset({"facts-unread"}))
+
+
+def _open_since(seconds: float) -> WrittenTopics:
+    return WrittenTopics(transactions=(OpenTransaction("clean", 0, 10, 12, round(seconds * 1000)),))
 
 
 def _full(world: World) -> None:

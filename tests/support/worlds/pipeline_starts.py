@@ -15,7 +15,7 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.tables.landed import newest_landed_epoch
 from lakebound_spark.batch.batch import group_by_missing, range_between
 from lakebound_spark.batch.targets import Counts, Target, Writer
-from lakebound_spark.stream.opening import open_tables, start_offsets, take_lease
+from lakebound_spark.stream.opening import open_targets, start_offsets, take_lease
 from tests.support.tables.local_tables import SCHEMA
 from tests.support.worlds.memory_tables import OneRowFile, Row, Stored
 from tests.support.worlds.pipeline_worlds import TOPIC, World, is_bad
@@ -72,7 +72,7 @@ def _land(world: World) -> None:
     facts = _ask_kafka(world)
     writer = Writer("orders", lease.epoch, lambda: None, 2)
     schemas = {table.id: SCHEMA for table in (*run.spec.tables, run.spec.quarantine_table)}
-    targets, quarantine = open_tables(run, schemas, writer, facts)
+    targets, quarantine = open_targets(run, schemas, writer, facts)
     begin = start_offsets(targets, quarantine, facts)
     wanted = range_between(begin, {TOPIC: facts[TOPIC].latest}, {TOPIC: facts[TOPIC].topic_id})
     for offsets, members in group_by_missing(targets, wanted):

@@ -17,14 +17,18 @@ from lakebound.errors import (
     LakeboundError,
     LeaseLostError,
     TableMismatchError,
+    TargetRecreatedError,
 )
 from lakebound.landing.to_topics.ledger_record import TargetTotals, decode_record, encode_record
 from lakebound.landing.to_topics.messages import JSON_COLUMN, RowMessage, messages_of, staged_schema
 from lakebound.landing.to_topics.outcomes import TopicCommitError, transaction_error
 from lakebound.landing.to_topics.producer import LedgerMessage, TopicProducer, producer_config
+from lakebound.landing.to_topics.scan import Source, source_of
+from lakebound.landing.to_topics.target import check_target_ids
 from lakebound.ledger.entry import Entry, encode
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.to_topics import ToTopicSpec
+from lakebound.tables.entries import MAX_ENTRY_BYTES
 from lakebound.tables.outages import passes
 from lakebound.tables.table import KAFKA_TYPE
 
@@ -106,8 +110,9 @@ def test_what_an_error_means_for_the_next_attempt(code: int, kind: type[Lakeboun
 
 
 def test_keys_go_where_kafkas_own_client_sends_them_and_no_two_pipelines_fence_each_other() -> None:
-    config = producer_config(CONNECTION, "orders", 1_000)
+    config = producer_config(CONNECTION, "orders", [5_000, 900_000])
     assert (config["partitioner"], config["transactional.id"]) == ("murmur2_random", "lakebound.orders")
+    assert (config["batch.size"], config["message.max.bytes"]) == (5_000, MAX_ENTRY_BYTES)
 
 
 class FakeClient:
@@ -153,7 +158,7 @@ class World:
     def __init__(self, fails_at: str | None = None, has_lease: bool = True) -> None:
         self.said: list[str] = []
         self.fails_at, self.has_lease = fails_at, has_lease
-        self.producer = TopicProducer(CONNECTION, "orders", self._check_lease, 1_000, self._make)
+        self.producer = TopicProducer(CONNECTION, "orders", self._check_lease, [1_000], self._make)
 
     def commit(self, generation: int) -> int:
         return self.producer.commit(generation, "topic:out", "out", [RowMessage(b"k", b"v", b"s")], LedgerMessage(b"t", b"e"))
@@ -206,3 +211,24 @@ def test_without_the_lease_no_producer_is_made_which_would_fence_the_owners() ->
 def test_a_topic_that_cannot_be_a_target_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="topic"):
         ToTopicSpec(topic=name)
+
+
+@pytest.mark.parametrize(
+    ("headers", "source"),
+    [
+        ([("lakebound_source", b"a-b/3/12/1")], ("a-b", 3, 12, 1)),
+        ([("other", b"x"), ("lakebound_source", b"a/0/0/0")], ("a", 0, 0, 0)),
+        (None, (None, None, None, None)),
+        ([("lakebound_source", b"a/3/12")], (None, None, None, None)),
+        ([("lakebound_source", b"a/3/-1/0")], (None, None, None, None)),
+        ([("lakebound_source", None)], (None, None, None, None)),
+    ],
+)
+def test_the_origin_of_a_message_is_read_or_counts_as_unknown(headers: Any, source: Source) -> None:
+    assert source_of(headers) == source
+
+
+def test_a_target_that_was_recreated_is_refused() -> None:
+    check_target_ids({"out": "i", "new": None}, {"out": "i", "new": "j"})
+    with pytest.raises(TargetRecreatedError, match="topic id i"):
+        check_target_ids({"out": "i"}, {"out": "j"})

@@ -52,6 +52,20 @@ def test_a_wrong_file_hides_no_other(settings: Settings) -> None:
     assert len(loaded.problems) == 2 and any(f"{wrong}:1: " in problem for problem in loaded.problems)
 
 
+def test_a_target_topic_in_two_files_is_refused_in_both(settings: Settings) -> None:
+    to_topics = "to_topics:\n  - topic: sales.clean\n"
+    write(settings, RIGHT + to_topics)
+    other = RIGHT.replace("pipeline: orders", "pipeline: more").replace("sales.orders", "sales.more")
+    write(settings, other + to_topics, "more.yaml")
+    loaded = load_pipelines(settings)
+    assert not loaded.specs and not loaded.contested
+    line = RIGHT.count("\n") + 1
+    assert loaded.problems == [
+        f"{settings.pipelines}/more.yaml:{line}: target topic sales.clean at kafka:9092 is also named in orders.yaml",
+        f"{settings.pipelines}/orders.yaml:{line}: target topic sales.clean at kafka:9092 is also named in more.yaml",
+    ]
+
+
 def test_a_table_in_two_files_is_refused_in_both(settings: Settings) -> None:
     write(settings, RIGHT)
     write(settings, RIGHT.replace("pipeline: orders", "pipeline: more"), "more.yaml")

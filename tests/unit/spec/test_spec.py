@@ -73,6 +73,20 @@ def test_the_quarantine_is_not_one_of_the_tables() -> None:
         PipelineSpec.model_validate({**BODY, "quarantine": BODY["tables"][0]})
 
 
+@pytest.mark.parametrize(
+    ("to_topics", "problem"),
+    [
+        ([{"topic": "orders"}], "would read its own rows"),
+        ([{"topic": "clean"}, {"topic": "clean", "key": "id"}], "named twice"),
+        ([{"topic": "_lakebound_ledger.orders"}], "ledger topic"),
+    ],
+)
+def test_a_target_topic_is_another_one(to_topics: list[dict[str, str]], problem: str) -> None:
+    assert PipelineSpec.model_validate({**BODY, "to_topics": [{"topic": "clean"}]}).to_topics[0].id == "topic:clean"
+    with pytest.raises(ValidationError, match=problem):
+        PipelineSpec.model_validate({**BODY, "to_topics": to_topics})
+
+
 def test_a_spec_survives_the_way_to_the_application() -> None:
     body = {**BODY, "value": {"format": "json", "schema": "id BIGINT"}}
     spec = PipelineSpec.model_validate(body)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakebound.landing.to_topics.ledger_record import TargetTotals
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import TableRole
 from lakebound.tables.table import CommittedEntry
@@ -38,6 +39,7 @@ class TableAsFound:
         former: Of earlier incarnations of recreated topics, as the counting entry says it.
         released: How many offsets were released from quarantine so far, as the counting entry says it.
         later_releases: Offsets released after the ledger was read, per commit.
+        totals: Of a topic: what all its entries have counted, those included that are no longer kept.
     """
 
     table: str
@@ -52,3 +54,4 @@ class TableAsFound:
     former: Mapping[str, tuple[TopicOffsets, ...]] = field(default_factory=dict)
     released: int = 0
     later_releases: tuple[Offsets, ...] = ()
+    totals: TargetTotals | None = None

@@ -9,12 +9,13 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
-from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError, OpenTransactionError
+from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError
 from lakebound.landing.kafka import DEFAULT_TIMEOUT_SECONDS, KafkaFacts
 from lakebound.landing.kafka_clients import make_admin, make_consumer
 from lakebound.landing.kafka_errors import told_error
 from lakebound.landing.kafka_settings import client_config, consumer_config
 from lakebound.landing.to_topics.ledger_record import LedgerRecord, decode_record
+from lakebound.landing.to_topics.stable import settled_ends
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.to_topics import ledger_topic
 from lakebound.tables.entries import MAX_ENTRY_BYTES
@@ -57,7 +58,7 @@ class LedgerTopic:
 
     def end(self) -> int | None:
         """Return the first offset after the records that a reader of committed records sees now; None without the topic."""
-        return self._latest("read_committed")
+        return self._latest()
 
     def settled_end(self) -> int | None:
         """Return the end of all that is there now, once none of it can change any more; None without the topic.
@@ -65,16 +66,10 @@ class LedgerTopic:
         Raises:
             OpenTransactionError: A transaction does not end.
         """
-        end = self._latest("read_uncommitted")
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while end is not None:
-            stable = self._latest("read_committed") or 0
-            if stable >= end:
-                return end
-            if time.monotonic() > deadline:
-                raise OpenTransactionError(self.name, stable, end)
-            time.sleep(_POLL_SECONDS)
-        return None
+        try:
+            return settled_ends(self.facts, self.name)[0]
+        except MissingTopicError:
+            return None
 
     def newest_first(self, target: str, end: int) -> Iterator[LedgerRecord]:
         """Yield the records of a target before an offset, newest first, as far back as compaction has left them.
@@ -112,7 +107,7 @@ class LedgerTopic:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:  # just after it was made, its partition has no leader yet
             try:
-                if self._latest("read_committed") is not None:
+                if self._latest() is not None:
                     return
                 reason: LakeboundError = MissingTopicError(self.name, self._connection.bootstrap_servers)
             except BrokerUnavailableError as exc:
@@ -121,9 +116,9 @@ class LedgerTopic:
                 raise reason
             time.sleep(_POLL_SECONDS)
 
-    def _latest(self, isolation: str) -> int | None:
+    def _latest(self) -> int | None:
         try:
-            return self.facts.topics([self.name], isolation=isolation)[self.name].latest[0]
+            return self.facts.topics([self.name])[self.name].latest[0]
         except MissingTopicError:
             return None
 

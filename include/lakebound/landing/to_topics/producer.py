@@ -8,7 +8,7 @@ a message of the failed transaction that comes late. The next one has a later ep
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from lakebound.landing.to_topics.messages import SOURCE_HEADER, RowMessage
 from lakebound.landing.to_topics.outcomes import TopicCommitError, transaction_error
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.to_topics import ledger_topic, transactional_id
+from lakebound.tables.entries import MAX_ENTRY_BYTES
 
 TRANSACTION_SECONDS = 120.0
 """How long a transaction may be open; then Kafka's coordinator aborts it. So long does a dead application hold readers back at
@@ -29,7 +30,7 @@ most, if no other one starts; the rows of the largest batches take some 10 s."""
 _STEP_SECONDS = 30.0
 _WAIT_FOR_ROOM_SECONDS = 0.1
 _QUEUED_KILOBYTES = 65_536
-_OVERHEAD_BYTES = 512
+_BATCH_BYTES = 1_000_000
 
 MakeProducer = Callable[[Mapping[str, Any]], Any]
 
@@ -41,13 +42,13 @@ class LedgerMessage(NamedTuple):
     value: bytes
 
 
-def producer_config(connection: ConnectionSpec, pipeline: str, largest_bytes: int) -> dict[str, Any]:
+def producer_config(connection: ConnectionSpec, pipeline: str, largest_batches: Collection[int]) -> dict[str, Any]:
     """Return librdkafka's settings of the producer.
 
     Args:
         connection: The broker.
         pipeline: Whose targets it writes.
-        largest_bytes: Of a message, with its key and headers.
+        largest_batches: Bytes that a batch of each target topic may have.
     """
     return {
         **client_config(connection),
@@ -56,7 +57,9 @@ def producer_config(connection: ConnectionSpec, pipeline: str, largest_bytes: in
         # As Kafka's Java client chooses partitions: keys stay in theirs, whichever client a lane writes with.
         "partitioner": "murmur2_random",
         "compression.type": "lz4",
-        "message.max.bytes": largest_bytes + _OVERHEAD_BYTES,
+        # Kafka judges a batch by the limit of its topic: the smallest limit is for batches, the largest for a single message.
+        "message.max.bytes": max(*largest_batches, MAX_ENTRY_BYTES),
+        "batch.size": min(*largest_batches, _BATCH_BYTES),
         "queue.buffering.max.kbytes": _QUEUED_KILOBYTES,
         # The flush before each commit sends what waits; without a backlog nothing is gained by waiting.
         "linger.ms": 5,
@@ -74,7 +77,7 @@ class TopicProducer:
         connection: ConnectionSpec,
         pipeline: str,
         check_lease: Callable[[], None],
-        largest_bytes: int,
+        largest_batches: Collection[int],
         make: MakeProducer = make_producer,
     ) -> None:
         """Connect to nothing yet.
@@ -83,13 +86,13 @@ class TopicProducer:
             connection: The broker.
             pipeline: Whose targets it writes.
             check_lease: Raises LeaseLostError when the lease is gone.
-            largest_bytes: Of a message, with its key and headers.
+            largest_batches: Bytes that a batch of each target topic may have.
             make: Makes the client.
         """
         self._connection = connection
         self._pipeline = pipeline
         self._check_lease = check_lease
-        self._largest_bytes = largest_bytes
+        self._largest_batches = largest_batches
         self._make = make
         self._client: Any = None
         self._generation = 0
@@ -110,7 +113,7 @@ class TopicProducer:
         with self.lock:
             if self._client is None:
                 self._check_lease()
-                client = self._make(producer_config(self._connection, self._pipeline, self._largest_bytes))
+                client = self._make(producer_config(self._connection, self._pipeline, self._largest_batches))
                 try:
                     client.init_transactions(_STEP_SECONDS)
                 except KafkaException as exc:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals
 from lakebound.landing.to_topics.ledger_topic import LedgerTopic
 from lakebound.landing.to_topics.messages import RowMessage, messages_of
 from lakebound.landing.to_topics.producer import LedgerMessage, TopicProducer
+from lakebound.landing.to_topics.scan import scan_sources
 from lakebound.ledger.entry import Entry
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.to_topics import ToTopicSpec
@@ -22,6 +24,21 @@ from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
 
 _ROWS_AT_ONCE = 8192
+
+
+def check_target_ids(written: Mapping[str, str | None], found: Mapping[str, str]) -> None:
+    """Raise TargetRecreatedError when a topic that rows go to is another one now.
+
+    Args:
+        written: Ids that the topics had when their ledgers were read, by the topic's name.
+        found: Present ids, by the topic's name.
+
+    Raises:
+        TargetRecreatedError: A topic has another id now.
+    """
+    for topic, known in written.items():
+        if known is not None and found[topic] != known:
+            raise TargetRecreatedError(topic, known, found[topic])
 
 
 class TopicTarget:
@@ -61,6 +78,11 @@ class TopicTarget:
     def spec(self) -> ToTopicSpec:
         """What the pipeline says of it."""
         return self._spec
+
+    @property
+    def topic_id(self) -> str | None:
+        """Kafka's id of the topic; None before the ledger was read."""
+        return None if self._totals is None else self._totals.topic_id
 
     @property
     def totals(self) -> TargetTotals | None:
@@ -144,9 +166,7 @@ class TopicTarget:
         record = LedgerMessage(self.spec.id.encode(), encode_record(entry, totals))
         offset = self._producer.commit(self._generation, self.spec.id, self.spec.topic, self._rows(files), record)
         self._totals = totals
-        for file in files:
-            with suppress(OSError):
-                file.path.path.unlink()
+        self._remove(files)
         return str(offset)
 
     def has_moved_on(self) -> bool:
@@ -158,6 +178,10 @@ class TopicTarget:
         end = self._ledger.end()
         for record in self._ledger.newest_first(self.spec.id, end) if end is not None else ():
             yield CommittedEntry(str(record.offset), record.timestamp_ms, record.entry)
+
+    def scan_sources(self, topic_ids: Mapping[str, str]) -> pa.Table | None:
+        """Return the origin of every committed message; see ``scan.scan_sources``."""
+        return scan_sources(self._connection, self.spec.topic, topic_ids)
 
     def keep_cheap(self) -> None:
         """Serve the client while nothing is sent."""
@@ -179,6 +203,16 @@ class TopicTarget:
         if record.totals.topic_id != facts.topic_id:
             raise TargetRecreatedError(self.spec.topic, record.totals.topic_id, facts.topic_id)
         return record.totals
+
+    def _remove(self, files: Sequence[DataFile]) -> None:
+        """Remove files, and the folders of their own that Spark has put them in."""
+        for file in files:
+            path = file.path.path
+            if path.parent != self._scratch:
+                shutil.rmtree(path.parent, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    path.unlink()
 
     def _rows(self, files: Sequence[DataFile]) -> Iterator[RowMessage]:
         for file in files:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lakebound.errors import LakeboundError
 from lakebound.frozen import Frozen
 from lakebound.inspection.proof.offset_arrays import size
@@ -22,6 +24,16 @@ class NotReplayableError(LakeboundError):
         super().__init__(
             f"pipeline {pipeline!r}: records with the reason {reason!r} are copies of rows that the tables already have; "
             f"only records that could not be decoded or transformed can be replayed: {', '.join(DECODER_REASONS)}"
+        )
+
+
+class NotReleasableError(LakeboundError):
+    """The quarantine of a pipeline that writes to topics is to be replayed: they would lack what the tables get."""
+
+    def __init__(self, pipeline: str, topics: Sequence[str]) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: a replay of the quarantine would land rows in its tables alone, and its target topics "
+            f"({', '.join(topics)}) would never get them; this is not available for pipelines with to_topics"
         )
 
 
@@ -63,10 +75,13 @@ def prepare(spec: PipelineSpec, places: Places, reason: str | None = None) -> Re
         reason: Only records that were quarantined for this reason count; None stands for all reasons of the decoder.
 
     Raises:
+        NotReleasableError: The pipeline has target topics.
         NotReplayableError: The reason is none of the decoder's.
         NothingLandedYetError: A table has no ledger yet.
         LakeboundError: What reading a ledger raises.
     """
+    if spec.to_topics:
+        raise NotReleasableError(spec.pipeline, [one.topic for one in spec.to_topics])
     if reason is not None and reason not in DECODER_REASONS:
         raise NotReplayableError(spec.pipeline, reason)
     reasons = DECODER_REASONS if reason is None else (reason,)

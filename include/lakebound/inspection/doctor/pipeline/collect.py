@@ -25,6 +25,7 @@ from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook, LedgerFacts, PipelineFacts, ScratchFacts
 from lakebound.inspection.doctor.pipeline.kafka_look import look_at_topics, look_at_waiting
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
+from lakebound.inspection.doctor.pipeline.written_topics import look_at_written
 from lakebound.landing.checkpoint import read_offset_log
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -38,6 +39,8 @@ def read_pipeline_facts(spec: PipelineSpec, settings: Settings) -> PipelineFacts
     ledgers = read_ledgers(spec, places_of(settings, spec.warehouse))
     state = read_state(spec, ControlFolder(settings.home, spec.pipeline), ledgers, time.time())
     facts = replace(state, kafka=look_at_topics(spec))
+    if spec.to_topics and facts.kafka.problem is None:
+        facts = replace(facts, written=look_at_written(spec))
     return replace(facts, kafka=look_at_waiting(spec, facts.kafka, facts.lowest_marks(), facts.now))
 
 

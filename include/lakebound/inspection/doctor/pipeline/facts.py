@@ -106,6 +106,38 @@ class KafkaLook:
 
 
 @dataclass(frozen=True)
+class OpenTransaction:
+    """A place up to which readers of committed records get, although there are later records.
+
+    Attributes:
+        topic: A target topic, or the ledger topic.
+        partition: Its partition.
+        stable: The last stable offset: where the oldest open transaction begins.
+        end: The high watermark.
+        begun_ms: When the first message of the transaction was made; None where that could not be read.
+    """
+
+    topic: str
+    partition: int
+    stable: int
+    end: int
+    begun_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class WrittenTopics:
+    """What the target topics are like.
+
+    Attributes:
+        refusals: By target: why a start would refuse it.
+        transactions: Those that are open.
+    """
+
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    transactions: tuple[OpenTransaction, ...] = ()
+
+
+@dataclass(frozen=True)
 class ScratchFacts:
     """The application's temporary checkpoint folder: never needed, but its size is watched.
 
@@ -130,6 +162,7 @@ class PipelineFacts:
         lease_written_at: When the file system says that the lease was written.
         crash_loop: The failed starts in a row, that of the last application included.
         unreadable: Per control file that cannot be read, why.
+        written: The target topics.
     """
 
     spec: PipelineSpec
@@ -149,6 +182,7 @@ class PipelineFacts:
     crash_loop: CrashLoop = field(default_factory=CrashLoop)
     scratch: ScratchFacts = ScratchFacts()
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    written: WrittenTopics = WrittenTopics()
 
     @property
     def targets(self) -> tuple[LedgerFacts, ...]:

@@ -16,8 +16,10 @@ from lakebound.errors import (
 )
 from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import LedgerFacts, TableState
+from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import check_owner
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.tables.landed import RECENT_ENTRIES
 from lakebound.tables.places import Places
 from lakebound.tables.stale_ledger import rows_beyond, txn_epoch
@@ -37,7 +39,26 @@ def read_ledgers(spec: PipelineSpec, places: Places) -> tuple[LedgerFacts, ...]:
     """Return the facts of each table, the quarantine's last."""
     looking = places.read_only()
     targets = [_read(table, looking, spec.pipeline, "target") for table in spec.tables]
-    return (*targets, _read(spec.quarantine_table, looking, spec.pipeline, "quarantine"))
+    topics = [found for one in spec.to_topics if (found := _read_topic(one, spec)) is not None]
+    return (*targets, *topics, _read(spec.quarantine_table, looking, spec.pipeline, "quarantine"))
+
+
+def _read_topic(one: ToTopicSpec, spec: PipelineSpec) -> LedgerFacts | None:
+    """Return the facts of a target topic; None where it has no entry that can be read (``written_topics`` says why)."""
+    target = TopicTarget(one, spec.pipeline, spec.connection)
+    try:
+        view = target.read_ledger()
+        if view.entry is None:
+            return None
+        newest = next((committed for committed in islice(target.entries(), RECENT_ENTRIES) if committed.entry.rows), None)
+    except LakeboundError:
+        return None
+    facts = LedgerFacts(one.id, "target", "entry", entry=view.entry, version=view.version)
+    if newest is None:
+        return facts
+    times = newest.entry.timestamps_ms
+    landed, committed = newest.entry.epoch, newest.committed_at_ms
+    return replace(facts, landed_epoch=landed, committed_at_ms=committed, newest_record_ms=times[1] if times else None)
 
 
 def _read(spec: TableSpec, places: Places, pipeline: str, role: str) -> LedgerFacts:

@@ -1,0 +1,60 @@
+"""A pipeline with a table and a topic, killed between and within their commits: both hold each row once.
+
+The topic is judged by a consumer with ``read_committed`` that knows nothing of Lakebound, by the source positions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.conftest import TopicMaker
+from tests.support.kafka.journal import Journal, row_hash
+from tests.support.kafka.producing import JournalingProducer, Load
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
+from tests.support.topics.reading import read_committed
+
+from lakebound.local.broker import Broker
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
+
+PER_SECOND = 40
+
+KILLS: tuple[tuple[str, Lane, str], ...] = (
+    ("the table alone committed", "direct", "kill@after_commit/delta#2,hold@before_commit/topic#2"),
+    ("the topic alone committed", "driver", "kill@after_commit/topic#2,hold@before_commit/delta#2"),
+    ("the transaction is open, its rows are in the topic", "cluster", "kill@topic_delivered#3"),
+)
+
+
+def test_a_table_and_a_topic_of_one_pipeline_get_each_row_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    journal, source, written = Journal(), topic("events"), topic("clean")
+    to_topics = [{"topic": written, "key": "id"}]
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, source, formats=("delta",), to_topics=to_topics)
+    with applications() as starter:
+        with Load(JournalingProducer(pipeline.settings.kafka, journal), source, PER_SECOND):
+            for what, lane, rules in KILLS:
+                starter.start(pipeline.with_lane(lane), faults=rules).wait_killed(f"where {what}")
+        last = starter.start(pipeline.with_lane("direct"))
+        last.wait_landed(journal.ends())
+        assert last.stop().verdict == "stopped", last
+
+    assert_exactly_once(pipeline, journal)
+    assert_topic_exactly_once(broker.bootstrap_servers, written, journal)
+
+
+def assert_topic_exactly_once(servers: str, topic: str, journal: Journal) -> None:
+    """Check that the topic holds each row of the journal once, with its values, under its key and in its key's partition."""
+    messages = read_committed(servers, topic)
+    found = Counter((message.source, row_hash({"amount": None, **json.loads(message.value)})) for message in messages)
+    expected = Counter(
+        ("/".join(map(str, (*record.place, ordinal))), hashed)
+        for record in journal.records
+        for ordinal, hashed in enumerate(record.rows)
+    )
+    assert expected, "the journal has no rows: nothing was tested"
+    assert found == expected, f"{(expected - found).total()} lacking or altered, {(found - expected).total()} too many"
+    assert {str(json.loads(message.value)["id"]).encode() for message in messages} == {message.key for message in messages}
