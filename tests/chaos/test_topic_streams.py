@@ -10,13 +10,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal, row_hash
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
-from tests.support.topics.reading import read_committed
+from tests.support.topics.reading import ReadMessage, read_committed
 
+from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
+from lakebound.inspection.doctor.pipeline.rules import diagnose
+from lakebound.inspection.proof import Proof, TableProof
+from lakebound.inspection.proof.collect import prove
 from lakebound.local.broker import Broker
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
@@ -43,11 +48,27 @@ def test_a_table_and_a_topic_of_one_pipeline_get_each_row_once(tmp_path: Path, b
         assert last.stop().verdict == "stopped", last
 
     assert_exactly_once(pipeline, journal)
-    assert_topic_exactly_once(broker.bootstrap_servers, written, journal)
+    messages = assert_topic_exactly_once(broker.bootstrap_servers, written, journal)
+    assert of_topic(prove(pipeline.spec, pipeline.places), written).rows == len(messages)
+    assert diagnose(read_pipeline_facts(pipeline.spec, pipeline.settings)).verdict != "needs_person"
+    send_again(broker.bootstrap_servers, written, messages[0])
+    assert of_topic(prove(pipeline.spec, pipeline.places, deep=True), written).duplicated.count == 1
 
 
-def assert_topic_exactly_once(servers: str, topic: str, journal: Journal) -> None:
-    """Check that the topic holds each row of the journal once, with its values, under its key and in its key's partition."""
+def of_topic(proof: Proof, topic: str) -> TableProof:
+    """Return the part of a proof that is about the target topic."""
+    return next(found for found in proof.tables if found.table == f"topic:{topic}")
+
+
+def send_again(servers: str, topic: str, message: ReadMessage) -> None:
+    """Send a message once more, as somebody who is not Lakebound might."""
+    producer = Producer({"bootstrap.servers": servers})
+    producer.produce(topic, message.value, message.key, headers=[("lakebound_source", message.source)])
+    assert producer.flush(30) == 0
+
+
+def assert_topic_exactly_once(servers: str, topic: str, journal: Journal) -> list[ReadMessage]:
+    """Check that the topic holds each row of the journal once, with its values and its key; return its messages."""
     messages = read_committed(servers, topic)
     found = Counter((message.source, row_hash({"amount": None, **json.loads(message.value)})) for message in messages)
     expected = Counter(
@@ -57,4 +78,5 @@ def assert_topic_exactly_once(servers: str, topic: str, journal: Journal) -> Non
     )
     assert expected, "the journal has no rows: nothing was tested"
     assert found == expected, f"{(expected - found).total()} lacking or altered, {(found - expected).total()} too many"
-    assert {str(json.loads(message.value)["id"]).encode() for message in messages} == {message.key for message in messages}
+    assert all(message.key == str(json.loads(message.value)["id"]).encode() for message in messages)
+    return messages

@@ -98,6 +98,7 @@ def test_a_record_that_is_no_entry_of_a_topic_is_not_taken_for_one(value: bytes 
         (KafkaError.INVALID_PRODUCER_ID_MAPPING, CommitRefusedError, True),
         (KafkaError._TIMED_OUT, BrokerUnavailableError, True),
         (KafkaError.COORDINATOR_NOT_AVAILABLE, BrokerUnavailableError, True),
+        (KafkaError._STATE, BrokerUnavailableError, True),
         (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaForbiddenError, False),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaForbiddenError, False),
         (KafkaError.MSG_SIZE_TOO_LARGE, TopicCommitError, False),

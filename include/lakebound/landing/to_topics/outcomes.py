@@ -19,7 +19,6 @@ FENCED = frozenset(
 )
 """A later producer of the same transactional id has begun, or Kafka has forgotten this one, which was idle for days."""
 _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
-_CALLED_WRONGLY = (KafkaError._STATE, KafkaError._INVALID_ARG, KafkaError.INVALID_TXN_STATE)
 
 
 class TopicCommitError(LakeboundError):
@@ -46,6 +45,6 @@ def transaction_error(connection: ConnectionSpec, error: KafkaError, target: str
         return CommitRefusedError(target, f"Kafka has given the transactional id {tx_id} to a later producer")
     if code == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         return KafkaForbiddenError(connection.bootstrap_servers, who(connection), f"WRITE on transactional id {tx_id}")
-    if code in _TOO_LARGE or code in _CALLED_WRONGLY:
+    if code in _TOO_LARGE:
         return TopicCommitError(target, error.str())
     return told_error(connection, error, None, topic, "WRITE")

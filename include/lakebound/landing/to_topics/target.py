@@ -95,7 +95,7 @@ class TopicTarget:
         return end is not None and next(self._ledger.newest_first(self.spec.id, end), None) is not None
 
     def create(self, schema: pa.Schema, genesis: Entry) -> None:
-        """Make the ledger topic where there is none, and commit the ``genesis`` entry. The topic itself must be there.
+        """Make the ledger topic and commit the ``genesis`` entry, each where there is none. The topic itself must be there.
 
         Args:
             schema: Is not used: a topic has no columns.
@@ -106,8 +106,9 @@ class TopicTarget:
             TargetNotEmptyError: It has had messages already.
         """
         self._ledger.make()
-        self.read_ledger()
-        self.commit([], genesis)
+        # Who only looked may not have seen it yet: a commit is visible some moments after it has succeeded.
+        if self.read_ledger().entry is None:
+            self.commit([], genesis)
 
     def schema(self) -> pa.Schema:
         """The columns of the files in which rows wait."""
