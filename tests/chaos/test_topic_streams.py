@@ -1,6 +1,6 @@
-"""A pipeline with a table and a topic, killed between and within their commits: both hold each row once.
+"""A pipeline with a table and two topics, killed between and within their commits: each holds each row once.
 
-The topic is judged by a consumer with ``read_committed`` that knows nothing of Lakebound, by the source positions.
+The topics are judged by a consumer with ``read_committed`` that knows nothing of Lakebound, by the source positions.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
 PER_SECOND = 40
 
 KILLS: tuple[tuple[str, Lane, str], ...] = (
-    ("the table alone committed", "direct", "kill@after_commit/delta#2,hold@before_commit/topic#2"),
-    ("the topic alone committed", "driver", "kill@after_commit/topic#2,hold@before_commit/delta#2"),
-    ("the transaction is open, its rows are in the topic", "cluster", "kill@topic_delivered#3"),
+    ("the table alone committed", "direct", "kill@after_commit/delta#2,hold@before_commit/topic#3,hold@before_commit/topic#4"),
+    ("a topic alone committed", "driver", "kill@after_commit/topic#3,hold@before_commit/delta#2"),
+    ("the transaction is open, its rows are in the topic", "cluster", "kill@topic_delivered#5"),
 )
 
 
-def test_a_table_and_a_topic_of_one_pipeline_get_each_row_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
-    journal, source, written = Journal(), topic("events"), topic("clean")
-    to_topics = [{"topic": written, "key": "id"}]
+def test_a_table_and_two_topics_of_one_pipeline_get_each_row_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    journal, source, written, other = Journal(), topic("events"), topic("clean"), topic("other", partitions=1)
+    to_topics = [{"topic": written, "key": "id"}, {"topic": other}]
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, source, formats=("delta",), to_topics=to_topics)
     with applications() as starter:
         with Load(JournalingProducer(pipeline.settings.kafka, journal), source, PER_SECOND):
@@ -49,6 +49,8 @@ def test_a_table_and_a_topic_of_one_pipeline_get_each_row_once(tmp_path: Path, b
 
     assert_exactly_once(pipeline, journal)
     messages = assert_topic_exactly_once(broker.bootstrap_servers, written, journal)
+    assert all(message.key == str(json.loads(message.value)["id"]).encode() for message in messages)
+    assert {message.key for message in assert_topic_exactly_once(broker.bootstrap_servers, other, journal)} == {None}
     assert of_topic(prove(pipeline.spec, pipeline.places), written).rows == len(messages)
     assert diagnose(read_pipeline_facts(pipeline.spec, pipeline.settings)).verdict != "needs_person"
     send_again(broker.bootstrap_servers, written, messages[0])
@@ -68,7 +70,7 @@ def send_again(servers: str, topic: str, message: ReadMessage) -> None:
 
 
 def assert_topic_exactly_once(servers: str, topic: str, journal: Journal) -> list[ReadMessage]:
-    """Check that the topic holds each row of the journal once, with its values and its key; return its messages."""
+    """Check that the topic holds each row of the journal once, with its values; return its messages."""
     messages = read_committed(servers, topic)
     found = Counter((message.source, row_hash({"amount": None, **json.loads(message.value)})) for message in messages)
     expected = Counter(
@@ -78,5 +80,4 @@ def assert_topic_exactly_once(servers: str, topic: str, journal: Journal) -> lis
     )
     assert expected, "the journal has no rows: nothing was tested"
     assert found == expected, f"{(expected - found).total()} lacking or altered, {(found - expected).total()} too many"
-    assert all(message.key == str(json.loads(message.value)["id"]).encode() for message in messages)
     return messages

@@ -112,6 +112,18 @@ def imported_transforms() -> list[str]:
             "remove partition_by",
         ),
         (
+            ("tables:", "to_topics:\n  - topic: shop.clean\n    key: nowhere\ntables:"),
+            ("", ""),
+            "orders.yaml:15: to_topics[0].key: topic:shop.clean: its key 'nowhere' is not a column of the rows",
+            "which have id, city, at, items",
+        ),
+        (
+            ("tables:", "to_topics:\n  - topic: shop.clean\n    key: at\ntables:"),
+            ("", ""),
+            "orders.yaml:15: to_topics[0].key: topic:shop.clean: its key 'at' is of type timestamp",
+            "cast it in the transform",
+        ),
+        (
             ("", ""),
             ("id is not null", "nowhere > 1"),
             "transforms/orders.py:5: transform transforms.orders.clean: fails on the schema of its input: ",

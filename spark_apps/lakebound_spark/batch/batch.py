@@ -100,8 +100,9 @@ class BatchLander:
         self._direct = direct
         self._rescuer = rescuer
         self._raising = raising
-        self._has_transform = spec.transform is not None or bool(spec.to_topics)
-        self._ways = WayChooser(spec.driver_lane, cores, has_transform=self._has_transform)
+        self._has_transform = spec.transform is not None
+        # Spark makes the JSON for topics of what the driver read, too.
+        self._ways = WayChooser(spec.driver_lane, cores, has_transform=self._has_transform or bool(spec.to_topics))
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = seen_columns()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from lakebound.control.private_files import make_private_folder
-from lakebound.errors import KafkaForbiddenError, LakeboundError, TableMismatchError
+from lakebound.errors import BrokerUnavailableError, KafkaForbiddenError, LakeboundError, TableMismatchError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.messages import JSON_COLUMN, staged_schema
@@ -30,6 +30,8 @@ def newest_topic_epoch(run: RunSpec) -> int:
     for one in run.spec.to_topics:
         try:
             epochs.append(TopicTarget(one, run.spec.pipeline, run.spec.connection).read_ledger().epoch)
+        except BrokerUnavailableError:
+            break  # one wait is enough
         except LakeboundError:
             continue
     return max(epochs, default=0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
 from lakebound.errors import (
     BadEntryError,
+    BrokerUnavailableError,
     CatalogBehindError,
     ForeignTableError,
     LakeboundError,
@@ -39,20 +41,28 @@ def read_ledgers(spec: PipelineSpec, places: Places) -> tuple[LedgerFacts, ...]:
     """Return the facts of each table, the quarantine's last."""
     looking = places.read_only()
     targets = [_read(table, looking, spec.pipeline, "target") for table in spec.tables]
-    topics = [found for one in spec.to_topics if (found := _read_topic(one, spec)) is not None]
-    return (*targets, *topics, _read(spec.quarantine_table, looking, spec.pipeline, "quarantine"))
+    return (*targets, *_read_topics(spec), _read(spec.quarantine_table, looking, spec.pipeline, "quarantine"))
+
+
+def _read_topics(spec: PipelineSpec) -> Iterator[LedgerFacts]:
+    """Yield the facts of each target topic that has an entry which can be read; why others have none: ``written_topics``."""
+    for one in spec.to_topics:
+        try:
+            found = _read_topic(one, spec)
+        except BrokerUnavailableError:
+            return  # one wait is enough
+        except LakeboundError:
+            continue
+        if found is not None:
+            yield found
 
 
 def _read_topic(one: ToTopicSpec, spec: PipelineSpec) -> LedgerFacts | None:
-    """Return the facts of a target topic; None where it has no entry that can be read (``written_topics`` says why)."""
     target = TopicTarget(one, spec.pipeline, spec.connection)
-    try:
-        view = target.read_ledger()
-        if view.entry is None:
-            return None
-        newest = next((committed for committed in islice(target.entries(), RECENT_ENTRIES) if committed.entry.rows), None)
-    except LakeboundError:
+    view = target.read_ledger()
+    if view.entry is None:
         return None
+    newest = next((committed for committed in islice(target.entries(), RECENT_ENTRIES) if committed.entry.rows), None)
     facts = LedgerFacts(one.id, "target", "entry", entry=view.entry, version=view.version)
     if newest is None:
         return facts
