@@ -49,7 +49,7 @@ def prove(
         BrokerUnavailableError: Kafka does not answer.
         MissingSecretError: The connection's secret is not there.
     """
-    wanted = None if table is None else table_id(spec, table)
+    wanted = None if table is None else table_id(spec, table, with_topics=True)
     broker = facts or KafkaFacts(spec.connection)
     tables = _read_tables(spec, places, deep=deep)
     topics = _topics(broker, spec.topics)
@@ -64,13 +64,19 @@ def prove(
     )
 
 
-def table_id(spec: PipelineSpec, name: str) -> str:
+def table_id(spec: PipelineSpec, name: str, *, with_topics: bool = False) -> str:
     """Return the id of the pipeline's table that is called so.
+
+    Args:
+        spec: The pipeline.
+        name: Name or id.
+        with_topics: Whether a target topic may be meant, too.
 
     Raises:
         UnknownTableError: None is, or several are.
     """
-    ids = [*(one.id for one in spec.tables), *(one.id for one in spec.to_topics), spec.quarantine_table.id]
+    topics = [one.id for one in spec.to_topics] if with_topics else []
+    ids = [*(one.id for one in spec.tables), *topics, spec.quarantine_table.id]
     matches = [found for found in ids if name in (found, found.partition(":")[2])]
     if len(matches) != 1:
         raise UnknownTableError(spec.pipeline, name, ids)

@@ -66,7 +66,8 @@ def _at_time(bound: ReplayBound, broker: KafkaFacts, spec: PipelineSpec) -> Next
 
 def _proofs(spec: PipelineSpec, settings: Settings, broker: KafkaFacts) -> dict[str, TableProof]:
     proof = prove(spec, places_of(settings, spec.warehouse), deep=True, facts=broker)
-    return {found.table: found for found in proof.tables if found.role == "target"}
+    tables = {table.id for table in spec.tables}  # what is missing in a topic cannot be replayed
+    return {found.table: found for found in proof.tables if found.table in tables}
 
 
 def _coverage(spec: PipelineSpec, settings: Settings, table_id: str) -> Offsets:
