@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from pathlib import Path
 
@@ -148,6 +149,33 @@ def test_a_function_that_takes_no_record_any_more_ends_a_slow_topic_too(session:
     with pytest.raises(TransformFailsError, match="all 4 records of a batch, and on the 5 before it"):
         one.land(sent(14, [bad] * 4))
     assert {*one.read().bad} == {*range(14)} - {8}
+    one.close()
+
+
+def by_python_and_division(frame: DataFrame) -> DataFrame:
+    return by_python(frame.where(F.col("n").isNull() | (F.lit(1) / F.col("n") > 0)))
+
+
+def test_an_error_of_sql_is_known_after_one_of_python(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process in which PySpark has told of no error of SQL yet."""
+    monkeypatch.delitem(logging.Logger.manager.loggerDict, "DataFrameQueryContextLogger", raising=False)
+    one = world(session, tmp_path, "direct", by_python_and_division)
+    one.land(sent(0, [GOOD % (1, 1), b'{"id": "x"}']))
+    one.land(sent(2, [GOOD % (2, 1), GOOD % (3, 0)]))
+    assert {*one.read().bad} == {1, 3}
+    one.close()
+
+
+@pytest.mark.parametrize("way", ["direct", "cluster"])
+def test_skipped_tombstones_are_no_records_that_the_function_took(session: SparkSession, tmp_path: Path, way: Way) -> None:
+    one = world(session, tmp_path, way, by_python, null_values="skip")
+    one.land(sent(0, [b'{"id": "x"}', None, b'{"id": "x"}']))
+    one.land(sent(3, [None]))
+    with pytest.raises(TransformFailsError, match="all 7 records of a batch, and on the 2 before it"):
+        one.land(sent(4, [b'{"id": "x"}'] * 7))
+    assert {*one.read().bad} == {0, 2}
     one.close()
 
 

@@ -203,7 +203,7 @@ def records(dice: random.Random, count: int) -> list[bytes]:
     return [json.dumps(record(), ensure_ascii=dice.random() < 0.5).encode() for _ in range(count)]
 
 
-def world(session: SparkSession, folder: Path, way: Way, transform: Transform) -> LaneWorld:
+def world(session: SparkSession, folder: Path, way: Way, transform: Transform, **changes: str) -> LaneWorld:
     body = {
         "pipeline": "orders",
         "topics": ["orders"],
@@ -212,6 +212,7 @@ def world(session: SparkSession, folder: Path, way: Way, transform: Transform) -
         "freshness": "1s",
         "tables": [{"format": "delta", "name": "shop.values"}],
         "complete_hours": {},
+        **changes,
     }
     return LaneWorld(session, folder, PipelineSpec.model_validate(body), way, transform, has_transform=True)
 

@@ -163,6 +163,7 @@ class TableSight:
         commit: Id of the newest entry.
         landed: Offsets landed and released so far.
         touched: Hours (of 3600 s) of the rows that landed after the entry that was known; None where that cannot be said.
+        is_put_back: Whether a rewind may have undone the entry that was known: as many offsets may be other rows.
     """
 
     version: str
@@ -171,6 +172,7 @@ class TableSight:
     commit: str | None
     landed: int
     touched: frozenset[int] | None
+    is_put_back: bool = False
 
 
 def first_look(span: Span, sight: TableSight, now_ms: int) -> TableHours:
@@ -190,7 +192,7 @@ def with_rows(known: TableHours, span: Span, sight: TableSight, now_ms: int) -> 
     oldest = known.next_hour - REMEMBERED_HOURS
     if sight.touched is not None:
         hours = span.numbers_of(sight.touched)
-    elif sight.landed == known.landed:
+    elif sight.landed == known.landed and not sight.is_put_back:
         hours = frozenset()
     else:  # Nobody can say which hours these rows touched: each that was announced may be.
         names = {one.hour for one in known.announced}

@@ -22,7 +22,7 @@ def sight_of(entries: Iterable[CommittedEntry], known: TableHours | None, column
     newest: CommittedEntry | None = None
     counts: CommittedEntry | None = None
     touched: set[int] | None = set()
-    is_known = known is None
+    is_known, is_put_back = known is None, False
     for committed in entries:
         newest = newest or committed
         if committed.entry.kind != "carry":
@@ -30,6 +30,7 @@ def sight_of(entries: Iterable[CommittedEntry], known: TableHours | None, column
         is_known = is_known or (known is not None and committed.entry.commit == known.commit)
         if is_known and counts is not None:
             break
+        is_put_back = is_put_back or (not is_known and committed.entry.kind == "reset")
         if not is_known and touched is not None:
             hours = hours_of(committed.entry, column)
             touched = None if hours is None else touched | hours
@@ -44,6 +45,7 @@ def sight_of(entries: Iterable[CommittedEntry], known: TableHours | None, column
         commit=newest.entry.commit,
         landed=count(coverage) + counts.entry.released,
         touched=frozenset(touched) if touched is not None and is_known else None,
+        is_put_back=is_put_back and not is_known,
     )
 
 

@@ -48,11 +48,12 @@ class DueHoursOperator(BaseOperator):
         """
         hours = read_complete_hours(control_of(self.pipeline, load_settings())) or CompleteHours()
         store = context["asset_state_store"][hours_due_asset(self.pipeline)]
-        due = after(hours, self.table, int(store.get(f"{RECORDED}{self.table}", 0) or 0))[:MOST_AT_ONCE]
+        noted = int(store.get(f"{RECORDED}{self.table}", 0) or 0)
+        due = after(hours, self.table, noted)[:MOST_AT_ONCE]
         params = context.get("params") or {}
         wanted = set(params.get("hours") or ()) if params.get("table") in (None, self.table) else set()
-        known = {one.number for one in due}
-        again = [one for one in after(hours, self.table, 0) if one.hour in wanted and one.number not in known]
+        # Only what is noted is given again: beyond it, the note of a wanted hour would pass over those that wait before it.
+        again = [one for one in after(hours, self.table, 0) if one.hour in wanted and one.number <= noted]
         if not due and not again:
             raise AirflowSkipException(f"no hour of {self.table} is to be announced")
         return [told(hours, self.pipeline, self.table, one) for one in (*due, *again)]

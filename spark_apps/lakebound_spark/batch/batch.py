@@ -202,7 +202,8 @@ class BatchLander:
         )
         self._commit(work, counts, written, lane, observed, report)
         if self._raising is not None:
-            self._raising.landed(observed.read - observed.bad, report.reasons[RAISED] - raised_before)
+            taken = observed.read - observed.bad - observed.skipped
+            self._raising.landed(taken, report.reasons[RAISED] - raised_before)
         report.lane, report.way = lane, way
         report.counts = report.counts.plus(counts)
         if observed.timestamps_ms:

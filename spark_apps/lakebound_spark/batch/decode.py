@@ -143,6 +143,11 @@ def is_bad() -> Column:
     return F.col(PROBLEM).isNotNull() & (F.col(PROBLEM) != SKIPPED)
 
 
+def is_skipped() -> Column:
+    """Return the condition that the pipeline passes over a decoded record."""
+    return F.col(PROBLEM).eqNullSafe(F.lit(SKIPPED))
+
+
 def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, unhoused: Collection[str]) -> Column:
     """One flat CASE: the expression is planned for every batch, so it is kept small."""
     body, text = F.col(_BODY), F.col(VALUE).cast("string")

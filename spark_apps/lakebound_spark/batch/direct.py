@@ -110,7 +110,7 @@ class DirectLane:
                 if not len(records):
                     continue
                 rows, bad = self._decoded(records, session, timed)
-                seen.add(records, bad)
+                seen.add(records, rows.num_rows, bad)
                 rows, raised = self._transformed(session, rows, records, search, timed)
                 seen.add_bad(raised)
                 if not rows.num_rows:
@@ -260,13 +260,15 @@ class _Seen:
     """What was seen of the slices so far."""
 
     read: int = 0
+    skipped: int = 0
     value_bytes: int = 0
     timestamps_ms: tuple[int, int] | None = None
     bad: list[pa.Table] = field(default_factory=list)
 
-    def add(self, records: RecordColumns, bad: pa.Table | None) -> None:
+    def add(self, records: RecordColumns, good: int, bad: pa.Table | None) -> None:
         self.add_bad(bad)
         self.read += len(records)
+        self.skipped += len(records) - good - (bad.num_rows if bad is not None else 0)
         self.value_bytes += sum(len(value or b"") for value in records.values)
         known = [stamp for stamp in records.timestamps_ms if FIRST_MS <= stamp <= LAST_MS]
         stamps = (*known, *(self.timestamps_ms or ()))
@@ -282,6 +284,7 @@ class _Seen:
         return Observed(
             read=self.read,
             bad=sum(table.num_rows for table in self.bad),
+            skipped=self.skipped,
             value_bytes=self.value_bytes,
             timestamps_ms=self.timestamps_ms,
             bad_offsets=None,

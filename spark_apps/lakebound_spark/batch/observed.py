@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lakebound_spark.batch.decode import is_bad
+from lakebound_spark.batch.decode import is_bad, is_skipped
 from lakebound_spark.batch.quarantine import rows_of
 
 
@@ -21,6 +21,7 @@ class Observed:
     Attributes:
         read: Records.
         bad: Those that go to quarantine.
+        skipped: Tombstones that the pipeline passes over: the transform does not get them.
         value_bytes: Of all records.
         timestamps_ms: Kafka's earliest and latest.
         bad_offsets: The lowest and the highest offset of a bad one, whatever its partition; None where there is none.
@@ -29,6 +30,7 @@ class Observed:
 
     read: int
     bad: int
+    skipped: int
     value_bytes: int
     timestamps_ms: tuple[int, int] | None
     bad_offsets: tuple[int, int] | None
@@ -40,6 +42,7 @@ def seen_columns() -> tuple[Column, ...]:
     return (
         F.count(F.lit(1)).alias("read"),
         F.count_if(is_bad()).alias("bad"),
+        F.count_if(is_skipped()).alias("skipped"),
         F.coalesce(F.sum(F.length("_value")), F.lit(0)).alias("value_bytes"),
         F.min("_kafka.timestamp").cast("double").alias("oldest"),
         F.max("_kafka.timestamp").cast("double").alias("newest"),
@@ -62,6 +65,7 @@ def observed_by(seen: Mapping[str, Any]) -> Observed:
     return Observed(
         read=int(seen.get("read") or 0),
         bad=int(seen.get("bad") or 0),
+        skipped=int(seen.get("skipped") or 0),
         value_bytes=int(seen.get("value_bytes") or 0),
         timestamps_ms=None if oldest is None or newest is None else (round(oldest * 1000), round(newest * 1000)),
         bad_offsets=None if seen.get("first_bad") is None else (int(seen["first_bad"]), int(seen["last_bad"])),

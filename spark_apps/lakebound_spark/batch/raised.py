@@ -27,8 +27,11 @@ _OF_JAVA = frozenset({"java.lang.ArithmeticException", "java.lang.NumberFormatEx
 """Classes of errors of values that are not Spark's."""
 _OF_THE_PLACE = (ImportError, MemoryError, OSError, SystemExit, KeyboardInterrupt)
 """What a Python function meets where it runs: a module, memory, a file or a network. No record can help it."""
-_NETWORK_WORDS = ("ConnectionError", "TimeoutError", "Timeout", "timeout")
-"""How libraries end the names of such errors of their own."""
+_ENDS_OF_THE_PLACE = (
+    *("ConnectionError", "TimeoutError", "Timeout", "timeout", "MemoryError", "OSError"),
+    *("URLError", "HTTPError", "SSLError", "SSLEOFError", "gaierror", "herror", "RemoteDisconnected", "IncompleteRead"),
+)
+"""How libraries, and Python's own of the network, end the names of such errors: only the name reaches the driver."""
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -72,7 +75,7 @@ def _by_python(message: str) -> Raised | None:
     kind = text.partition(":")[0].strip().rpartition(".")[2]
     known = getattr(builtins, kind, None)
     is_of_the_place = isinstance(known, type) and issubclass(known, _OF_THE_PLACE)
-    if not kind.isidentifier() or is_of_the_place or kind.endswith(_NETWORK_WORDS):
+    if not kind.isidentifier() or is_of_the_place or kind.endswith(_ENDS_OF_THE_PLACE):
         return None
     return Raised(kind, text.strip()[:MOST_CHARACTERS])
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -90,7 +91,7 @@ class RaisingRecords:
         """Note that a batch has landed.
 
         Args:
-            taken: Number of records that were no bad ones.
+            taken: Number of records that the transform got and took; tombstones that are skipped say nothing of it.
             raised: Number of those that went to quarantine because the transform raises on them.
         """
         self.in_a_row = 0 if taken else self.in_a_row + raised
@@ -245,7 +246,8 @@ def _quiet(session: SparkSession) -> Iterator[None]:
     held = log4j.LogManager.getContext(False)
     own = held.getConfiguration().getLoggers()
     levels = {name: own.get(name).getLevel() if own.containsKey(name) else None for name in _TELLING}
-    context = logging.getLogger("DataFrameQueryContextLogger")
+    # By PySpark's way: a logger of the plain class under this name would make each error of SQL a TypeError from then on.
+    context = PySparkLogger.getLogger("DataFrameQueryContextLogger")
     was_disabled, context.disabled = context.disabled, True
     for name in levels:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)

@@ -79,6 +79,12 @@ def test_what_no_record_is_to_blame_for_is_no_error_of_values(name: str, conditi
         ("requests.exceptions.ConnectionError: refused", None),
         ("socket.timeout: timed out", None),
         ("requests.exceptions.ReadTimeout: late", None),
+        ("urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", None),
+        ("requests.exceptions.HTTPError: 503 Server Error", None),
+        ("socket.gaierror: [Errno -2] Name or service not known", None),
+        ("ssl.SSLEOFError: EOF occurred", None),
+        ("http.client.RemoteDisconnected: closed", None),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8 GiB", None),
     ],
 )
 def test_what_a_python_function_raises_on_a_value_is_told_from_what_its_place_raises(line: str, kind: str | None) -> None:
