@@ -160,9 +160,9 @@ def test_a_broker_that_goes_away_is_told_and_so_is_its_return(on_call: OnCall, r
     on_call.broker.kill()
     seconds = on_call.told("opened", "broker-unavailable", away_at, 60)
     assert "waiting" in on_call.do("broker-unavailable", "lakebound", "status", "P")
+    back_at = time.time()  # The application may find the broker before this test's producer does.
     on_call.broker.start()
     on_call.send(range(400, 500))
-    back_at = time.time()
     measure(record_property, "broker away", seconds, on_call.told("resolved", "broker-unavailable", back_at, 240))
     wait_until(on_call.has_landed, 60, "the records that were sent when it was back")
 
