@@ -23,6 +23,8 @@ _WORTH_A_TRY = 3.0
 """Largest factor by which the expected time of a way that was not taken lately is wrong."""
 _FIRST_TRY = 32
 """Number of batches for which another way might be faster before it is tried; then twice as many, and so on."""
+_SLOWEST = 2.0
+"""Largest factor by which a way that was never taken is expected to be as much slower as the ways that were."""
 _WARM_UP_BATCHES = 10
 """Of an application whose batches all go through Spark. They take seconds, whichever way is first: the JVM loads classes and
 compiles. What that way cost would be held against it for long."""
@@ -59,6 +61,10 @@ class Cost:
             return rows * xy / xx
         return at_zero + rows * slope if slope > 0 else y / weight
 
+    def slowness(self, rows: float) -> float:
+        """Return how many times longer than expected a batch of this number of rows takes."""
+        return self.seconds(rows) / self._expected_of(rows)
+
     def _expected_of(self, rows: float) -> float:
         return self.expected_seconds + rows * self.expected_seconds_per_row
 
@@ -67,8 +73,10 @@ class Cost:
         return np.array([1, rows, rows**2, seconds, rows * seconds]) / self._expected_of(rows) ** 2
 
 
-def _expected(cores: int) -> dict[Way, Cost]:
-    """Return what was measured on two cores with records of 180 B (decision 10); Spark's part shrinks with the cores."""
+def _expected(cores: int, *, has_transform: bool) -> dict[Way, Cost]:
+    """Return what was measured on two cores, records of 180 B (decisions 10 and 24); Spark's part shrinks with the cores."""
+    if has_transform:
+        return {"direct": Cost(0.1, 8e-6), "collected": Cost(0.3, 6e-6 + 8e-6 / cores), "cluster": Cost(0.7, 20e-6 / cores)}
     return {"direct": Cost(0.05, 5e-6), "collected": Cost(0.15, 6e-6 + 8e-6 / cores), "cluster": Cost(0.6, 20e-6 / cores)}
 
 
@@ -76,7 +84,9 @@ def _expected(cores: int) -> dict[Way, Cost]:
 class WayChooser:
     """Chooses by the size of what a batch becomes; a record's width and its rows are learned from the batches before it.
 
-    A row counts as wide as its record, because an explode repeats the other columns.
+    A row counts as wide as its record, because an explode repeats the other columns. The first batch that Spark reads takes it
+    seconds of planning and compiling, in which records wait. So a way is tried only where the batch takes longer than that
+    way needs for no rows at all, and one that was never taken is no faster only because this machine is a slow one.
 
     Attributes:
         has_transform: What the driver reads goes through one task of Spark; where Spark reads, through one per core.
@@ -93,9 +103,10 @@ class WayChooser:
     _next_try: int = _FIRST_TRY
     _tries: Counter[Way] = field(default_factory=Counter)
     _batches: int = 0
+    _taken: set[Way] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._costs = _expected(self.cores)
+        self._costs = _expected(self.cores, has_transform=self.has_transform)
 
     def choose(self, offsets: int, *, may_be_direct: bool = False) -> Way:
         """Return the way of a batch of this size.
@@ -108,11 +119,12 @@ class WayChooser:
         ways = self._possible(rows, may_be_direct=may_be_direct)
         if ways == ["cluster"]:
             return "cluster"
-        seconds = {way: self._costs[way].seconds(rows) for way in ways}
+        seconds = {way: self._seconds(way, rows) for way in ways}
         chosen = min(ways, key=lambda way: seconds[way])
         if self._last in seconds and seconds[self._last] < _SWITCH * seconds[chosen]:
             chosen = self._last
         others = [way for way in ways if way != chosen and seconds[way] < _WORTH_A_TRY * seconds[chosen]]
+        others = [way for way in others if self._seconds(way, 0) < seconds[chosen]]
         if others:
             self._untried += 1
             if self._untried >= self._next_try:
@@ -149,6 +161,15 @@ class WayChooser:
         self._batches += 1
         if not self.has_transform or self._batches > _WARM_UP_BATCHES:
             self._costs[way].learn(max(records, rows), seconds)
+            self._taken.add(way)
+
+    def _seconds(self, way: Way, rows: float) -> float:
+        """Return the time that a batch will take, by what the way took, or by what others took where it was never taken."""
+        seconds = self._costs[way].seconds(rows)
+        if way in self._taken or not self._taken:
+            return seconds
+        slowness = min(self._costs[taken].slowness(rows) for taken in self._taken)
+        return seconds * min(max(slowness, 1.0), _SLOWEST)
 
     def _fits(self, rows: float) -> bool:
         """The first batch, of unknown width, does not."""
