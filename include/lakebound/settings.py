@@ -18,6 +18,7 @@
 | LAKEBOUND_SECRETS_FOLDER | folder of the files that hold secrets | /run/secrets |
 | LAKEBOUND_KEEP_DAYS | for how many days logs and outcomes are kept | 30 |
 | LAKEBOUND_LINEAGE_SECONDS | between two OpenLineage events of a stream | 300 |
+| LAKEBOUND_STATE | s3://BUCKET/PREFIX of the state that machines share | LAKEBOUND_HOME |
 | LAKEBOUND_STATE_ACCESS | who may enter the state: owner, or also the group | owner |
 | LAKEBOUND_AIRFLOW_URL | address of your own Airflow's API server | of the embedded Airflow |
 | LAKEBOUND_AIRFLOW_LOGIN_FILE | file with USER:PASSWORD, or with a token, for that Airflow | |
@@ -217,6 +218,26 @@ def lineage_interval_seconds(environ: Mapping[str, str] | None = None) -> float:
     if not 1 <= seconds <= 86_400:
         raise SettingError("LAKEBOUND_LINEAGE_SECONDS", f"{chosen!r} is not a number of seconds from 1 to 86400")
     return seconds
+
+
+def state_address(environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the address in an object store of the state that machines share; None: all state is in LAKEBOUND_HOME.
+
+    Raises:
+        SettingError: LAKEBOUND_STATE is no such address.
+    """
+    env = os.environ if environ is None else environ
+    chosen = (env.get("LAKEBOUND_STATE") or "").rstrip("/")
+    if not chosen:
+        return None
+    parts = urlsplit(chosen)
+    if parts.scheme != "s3" or not parts.netloc or not parts.path:
+        raise SettingError(
+            "LAKEBOUND_STATE", f"{chosen!r} is no address such as s3://bucket/prefix; of a folder say LAKEBOUND_HOME"
+        )
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise SettingError("LAKEBOUND_STATE", "it has more than a bucket and a prefix; keys belong into warehouses.yaml")
+    return chosen
 
 
 def state_is_shared(environ: Mapping[str, str] | None = None) -> bool:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from lakebound.control.desired import request_stop
-from lakebound.control.folder import ControlFolder
+from lakebound.control.folder import ControlFolder, names_of_pipelines
 from lakebound.control.lease import lease_is_live, readable_lease
 from lakebound.control.processes import ProcessRecord, kill, wait_until
 from lakebound.control.progress import read_outcome
@@ -21,10 +21,7 @@ REMOTE_START_SECONDS = 180.0
 
 def pipelines_with_state(settings: Settings) -> list[ControlFolder]:
     """Return the folder of every pipeline that ever ran here."""
-    root = settings.home / "pipelines"
-    if not root.is_dir():
-        return []
-    return [ControlFolder(settings.home, folder.name) for folder in sorted(root.iterdir()) if folder.is_dir()]
+    return [ControlFolder(settings.home, name) for name in names_of_pipelines(settings.home)]
 
 
 def living_submission(control: ControlFolder) -> Submission | None:

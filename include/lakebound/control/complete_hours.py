@@ -19,6 +19,7 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.complete_hours import HourUnit
 
 _HOURS: Mapping[HourUnit, int] = {"hour": 1, "day": 24}
+_TOLD_AGAIN_MS = 48 * HOUR_MS
 HOUR_FORMAT, DAY_FORMAT = "%Y-%m-%dT%H", "%Y-%m-%d"
 _FORMATS: Mapping[HourUnit, str] = {"hour": HOUR_FORMAT, "day": DAY_FORMAT}
 
@@ -180,6 +181,41 @@ def first_look(span: Span, sight: TableSight, now_ms: int) -> TableHours:
     return TableHours(next_hour=span.number_at(now_ms), commit=sight.commit, landed=sight.landed)
 
 
+def by_this_clock(known: TableHours, span: Span, now_ms: int) -> TableHours:
+    """Return what is known where the clock has gone back since: what it concluded of times that have not come counts no longer.
+
+    No look can have found more than all hours before the present one due. Where that is so nevertheless, the clock was ahead,
+    or is behind now. Then the hour after the last one is due next that was announced at a time that has come, and what was
+    announced too early is announced again when it is over. Where none of these is remembered, two days are announced again.
+
+    Args:
+        known: After the look before.
+        span: What an hour is.
+        now_ms: The time.
+    """
+    present = span.number_at(now_ms)
+    changes: dict[str, object] = {}
+    if known.next_hour > present:
+        next_hour = _next_by(known, span, now_ms)
+        touched = tuple(hour for hour in known.touched if hour < next_hour)  # the others are due when they are over
+        since = known.touched_since_ms if touched else None
+        changes |= {"next_hour": next_hour, "touched": touched, "touched_since_ms": since}
+    if known.touched_since_ms is not None and known.touched_since_ms > now_ms and changes.get("touched", known.touched):
+        changes["touched_since_ms"] = now_ms
+    if known.cut_off is not None and known.cut_off.taken_at_ms > now_ms:
+        changes |= {"cut_off": None, "lacking": {}}
+    return known.model_copy(update=changes) if changes else known
+
+
+def _next_by(known: TableHours, span: Span, now_ms: int) -> int:
+    """Return the hour that is due next, of what was found while the clock was ahead."""
+    present = span.number_at(now_ms)
+    if not known.announced:
+        return present
+    told = [span.bounds_ms(one.hour)[0] // span.length_ms for one in known.announced if one.announced_at_ms <= now_ms]
+    return min(present, max(told) + 1 if told else span.number_at(now_ms - _TOLD_AGAIN_MS))
+
+
 def with_rows(known: TableHours, span: Span, sight: TableSight, now_ms: int) -> TableHours:
     """Return what is known after the rows that a look found.
 
@@ -240,12 +276,13 @@ def decide(known: TableHours, span: Span, sight: TableSight, now_ms: int, last_n
     due = [*known.touched, *range(oldest, next_hour)]
     # Numbers follow the clock, so that a state that was lost, or taken back, does not give one twice.
     first = max(last_number + 1, now_ms)
+    announced = {one.hour for one in known.announced}
     new = tuple(
         Announcement(
             hour=span.key(hour),
             number=first + at,
             version=sight.version,
-            further=hour < known.next_hour,
+            further=hour < known.next_hour or span.key(hour) in announced,
             announced_at_ms=now_ms,
         )
         for at, hour in enumerate(due)

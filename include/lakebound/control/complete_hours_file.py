@@ -17,5 +17,5 @@ def read_complete_hours(control: ControlFolder) -> CompleteHours | None:
     Raises:
         ValueError: The file cannot be read.
     """
-    body = read_json(control.complete_hours)
+    body = read_json(control.complete_hours, None)
     return None if body is None else CompleteHours.model_validate(body)

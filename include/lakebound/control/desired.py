@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from lakebound.control.folder import ControlFolder, locked, read_json, write_json
+from lakebound.control.folder import MOST_BYTES, ControlFolder, StateFile, change_text, read_text, write_json
+from lakebound.control.state_text import parsed_json
 from lakebound.control.submission import read_submission
 from lakebound.errors import HeldError
 from lakebound.frozen import Frozen
@@ -58,6 +60,8 @@ def read_desired(control: ControlFolder) -> Desired:
         ValueError: The file is damaged.
     """
     found = _read(control)
+    if found is not None and control.is_shared:
+        return found  # every version that shares state leaves a sign: a store is not asked for it each time
     if found is None and control.desired_sign.exists():
         # Read again: the first wish may have been written meanwhile.
         return _read(control) or _lost(control)
@@ -68,11 +72,17 @@ def read_desired(control: ControlFolder) -> Desired:
     return found or Desired()
 
 
-def readable_desired(path: Path) -> Desired | None:
+def readable_desired(path: StateFile) -> Desired | None:
     """Return the wish in a file; None where there is none that can be read."""
     try:
-        body: Any = read_json(path)
-        return None if body is None else Desired.model_validate(body)
+        return _parsed(read_text(path, most_bytes=MOST_BYTES))
+    except ValueError:
+        return None
+
+
+def _readable(text: str | None) -> Desired | None:
+    try:
+        return _parsed(text)
     except ValueError:
         return None
 
@@ -81,20 +91,37 @@ def keep_desired(control: ControlFolder) -> None:
     """Write down, at a pipeline's first start, that it is wanted running: from then on a loss of the file is seen."""
     if control.desired_sign.exists():
         return
-    with locked(control.desired):
-        _write(control, _read(control) or Desired())
+    _change(control, lambda text: _parsed(text) or Desired())
 
 
 def _read(control: ControlFolder) -> Desired | None:
-    body: Any = read_json(control.desired)
-    return None if body is None else Desired.model_validate(body)
+    return _parsed(read_text(control.desired, most_bytes=MOST_BYTES))
 
 
-def _write(control: ControlFolder, desired: Desired) -> None:
+def _parsed(text: str | None) -> Desired | None:
+    return None if text is None else Desired.model_validate(parsed_json(text))
+
+
+def _before(control: ControlFolder, text: str | None) -> Desired:
+    """Return the wish that a text says; where there is none, whether one is lost."""
+    found = _parsed(text)
+    if found is None and control.desired_sign.exists():
+        return _lost(control)
+    return found or Desired()
+
+
+def _change(control: ControlFolder, decide: Callable[[str | None], Desired]) -> Desired:
     """Write the wish, and only then the sign that there is one: a power cut in between loses neither."""
-    write_json(control.desired, desired.model_dump(), durable=True)
+    decided: list[Desired] = []
+
+    def change(text: str | None) -> str:
+        decided.append(decide(text))
+        return json.dumps(decided[-1].model_dump())
+
+    change_text(control.desired, change, durable=True)
     if not control.desired_sign.exists():
         write_json(control.desired_sign, {}, durable=True)
+    return decided[-1]
 
 
 def _lost(control: ControlFolder) -> LostDesired:
@@ -127,12 +154,13 @@ def change_desired(
     Raises:
         HeldError: The pipeline is held and this change may not end that.
     """
-    with locked(control.desired):
-        before = read_desired(control)
+
+    def decide(text: str | None) -> Desired:
+        before = _before(control, text)
         if before.state == "held" and state != "held" and not release_hold:
             raise HeldError(control.pipeline, before.reason)
         restarts = restart or (freshness, until) != (before.freshness, before.until)
-        after = Desired(
+        return Desired(
             state=state,
             generation=before.generation + (1 if restarts else 0),
             freshness=freshness,
@@ -141,8 +169,8 @@ def change_desired(
             by=by,
             since=time.time(),
         )
-        _write(control, after)
-    return after
+
+    return _change(control, decide)
 
 
 def hold_restored(control: ControlFolder, restored: Desired, *, reason: str, by: str) -> None:
@@ -154,11 +182,14 @@ def hold_restored(control: ControlFolder, restored: Desired, *, reason: str, by:
         reason: Why it is held.
         by: Who restores.
     """
-    with locked(control.desired):
-        here = readable_desired(control.desired) or _lost(control)
+
+    def decide(text: str | None) -> Desired:
+        here = _readable(text) or _lost(control)
         generation = max(here.generation, restored.generation) + 1
         changes = {"state": "held", "generation": generation, "reason": reason, "by": by, "since": time.time()}
-        _write(control, restored.model_copy(update=changes))
+        return restored.model_copy(update=changes)
+
+    _change(control, decide)
 
 
 def request_stop(control: ControlFolder, app_id: str, *, reason: str, by: str) -> None:

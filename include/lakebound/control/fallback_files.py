@@ -2,6 +2,7 @@
 
 For what tells people that something is wrong: findings, and what was said of them. A RAM disk is private to its machine, and
 empty after a restart. Of two copies of a file the one that was written later counts, so nothing has to be carried back.
+A file in an object store has no such copy: while the store is away, nobody can look at a pipeline anyway.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from lakebound.control.folder import locked, locked_if_free, read_json, write_json
+from lakebound.control.folder import MOST_BYTES, StateFile, locked, locked_if_free, read_json, write_json
 
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
 
@@ -32,13 +33,13 @@ def ram_disks() -> list[Path]:
     return [folder for folder in found if folder.is_dir()]
 
 
-def ram_folder(folder: Path) -> Path | None:
+def ram_folder(folder: StateFile) -> Path | None:
     """Return this user's folder on a RAM disk that goes with a folder of the state; None where this machine has none."""
     found = (_own_folder(disk, folder, make=True) for disk in ram_disks())
     return next((one for one in found if one is not None), None)
 
 
-def write_json_anyway(path: Path, body: Any, *, durable: bool = False) -> OSError | None:
+def write_json_anyway(path: StateFile, body: Any, *, durable: bool = False) -> OSError | None:
     """Replace a file, on a RAM disk if its own disk takes none.
 
     Args:
@@ -52,6 +53,9 @@ def write_json_anyway(path: Path, body: Any, *, durable: bool = False) -> OSErro
     Raises:
         OSError: No disk takes it.
     """
+    if not isinstance(path, Path):
+        write_json(path, body, durable=durable)
+        return None
     try:
         write_json(path, body, durable=durable)
     except OSError as exc:
@@ -64,13 +68,17 @@ def write_json_anyway(path: Path, body: Any, *, durable: bool = False) -> OSErro
     return None
 
 
-def read_newest_json(path: Path) -> Any | None:
+def read_newest_json(path: StateFile, most_bytes: int | None = MOST_BYTES) -> Any | None:
     """Return the JSON of the copy of the file that was written last, or None when there is none.
 
+    Args:
+        path: The file.
+        most_bytes: As of ``read_json``.
+
     Raises:
-        ValueError: It is not JSON.
+        ValueError: It is not JSON, or is larger.
     """
-    return read_json(newest_copy(path))
+    return read_json(newest_copy(path) if isinstance(path, Path) else path, most_bytes)
 
 
 def newest_copy(path: Path) -> Path:
@@ -79,8 +87,10 @@ def newest_copy(path: Path) -> Path:
     return max((path, *copies), key=_written_at_ns) if copies else path
 
 
-def names_of_copies(folder: Path) -> set[str]:
+def names_of_copies(folder: StateFile) -> set[str]:
     """Return the names of the files of a folder of which there are copies on a RAM disk."""
+    if not isinstance(folder, Path):
+        return set()
     return {file.name for disk in ram_disks() if (own := _own_folder(disk, folder)) for file in own.glob("*.json")}
 
 
@@ -148,10 +158,11 @@ def _copies(path: Path) -> Iterator[Path]:
             yield own / path.name
 
 
-def _own_folder(disk: Path, folder: Path, *, make: bool = False) -> Path | None:
+def _own_folder(disk: Path, folder: StateFile, *, make: bool = False) -> Path | None:
     """Return this user's folder on a RAM disk for the copies of a folder; None where there is none, or others may write it."""
     top = disk / f"lakebound-{os.geteuid()}"
-    own = top / hashlib.sha256(os.fsencode(folder.absolute())).hexdigest()[:20]
+    name = os.fsencode(folder.absolute()) if isinstance(folder, Path) else str(folder).encode()
+    own = top / hashlib.sha256(name).hexdigest()[:20]
     try:
         if make:
             for one in (top, own):

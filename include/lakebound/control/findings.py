@@ -6,17 +6,42 @@ and an empty list when nothing is: what it no longer names is over. So no part h
 
 from __future__ import annotations
 
+import json
+import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from lakebound.control.fallback_files import names_of_copies, read_newest_json, write_json_anyway
-from lakebound.control.folder import ControlFolder
+from lakebound.control.bounds import within_calendar
+from lakebound.control.fallback_files import locked_anyway, names_of_copies, read_newest_json, write_json_anyway
+from lakebound.control.folder import ControlFolder, change_text, files_in
+from lakebound.control.state_text import clean_text
 from lakebound.frozen import Frozen, FrozenRecord
 
 Fact = str | int | float | bool | None
+
+
+def shown_facts(evidence: Mapping[str, Fact]) -> dict[str, Fact]:
+    """Return facts that every message and page can hold: texts without halves of characters, what is no number as a text."""
+    return {clean_text(name): _shown(fact) for name, fact in evidence.items()}
+
+
+def _shown(fact: Fact) -> Fact:
+    if isinstance(fact, float) and not math.isfinite(fact):
+        return str(fact)
+    return clean_text(fact) if isinstance(fact, str) else fact
+
+
+Text = Annotated[str, AfterValidator(clean_text)]
+"""What people read: another program may have written it into the file."""
+Since = Annotated[float, AfterValidator(within_calendar)]
+"""Epoch seconds that a message can show."""
+Evidence = Annotated[dict[str, Fact], AfterValidator(shown_facts)]
+"""Facts by name, few and short."""
 
 
 class Severity(StrEnum):
@@ -41,11 +66,11 @@ class Finding(Frozen):
 
     cause: str = Field(min_length=1)
     severity: Severity
-    what: str
-    since: float
-    evidence: dict[str, Fact] = Field(default_factory=dict)
+    what: Text
+    since: Since
+    evidence: Evidence = Field(default_factory=dict)
     runbook: str | None = None
-    done: str = ""
+    done: Text = ""
 
 
 class Findings(FrozenRecord):
@@ -53,7 +78,7 @@ class Findings(FrozenRecord):
 
     source: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     pipeline: str
-    at: float
+    at: Since
     findings: tuple[Finding, ...] = ()
 
 
@@ -67,9 +92,48 @@ def write_findings(control: ControlFolder, source: str, findings: Iterable[Findi
         source: Which part has looked, such as ``doctor``; the file is named after it.
         findings: All that is wrong now; none means that everything found before is over.
     """
-    found = Findings(source=source, pipeline=control.pipeline, at=time.time(), findings=tuple(findings))
+    found = _findings(control, source, findings)
     write_json_anyway(control.findings / f"{source}.json", found.model_dump(mode="json"))
     return found
+
+
+def change_findings(
+    control: ControlFolder, source: str, decide: Callable[[tuple[Finding, ...]], Iterable[Finding]]
+) -> Findings:
+    """Replace what the source said before by what is decided on it, where several processes write for one source.
+
+    Args:
+        control: State folder of the pipeline.
+        source: Which part has looked.
+        decide: Gets what it said before, nothing where that cannot be read, and returns what is wrong now.
+
+    Raises:
+        LockHeldError: Others hold the file for too long.
+    """
+    file = control.findings / f"{source}.json"
+    if isinstance(file, Path):
+        with locked_anyway(file):
+            before = read_source(control, source)
+            return write_findings(control, source, decide(before.findings if before else ()))
+    found: list[Findings] = []
+
+    def change(text: str | None) -> str:
+        found.append(_findings(control, source, decide(_said_in(text))))
+        return json.dumps(found[-1].model_dump(mode="json"))
+
+    change_text(file, change)
+    return found[-1]
+
+
+def _findings(control: ControlFolder, source: str, findings: Iterable[Finding]) -> Findings:
+    return Findings(source=source, pipeline=control.pipeline, at=time.time(), findings=tuple(findings))
+
+
+def _said_in(text: str | None) -> tuple[Finding, ...]:
+    try:
+        return () if text is None else Findings.model_validate_json(text).findings
+    except ValueError:
+        return ()
 
 
 def read_source(control: ControlFolder, source: str) -> Findings | None:
@@ -83,7 +147,7 @@ def read_source(control: ControlFolder, source: str) -> Findings | None:
 
 def read_sources(control: ControlFolder) -> tuple[list[Findings], list[str]]:
     """Return what every source last said of this pipeline, and a line for each file that cannot be read."""
-    names = {file.name for file in control.findings.glob("*.json")} | names_of_copies(control.findings)
+    names = {file.name for file in files_in(control.findings, "*.json")} | names_of_copies(control.findings)
     found, problems = [], []
     for name in sorted(names):
         file = control.findings / name

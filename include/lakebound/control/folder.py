@@ -1,94 +1,152 @@
-"""The folder in which a pipeline's lease, desired state, progress and logs stand, and atomic JSON files in it."""
+"""Where a pipeline's lease, desired state, progress and logs stand.
+
+All of it is in a folder, or what other machines need to know is in an object store (``LAKEBOUND_STATE``): then those files are
+``SharedFile``, and the rest stays in the folder.
+"""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
 from urllib.parse import quote
 
-from lakebound.control.lock_holder import holder_of
-from lakebound.control.private_files import make_private, make_private_folder, open_private
-from lakebound.durable import make_folder, sync_folder
-from lakebound.errors import LockHeldError
+from lakebound.control.shared_file import SharedFile
+from lakebound.control.state_file import (
+    LOCK_DEADLINE_SECONDS,
+    MOST_BYTES,
+    StateFile,
+    change_text,
+    files_in,
+    locked,
+    locked_if_free,
+    modified_at,
+    read_bytes,
+    read_end,
+    read_json,
+    read_text,
+    write_json,
+    write_text,
+)
+from lakebound.spec.state_store import StateStoreSpec, installed_state_store
+from lakebound.storage.location import Location
 
-LOCK_DEADLINE_SECONDS = 30.0
-"""Locks of files are held for milliseconds; a disk that is busy may need some seconds to sync."""
+__all__ = [
+    "LOCK_DEADLINE_SECONDS",
+    "MOST_BYTES",
+    "ControlFolder",
+    "StateFile",
+    "change_text",
+    "files_in",
+    "locked",
+    "locked_if_free",
+    "modified_at",
+    "names_of_pipelines",
+    "read_bytes",
+    "read_end",
+    "read_json",
+    "read_text",
+    "write_json",
+    "write_text",
+]
 
-_LOOKS_EVERY_SECONDS = 0.005
-
-_lasting: set[Path] = set()
-"""Folders whose names this process knows to be on the disk."""
+_WATCHER_SECONDS = 5.0
+"""How often a store is asked by who watches a pipeline, at most."""
 
 
 @dataclass(frozen=True)
 class ControlFolder:
-    """``<home>/pipelines/<pipeline>``; makes nothing by itself."""
+    """``<home>/pipelines/<pipeline>``; makes nothing by itself.
+
+    Attributes:
+        home: Folder of this machine's state.
+        pipeline: Name of the pipeline.
+        store: Where the state is that machines share; None: it is in the folder, too.
+    """
 
     home: Path
     pipeline: str
+    store: StateStoreSpec | None = field(default_factory=installed_state_store, repr=False)
 
     @property
     def folder(self) -> Path:
-        """The folder itself."""
+        """The folder of this machine: logs, checkpoints, rollups, and all else where nothing is shared."""
         return self.home / "pipelines" / self.pipeline
 
     @property
-    def lease(self) -> Path:
+    def shared(self) -> StateFile:
+        """What holds the files that other machines need to see."""
+        if self.store is None:
+            return self.folder
+        return SharedFile(Location(f"{self.store.location}/pipelines/{self.pipeline}", self.store.store))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines see the state in an object store."""
+        return self.store is not None
+
+    def watched_every(self, seconds: float) -> float:
+        """Return how often a watcher looks: so many seconds apart in a folder, at least five in a store."""
+        return max(seconds, _WATCHER_SECONDS) if self.is_shared else seconds
+
+    def exists(self) -> bool:
+        """Whether there is any state of the pipeline."""
+        shared = self.shared
+        return shared.is_dir() if isinstance(shared, Path) else next(iter(shared.location.list()), None) is not None
+
+    @property
+    def lease(self) -> StateFile:
         """Who may write (``lakebound.control.lease``)."""
-        return self.folder / "lease.json"
+        return self.shared / "lease.json"
 
     @property
-    def desired(self) -> Path:
+    def lease_silence(self) -> StateFile:
+        """The sign of a lease that some machine has seen unchanged for longer than the lease lasts."""
+        return self.shared / "lease-silence.json"
+
+    @property
+    def desired(self) -> StateFile:
         """What a person or a DAG wants (``lakebound.control.desired``)."""
-        return self.folder / "desired.json"
+        return self.shared / "desired.json"
 
     @property
-    def desired_sign(self) -> Path:
+    def desired_sign(self) -> StateFile:
         """Is there once a desired state was written: where only this is left, that one is lost."""
-        return self.folder / "desired.sign"
+        return self.shared / "desired.sign"
 
     @property
-    def progress(self) -> Path:
+    def progress(self) -> StateFile:
         """What the application last did (``lakebound.control.progress``)."""
-        return self.folder / "progress.json"
+        return self.shared / "progress.json"
 
     @property
-    def complete_hours(self) -> Path:
+    def complete_hours(self) -> StateFile:
         """Which hours of the tables are complete (``lakebound.control.complete_hours``)."""
-        return self.folder / "complete-hours.json"
+        return self.shared / "complete-hours.json"
 
     @property
-    def submission(self) -> Path:
+    def submission(self) -> StateFile:
         """The backend's record of the application that it submitted last."""
-        return self.folder / "submission.json"
+        return self.shared / "submission.json"
 
     @property
-    def incidents(self) -> Path:
+    def incidents(self) -> StateFile:
         """What went wrong and what was done about it (``lakebound.control.incidents``), one file each."""
-        return self.folder / "incidents"
+        return self.shared / "incidents"
 
     @property
-    def findings(self) -> Path:
+    def findings(self) -> StateFile:
         """What is wrong at this moment (``lakebound.control.findings``), one file per source."""
-        return self.folder / "findings"
+        return self.shared / "findings"
 
     @property
-    def crash_loop(self) -> Path:
+    def crash_loop(self) -> StateFile:
         """Which ends in a row landed nothing (``lakebound.control.crash_loop``)."""
-        return self.folder / "crash-loop.json"
+        return self.shared / "crash-loop.json"
 
     @property
-    def health_history(self) -> Path:
+    def health_history(self) -> StateFile:
         """How the tables' health was over time (``lakebound.operations.maintenance.health_history``), one line per reading."""
-        return self.folder / "health.jsonl"
+        return self.shared / "health.jsonl"
 
     @property
     def rollups(self) -> Path:
@@ -96,36 +154,65 @@ class ControlFolder:
         return self.folder / "rollups"
 
     @property
-    def recent_ledger(self) -> Path:
+    def recent_ledger(self) -> StateFile:
         """The newest batches, and what all tables hold (``lakebound.control.recent_ledger``)."""
-        return self.folder / "recent-ledger.json"
+        return self.shared / "recent-ledger.json"
 
     @property
-    def maintenance_history(self) -> Path:
+    def quarantine_samples(self) -> StateFile:
+        """A few records that went to quarantine last (``lakebound.control.quarantine_samples``), where the YAML asks for it."""
+        return self.shared / "quarantine-samples.json"
+
+    @property
+    def table_history(self) -> StateFile:
+        """To which times the tables can be rewound, and until when (``lakebound.control.table_history``)."""
+        return self.shared / "table-history.json"
+
+    @property
+    def replays(self) -> StateFile:
+        """How far replays and releases have got (``lakebound.operations.replay.orders``), one file each."""
+        return self.shared / "replays"
+
+    @property
+    def outcomes(self) -> StateFile:
+        """How applications ended, one file each."""
+        return self.shared / "outcomes"
+
+    @property
+    def proof(self) -> StateFile:
+        """What the last proof said (``lakebound.control.summaries``)."""
+        return self.shared / "proof.json"
+
+    @property
+    def maintenance_history(self) -> StateFile:
         """What maintenance runs did (``lakebound.operations.maintenance.past_reading``), one line per run."""
-        return self.folder / "maintenance.jsonl"
+        return self.shared / "maintenance.jsonl"
 
     @property
-    def repair(self) -> Path:
+    def repair(self) -> StateFile:
         """Locked while somebody repairs or rewinds the pipeline, and while a step of maintenance runs."""
-        return self.folder / "repair"
+        return self.shared / "repair"
 
     @property
-    def maintenance(self) -> Path:
+    def maintenance(self) -> StateFile:
         """Locked while a maintenance run is under way."""
-        return self.folder / "maintenance"
+        return self.shared / "maintenance"
 
-    def turn(self, table: str) -> Path:
+    def turn(self, table: str) -> StateFile:
         """While it is young, somebody asks the stream to hold its commits to a table back (``lakebound.control.turns``)."""
-        return self.folder / "turns" / quote(table, safe="")
+        return self.shared / "turns" / quote(table, safe="")
 
-    def stop_marker(self, app_id: str) -> Path:
+    def prepared(self, table: str) -> Path:
+        """Commits to a table that maintenance hands to the stream (``lakebound.control.handover``)."""
+        return self.folder / "prepared" / quote(table, safe="")
+
+    def stop_marker(self, app_id: str) -> StateFile:
         """Its presence asks that one application to stop gracefully."""
-        return self.folder / f"stop-{app_id}.json"
+        return self.shared / f"stop-{app_id}.json"
 
-    def outcome(self, app_id: str) -> Path:
+    def outcome(self, app_id: str) -> StateFile:
         """How that application ended (``lakebound.control.progress.Outcome``)."""
-        return self.folder / "outcomes" / f"{app_id}.json"
+        return self.outcomes / f"{app_id}.json"
 
     def log(self, app_id: str) -> Path:
         """That application's log."""
@@ -140,99 +227,20 @@ class ControlFolder:
         return self.folder / "checkpoints" / app_id
 
 
-def write_json(path: Path, body: Any, *, durable: bool = False) -> None:
-    """Replace the file in one step, so that a reader sees the old or the new one whole.
-
-    Args:
-        path: The file; its folder is made when it is not there.
-        body: What ``json.dumps`` takes.
-        durable: Also survive a power cut (fsync of file and folder); leases need it, progress does not.
-    """
-    write_text(path, json.dumps(body), durable=durable)
+def names_of_pipelines(home: Path) -> list[str]:
+    """Return the names of the pipelines that have state, sorted."""
+    shared = ControlFolder(home, "").shared
+    if isinstance(shared, SharedFile):
+        return _stored_names(shared.location.parent)
+    root = home / "pipelines"
+    return sorted(folder.name for folder in root.iterdir() if folder.is_dir()) if root.is_dir() else []
 
 
-def write_text(path: Path, text: str, *, durable: bool = False) -> None:
-    """Replace the file in one step, as ``write_json`` does.
-
-    Args:
-        path: The file to replace; missing folders above it are made.
-        text: The file's whole new content.
-        durable: Whether the file must also survive a power cut (fsync of file and folder).
-    """
-    if durable:
-        _make_lasting(path.parent)
-    make_private_folder(path.parent)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w") as file:
-            make_private(file.fileno())
-            file.write(text)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    if durable:
-        sync_folder(path.parent)
-
-
-def _make_lasting(folder: Path) -> None:
-    """Have a folder's own name on the disk, too: it may be there since a moment ago, made for a lock or a log."""
-    if folder not in _lasting or not folder.exists():
-        make_folder(folder, make_private_folder)
-        _lasting.add(folder)
-
-
-def read_json(path: Path) -> Any | None:
-    """Return the file's JSON, or None when there is no file.
-
-    Raises:
-        ValueError: The file is not JSON.
-    """
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return None
-    return json.loads(text)
-
-
-@contextmanager
-def locked(path: Path, deadline_seconds: float = LOCK_DEADLINE_SECONDS) -> Iterator[None]:
-    """Hold an exclusive lock on ``<path>.lock``, among the processes of this machine.
-
-    Raises:
-        LockHeldError: Somebody else holds it for longer than the deadline.
-    """
-    with _lock_file(path) as file:
-        _lock(file, deadline_seconds)
-        yield
-
-
-@contextmanager
-def locked_if_free(path: Path) -> Iterator[bool]:
-    """Hold the lock of ``locked`` inside the block, unless somebody else does: then yield False at once."""
-    with _lock_file(path) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-
-
-def _lock_file(path: Path) -> IO[str]:
-    make_private_folder(path.parent)
-    return open_private(path.with_name(path.name + ".lock"), "a")
-
-
-def _lock(file: IO[str], deadline_seconds: float) -> None:
-    ends = time.monotonic() + deadline_seconds
-    while True:
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > ends:
-                raise LockHeldError(Path(file.name), holder_of(file.fileno()), deadline_seconds) from None
-            time.sleep(_LOOKS_EVERY_SECONDS)
+def _stored_names(root: Location) -> list[str]:
+    """Return the first parts of the names of files, with one request for each of them."""
+    names: list[str] = []
+    after = ""
+    while (found := next(iter(root.list(after=after)), None)) is not None:
+        names.append(found[0].relative_to(root).partition("/")[0])
+        after = f"{names[-1]}0"  # "0" comes after "/": the next pipeline
+    return names

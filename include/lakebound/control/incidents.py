@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.control.bounds import Moment
+from lakebound.control.folder import ControlFolder, StateFile, files_in, read_json, write_json
 from lakebound.control.progress import Outcome
 from lakebound.errors import CrashLoopError, error_named
 from lakebound.first_line import first_line
@@ -25,7 +26,7 @@ class Incident(FrozenRecord):
     id: str
     pipeline: str
     kind: IncidentKind
-    at: float
+    at: Moment
     what: str = Field(description="One sentence.")
     runbook: str | None = None
     facts: dict[str, Any] = Field(default_factory=dict)
@@ -94,8 +95,7 @@ def record_refusal(control: ControlFolder, outcome: Outcome) -> Incident | None:
 
 def read_incidents(control: ControlFolder) -> list[Incident]:
     """Return the pipeline's incidents, newest first."""
-    files = sorted(control.incidents.glob("*.json"), reverse=True)
-    return [Incident.model_validate(read_json(file)) for file in files]
+    return [Incident.model_validate(read_json(file)) for file in _newest_first(control)]
 
 
 def newest_incidents(control: ControlFolder, most: int) -> tuple[list[Incident], list[str]]:
@@ -109,7 +109,7 @@ def newest_incidents(control: ControlFolder, most: int) -> tuple[list[Incident],
     """
     found: list[Incident] = []
     problems: list[str] = []
-    for file in sorted(control.incidents.glob("*.json"), reverse=True)[:most]:
+    for file in _newest_first(control)[:most]:
         try:
             body = read_json(file)
             if body is not None:  # it was tidied away since
@@ -117,3 +117,8 @@ def newest_incidents(control: ControlFolder, most: int) -> tuple[list[Incident],
         except (OSError, ValueError) as exc:
             problems.append(f"{file} cannot be read: {first_line(exc)}")
     return found, problems
+
+
+def _newest_first(control: ControlFolder) -> list[StateFile]:
+    """Return the files; their names begin with a time."""
+    return files_in(control.incidents, "*.json")[::-1]

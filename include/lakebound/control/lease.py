@@ -6,16 +6,18 @@ every commit carries the epoch, and a table refuses a commit made on a handle ol
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from typing import Any
+from pathlib import Path
 
 import structlog
 
-from lakebound.control.folder import ControlFolder, locked, read_json, write_json
+from lakebound.control.folder import MOST_BYTES, ControlFolder, change_text, read_json, read_text, write_json, write_text
 from lakebound.control.private_files import tighten
 from lakebound.control.process_identity import PidSpace, ProcessIdentity, identity_of, lives, own_space
 from lakebound.control.sights import unchanged_seconds
+from lakebound.control.state_text import parsed_json
 from lakebound.errors import LeaseHeldError, LeaseLostError, LockHeldError
 from lakebound.frozen import FrozenRecord
 
@@ -71,8 +73,7 @@ class Lease(FrozenRecord):
 
 def read_lease(control: ControlFolder) -> Lease | None:
     """Return the lease as it stands, or None where there never was one."""
-    body: Any = read_json(control.lease)
-    return None if body is None else Lease.model_validate(body)
+    return _parsed(read_text(control.lease, most_bytes=MOST_BYTES))
 
 
 def readable_lease(control: ControlFolder) -> Lease | None:
@@ -86,8 +87,9 @@ def readable_lease(control: ControlFolder) -> Lease | None:
 def lease_is_live(control: ControlFolder, lease: Lease, now: float) -> bool:
     """Whether the holder still counts as alive: not released, its process not seen dead, and not silent for the lease's time.
 
-    On this machine its silence is told by the clock. That of another machine is told by this machine's looks alone: the first
-    look finds it alive, and whoever wants to know looks again.
+    On this machine its silence is told by the clock. That of another machine is told by looks alone: the first look of a
+    machine finds it alive, and whoever wants to know looks again. Where state is shared, a machine that has watched the
+    silence says so, and the others need not watch it anew.
 
     Args:
         control: The pipeline's folder.
@@ -97,7 +99,27 @@ def lease_is_live(control: ControlFolder, lease: Lease, now: float) -> bool:
     if lease.released or lease.holder_is_dead():
         return False
     silent = None if lease.has_our_clock() else unchanged_seconds(control.lease, lease.sign)
+    if silent is not None and control.is_shared:
+        return not is_seen_silent(control, lease, silent)
     return (lease.age_seconds(now) if silent is None else silent) <= lease.ttl_seconds
+
+
+def is_seen_silent(control: ControlFolder, lease: Lease, silent_seconds: float) -> bool:
+    """Whether a machine has seen the lease of another one unchanged for longer than it lasts.
+
+    Args:
+        control: The pipeline's shared state.
+        lease: As it stands.
+        silent_seconds: For how long this machine has seen it unchanged; where that is long enough, the others are told.
+    """
+    try:
+        told = read_json(control.lease_silence) == {"sign": lease.sign}
+        if not told and silent_seconds > lease.ttl_seconds:
+            write_json(control.lease_silence, {"sign": lease.sign})
+    except (OSError, ValueError) as exc:
+        _log.warning("silence_of_the_lease_not_told", pipeline=control.pipeline, reason=str(exc))
+        told = False
+    return told or silent_seconds > lease.ttl_seconds
 
 
 def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_epoch: int = 0, by_force: bool = False) -> Lease:
@@ -116,13 +138,12 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
         LockHeldError: Its file is locked.
     """
     tighten(control.home)
-    with locked(control.lease):
-        now = time.time()
-        _move_aside_if_torn(control)
-        held = read_lease(control)
+    own, taken = identity_of(os.getpid()), list[Lease]()
+
+    def decide(text: str | None) -> str:
+        now, held = time.time(), _held_or_aside(control, text)
         if held is not None and held.app_id != app_id and lease_is_live(control, held, now) and not by_force:
             raise LeaseHeldError(control.pipeline, held.app_id, held.epoch, held.age_seconds(now))
-        own = identity_of(os.getpid())
         lease = Lease(
             epoch=max(held.epoch if held else 0, above_epoch) + 1,
             app_id=app_id,
@@ -135,8 +156,11 @@ def acquire(control: ControlFolder, app_id: str, ttl_seconds: float, *, above_ep
             boot_id=own.space.boot_id,
             pid_namespace=own.space.namespace,
         )
-        write_json(control.lease, lease.model_dump(), durable=True)
-    return lease
+        taken.append(lease)
+        return _text(lease)
+
+    change_text(control.lease, decide, durable=True)
+    return taken[-1]
 
 
 def renew(control: ControlFolder, own: Lease, *, spark_ui: str | None = None) -> Lease:
@@ -162,12 +186,29 @@ def release(control: ControlFolder, own: Lease) -> None:
         return
 
 
-def _move_aside_if_torn(control: ControlFolder) -> None:
-    """Make room for a lease where a power cut has torn the file: ``above_epoch`` keeps epochs growing without it."""
-    if control.lease.exists() and readable_lease(control) is None:
+def _held_or_aside(control: ControlFolder, text: str | None) -> Lease | None:
+    """Return the lease that a text says.
+
+    Where a power cut has torn the file, it is moved aside: ``above_epoch`` keeps epochs growing without it.
+    """
+    try:
+        return _parsed(text)
+    except ValueError:
         aside = control.lease.with_name(f"{control.lease.name}.torn-{time.time_ns()}")
-        os.replace(control.lease, aside)
+        if isinstance(control.lease, Path) and isinstance(aside, Path):
+            os.replace(control.lease, aside)
+        else:
+            write_text(aside, text or "")
         _log.warning("torn_lease_moved_aside", pipeline=control.pipeline, to=str(aside))
+        return None
+
+
+def _parsed(text: str | None) -> Lease | None:
+    return None if text is None else Lease.model_validate(parsed_json(text))
+
+
+def _text(lease: Lease) -> str:
+    return json.dumps(lease.model_dump())
 
 
 def check_held(control: ControlFolder, own: Lease) -> None:
@@ -182,10 +223,13 @@ def check_held(control: ControlFolder, own: Lease) -> None:
 
 
 def _replace(control: ControlFolder, own: Lease, **changes: object) -> Lease:
-    with locked(control.lease, _RENEWAL_DEADLINE_SECONDS):
-        found = read_lease(control)
+    lease = own.model_copy(update=changes)
+
+    def decide(text: str | None) -> str:
+        found = _parsed(text)
         if found is None or found.epoch != own.epoch or found.app_id != own.app_id:
             raise LeaseLostError(control.pipeline, own.epoch, found.epoch if found else 0)
-        lease = own.model_copy(update=changes)
-        write_json(control.lease, lease.model_dump())
+        return _text(lease)
+
+    change_text(control.lease, decide, deadline_seconds=_RENEWAL_DEADLINE_SECONDS)
     return lease

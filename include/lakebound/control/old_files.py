@@ -12,15 +12,17 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import psutil
 
 from lakebound.control.applications import living_submission, pipelines_with_state
-from lakebound.control.folder import ControlFolder, read_json
+from lakebound.control.folder import ControlFolder, StateFile, read_json
 from lakebound.control.lease import readable_lease
 from lakebound.control.private_files import open_private
 from lakebound.control.retention import DAY_SECONDS, OldFile, retention_of, to_remove
+from lakebound.control.shared_file import SharedFile
 from lakebound.control.submission import read_submission
 from lakebound.settings import Settings
 
@@ -68,19 +70,20 @@ def old_files(settings: Settings, now: float) -> list[OldFile]:
 
 
 def _old_of(control: ControlFolder, in_use: set[str], commands: str, kept_days: float, now: float) -> Iterator[OldFile]:
-    def is_free(path: Path, app_id: str) -> bool:
+    def is_free(path: StateFile, app_id: str) -> bool:
         return app_id not in in_use and app_id not in commands
 
-    folder = control.folder
-    kinds: tuple[tuple[str, Iterable[Path], Callable[[Path], bool]], ...] = (
-        ("logs", (folder / "logs").glob("*"), lambda path: is_free(path, path.name.partition(".")[0])),
-        ("outcomes", (folder / "outcomes").glob("*.json"), lambda path: is_free(path, path.stem)),
-        ("stop markers", folder.glob("stop-*.json"), lambda path: is_free(path, path.stem.removeprefix("stop-"))),
-        ("checkpoints", (folder / "checkpoints").glob("*"), lambda path: is_free(path, path.name)),
-        ("incidents", control.incidents.glob("*.json"), lambda path: True),
+    folder, shared = control.folder, control.shared
+    kinds: tuple[tuple[str, StateFile, str, Callable[[StateFile], bool]], ...] = (
+        ("logs", folder / "logs", "*", lambda path: is_free(path, path.name.partition(".")[0])),
+        ("outcomes", control.outcomes, "*.json", lambda path: is_free(path, path.stem)),
+        ("stop markers", shared, "stop-*.json", lambda path: is_free(path, path.stem.removeprefix("stop-"))),
+        ("checkpoints", folder / "checkpoints", "*", lambda path: is_free(path, path.name)),
+        ("incidents", control.incidents, "*.json", lambda path: True),
     )
-    for kind, paths, may_go in kinds:
-        old = to_remove(_files(path for path in paths if may_go(path)), retention_of(kind, kept_days), now)
+    for kind, place, pattern, may_go in kinds:
+        found = (file for file in _found(place, pattern) if may_go(file.path))
+        old = to_remove(found, retention_of(kind, kept_days), now)
         yield from (file for file in old if kind != "incidents" or not _is_kept_incident(file.path))
 
 
@@ -98,7 +101,7 @@ def _commands() -> str:
     return "\n".join(" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
 
 
-def _is_kept_incident(path: Path) -> bool:
+def _is_kept_incident(path: StateFile) -> bool:
     try:
         return (read_json(path) or {}).get("kind") in _KEPT_INCIDENTS
     except (OSError, ValueError, AttributeError):
@@ -120,9 +123,23 @@ def _files(paths: Iterable[Path]) -> Iterator[OldFile]:
             yield OldFile(path, sum(one.st_size for one in found), max(one.st_mtime for one in found))
 
 
-def _is_removed(path: Path) -> bool:
+def _found(place: StateFile, pattern: str) -> Iterator[OldFile]:
+    """Yield the files in a place whose names match, with their sizes and ages."""
+    if isinstance(place, Path):
+        yield from _files(place.glob(pattern))
+        return
+    with suppress(OSError):
+        for location, stored in place.location.list():
+            name = location.relative_to(place.location)
+            if "/" not in name and fnmatchcase(name, pattern):
+                yield OldFile(SharedFile(location), stored.size_bytes, stored.modified_ms / 1000)
+
+
+def _is_removed(path: StateFile) -> bool:
     try:
-        if path.is_dir() and not path.is_symlink():
+        if not isinstance(path, Path):
+            path.unlink()
+        elif path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from lakebound.control.bounds import Count, Int64, Moment
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.errors import error_named
 from lakebound.frozen import FrozenRecord
@@ -32,11 +33,11 @@ class RecentRecords(FrozenRecord):
     (``does_not_fit: amount``); never anything that stands in a record.
     """
 
-    over_seconds: float = Field(description="Of how long.")
+    over_seconds: Moment = Field(description="Of how long.")
     newest_at: float = Field(description="Epoch seconds of the newest batch among them.")
-    records: int = Field(description="Records read.")
-    quarantined: int = 0
-    reasons: dict[str, int] = Field(default_factory=dict, description="Quarantined records, by reason.")
+    records: Count = Field(description="Records read.")
+    quarantined: Count = 0
+    reasons: dict[str, Count] = Field(default_factory=dict, description="Quarantined records, by reason.")
 
     @property
     def share(self) -> float:
@@ -86,7 +87,7 @@ class Progress(FrozenRecord):
     complete_until: float | None = Field(
         default=None, description="Everything that Kafka had at this time, in epoch seconds, has landed; None: not known."
     )
-    newest_record_ms: int | None = Field(default=None, description="Kafka timestamp of the newest landed record.")
+    newest_record_ms: Int64 | None = Field(default=None, description="Kafka timestamp of the newest landed record.")
     last_commit_at: float | None = None
     freshness_p99_seconds: float | None = Field(
         default=None, description="Of the records of the last five minutes, as they landed; an upper bound."

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated
 
-from pydantic import Field, NonNegativeInt, TypeAdapter
+from pydantic import TypeAdapter
 
-from lakebound.control.folder import ControlFolder, write_text
+from lakebound.control.bounds import Count, Moment
+from lakebound.control.folder import ControlFolder, read_bytes, write_text
 from lakebound.ledger.intervals import Interval
 
 MOST_BATCHES = 200
@@ -23,10 +23,8 @@ MOST_INTERVALS = 20
 MAX_BYTES = 256 * 1024
 """Of the batches in the file: where they have many partitions, fewer of them are kept."""
 
-Ranges = Mapping[str, Mapping[int, tuple[Interval, ...]]]
+Ranges = Mapping[str, Mapping[Count, tuple[tuple[Count, Count], ...]]]
 """Half-open intervals of offsets by topic and partition."""
-
-Moment = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class TableCommit:
     """What a batch committed to a table: its version (a snapshot's id in Iceberg) afterwards, and the rows."""
 
     version: str
-    rows: NonNegativeInt = 0
+    rows: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +55,14 @@ class LandedBatch:
     """
 
     at: Moment
-    epoch: NonNegativeInt
-    batch: NonNegativeInt
+    epoch: Count
+    batch: Count
     ranges: Ranges
-    partitions: NonNegativeInt
-    read: NonNegativeInt = 0
-    filtered: NonNegativeInt = 0
-    quarantined: NonNegativeInt = 0
-    reasons: Mapping[str, NonNegativeInt] = field(default_factory=dict)
+    partitions: Count
+    read: Count = 0
+    filtered: Count = 0
+    quarantined: Count = 0
+    reasons: Mapping[str, Count] = field(default_factory=dict)
     lane: str | None = None
     seconds: Moment = 0.0
     tables: Mapping[str, TableCommit] = field(default_factory=dict)
@@ -97,7 +95,7 @@ def read_recent_ledger(control: ControlFolder) -> RecentLedger | None:
         OSError: The file is there and cannot be read.
     """
     try:
-        return _json.validate_json(control.recent_ledger.read_bytes())
+        return _json.validate_json(read_bytes(control.recent_ledger))
     except FileNotFoundError:
         return None
 

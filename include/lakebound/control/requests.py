@@ -15,6 +15,7 @@ from lakebound.errors import LakeboundError
 from lakebound.frozen import Frozen
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import PipelineSpec, parse_freshness
+from lakebound.spec.real_time import REAL_TIME, real_time_problem
 
 RequestedAction = Literal["start", "stop", "restart", "hold", "bounded_run"]
 Awaited = Literal["running", "stopped", "completed"]
@@ -66,10 +67,20 @@ class WishForm(Frozen):
             except ValueError as exc:
                 raise InvalidWishError(spec.pipeline, f"freshness: {exc}") from exc
         bound = self._bound(spec)
+        self._check_real_time(spec, bound)
         if self.action in ("stop", "hold"):
             return rest_wish(self.action, self.reason)
         restart = self.action != "start"
         return Wish("running", restart, self.freshness, bound, self.reason, may_end_hold=self.action == "start")
+
+    def _check_real_time(self, spec: PipelineSpec, bound: RunBound | None) -> None:
+        if (self.freshness or spec.freshness) != REAL_TIME:
+            return
+        if bound is not None:
+            raise InvalidWishError(spec.pipeline, "a bounded run is made of batches: give a freshness such as 0ms, too")
+        problem = real_time_problem(spec)
+        if problem is not None:
+            raise InvalidWishError(spec.pipeline, f"freshness: {problem[1]}")
 
     def _bound(self, spec: PipelineSpec) -> RunBound | None:
         given = [self.offsets is not None, self.until_time is not None]

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakebound.control.shared_file import SharedFile
+
 DAY_SECONDS = 86_400.0
 
 _MIB = 1 << 20
@@ -21,7 +23,7 @@ class OldFile:
         changed_at: When it was last written, in epoch seconds.
     """
 
-    path: Path
+    path: Path | SharedFile
     size_bytes: int
     changed_at: float
 

@@ -16,7 +16,7 @@ from typing import IO
 
 from pydantic import TypeAdapter, ValidationError
 
-from lakebound.control.folder import ControlFolder, write_text
+from lakebound.control.folder import ControlFolder, read_bytes, write_text
 from lakebound.control.private_files import make_private_folder, open_private
 from lakebound.control.rollups import RESOLUTIONS, Bucket, Resolution, Totals, latest_of_each_time, pruned, rolled_up
 
@@ -87,7 +87,7 @@ def read_file(control: ControlFolder, resolution: Resolution, since: float = 0.0
     """
     try:
         with rollup_file(control, resolution).open("rb") as file:
-            lines = _last_lines(file, since)
+            lines = _last_lines(file, since, 2 * resolution.max_bytes)
     except FileNotFoundError:
         return BucketsRead([])
     read = [_parsed(line) for line in lines if _may_begin_since(line, since)]
@@ -153,7 +153,7 @@ def read_totals(control: ControlFolder) -> Totals | None:
         OSError: The file is there and cannot be read.
     """
     try:
-        return _totals_json.validate_json(totals_file(control).read_bytes())
+        return _totals_json.validate_json(read_bytes(totals_file(control)))
     except FileNotFoundError:
         return None
 
@@ -185,18 +185,20 @@ def _may_begin_since(line: bytes, since: float) -> bool:
     return found is None or int(found[1]) >= since
 
 
-def _last_lines(file: IO[bytes], since: float) -> list[bytes]:
-    """Return lines from the end of a file, at least those of buckets from a moment on."""
+def _last_lines(file: IO[bytes], since: float, most_bytes: int) -> list[bytes]:
+    """Return lines from the end of a file, at least those of buckets from a moment on, as far as so many bytes hold them."""
     size = file.seek(0, os.SEEK_END)
-    length = _BLOCK_BYTES
+    length = min(_BLOCK_BYTES, most_bytes)
     while True:
         file.seek(max(0, size - length))
         lines = file.read(length).split(b"\n")
         if size <= length:
             break
         lines = lines[1:]
+        if length == most_bytes:
+            break
         oldest = next((bucket for line in lines if (bucket := _parsed(line)) is not None), None)
         if oldest is not None and oldest.at < since:
             break
-        length *= 4
+        length = min(4 * length, most_bytes)
     return [line for line in lines if line]

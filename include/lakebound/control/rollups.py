@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from pydantic import Field, NonNegativeInt
-
+from lakebound.control.bounds import Count, Moment, counted, seconds_summed
 from lakebound.control.histogram import NO_DURATIONS, Histogram
 
 T = TypeVar("T")
-
-Moment = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""Epoch seconds, or a number of seconds, in a file."""
 
 MOST_REASONS = 12
 """Of one bucket."""
@@ -57,14 +53,14 @@ RESOLUTIONS = (TEN_SECONDS, MINUTE, HOUR)
 class TableFigures:
     """What was committed to a table: ``commits`` with rows, their ``rows``, and when the last one was (epoch seconds)."""
 
-    commits: NonNegativeInt = 0
-    rows: NonNegativeInt = 0
+    commits: Count = 0
+    rows: Count = 0
     last_commit_at: Moment = 0.0
 
     def plus(self, other: TableFigures) -> TableFigures:
         """Return the sums, and the later moment."""
         later = max(self.last_commit_at, other.last_commit_at)
-        return TableFigures(self.commits + other.commits, self.rows + other.rows, later)
+        return TableFigures(counted(self.commits + other.commits), counted(self.rows + other.rows), later)
 
     def since(self, before: TableFigures) -> TableFigures:
         """Return what came after ``before``, of which this is the continuation."""
@@ -85,17 +81,24 @@ class Figures:
         batches: How long batches took, by lane.
         reasons: Why records went to quarantine, and how many: the commonest reasons, the others as one.
         steps: Seconds that each step of batches took, by lane and step. Commits to different tables run side by side.
+        cpu_seconds: Of the application on its machine, Spark's JVM and its start included; 0 where nobody counted.
     """
 
     tables: Mapping[str, TableFigures] = field(default_factory=dict)
-    read: NonNegativeInt = 0
-    filtered: NonNegativeInt = 0
-    quarantined: NonNegativeInt = 0
-    lag_records: NonNegativeInt | None = None
+    read: Count = 0
+    filtered: Count = 0
+    quarantined: Count = 0
+    lag_records: Count | None = None
     freshness: Histogram = NO_DURATIONS
     batches: Mapping[str, Histogram] = field(default_factory=dict)
     steps: Mapping[str, Mapping[str, Moment]] = field(default_factory=dict)
-    reasons: Mapping[str, NonNegativeInt] = field(default_factory=dict)
+    reasons: Mapping[str, Count] = field(default_factory=dict)
+    cpu_seconds: Moment = 0.0
+
+    @property
+    def cpu_seconds_per_million(self) -> float | None:
+        """CPU seconds per million records read; None where either is not known."""
+        return self.cpu_seconds / self.read * 1e6 if self.read and self.cpu_seconds else None
 
     @property
     def commits(self) -> int:
@@ -111,14 +114,15 @@ class Figures:
         """Return the sums; what cannot be summed is that of ``later``, if it is known there."""
         return Figures(
             tables=_merged(self.tables, later.tables, TableFigures.plus),
-            read=self.read + later.read,
-            filtered=self.filtered + later.filtered,
-            quarantined=self.quarantined + later.quarantined,
+            read=counted(self.read + later.read),
+            filtered=counted(self.filtered + later.filtered),
+            quarantined=counted(self.quarantined + later.quarantined),
             lag_records=self.lag_records if later.lag_records is None else later.lag_records,
             freshness=self.freshness.plus(later.freshness),
             batches=_merged(self.batches, later.batches, Histogram.plus),
-            steps=_merged(self.steps, later.steps, lambda one, other: _merged(one, other, _sum)),
-            reasons=commonest(_merged(self.reasons, later.reasons, int.__add__)),
+            steps=_merged(self.steps, later.steps, lambda one, other: _merged(one, other, seconds_summed)),
+            reasons=commonest(_merged(self.reasons, later.reasons, _sum_of_counts)),
+            cpu_seconds=seconds_summed(self.cpu_seconds, later.cpu_seconds),
         )
 
 
@@ -129,7 +133,7 @@ NO_FIGURES = Figures()
 class Bucket:
     """The figures of one stretch of time, which began ``at`` (epoch seconds)."""
 
-    at: NonNegativeInt
+    at: Count
     figures: Figures = NO_FIGURES
 
     def plus(self, figures: Figures) -> Bucket:
@@ -193,7 +197,7 @@ def commonest(reasons: Mapping[str, int]) -> Mapping[str, int]:
         return reasons
     ordered = sorted(reasons.items(), key=lambda one: (one[0] == OTHER_REASONS, -one[1], one[0]))
     kept = dict(ordered[: MOST_REASONS - 1])
-    return {**kept, OTHER_REASONS: sum(times for _, times in ordered[MOST_REASONS - 1 :])}
+    return {**kept, OTHER_REASONS: counted(sum(times for _, times in ordered[MOST_REASONS - 1 :]))}
 
 
 def _merged(one: Mapping[str, T], other: Mapping[str, T], plus: Callable[[T, T], T]) -> Mapping[str, T]:
@@ -205,5 +209,5 @@ def _merged(one: Mapping[str, T], other: Mapping[str, T], plus: Callable[[T, T],
     return merged
 
 
-def _sum(one: float, other: float) -> float:
-    return one + other
+def _sum_of_counts(one: int, other: int) -> int:
+    return counted(one + other)

@@ -37,6 +37,7 @@ RUNBOOKS = (
     "table-restored",
     "table-unreadable",
     "tables-disagree",
+    "target-store",
     "target-topic",
     "topic-missing",
     "topic-recreated",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lakebound.control.fallback_files import ram_folder
-from lakebound.control.folder import read_json, write_json
+from lakebound.control.folder import StateFile, read_json, write_json
 from lakebound.frozen import FrozenRecord
 
 
@@ -42,7 +42,7 @@ def look(before: Sight | None, sign: str, uptime_seconds: float) -> Sight:
 
 
 def unchanged_seconds(
-    file: Path, sign: str, *, uptime: Callable[[], float] | None = None, memory: Path | None = None
+    file: StateFile, sign: str, *, uptime: Callable[[], float] | None = None, memory: Path | None = None
 ) -> float | None:
     """Look at a sign, and return for how long this machine has seen the same; 0 at the first look.
 

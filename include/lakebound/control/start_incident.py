@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,19 @@ class StartIncident:
     facts: dict[str, Any]
 
 
-def start_incident(last: LastEnd, coverages: Mapping[str, Mapping[str, TopicOffsets]], start: NextOffsets) -> StartIncident:
+def start_incident(
+    last: LastEnd,
+    coverages: Mapping[str, Mapping[str, TopicOffsets]],
+    start: NextOffsets,
+    sent_again: Collection[str] = (),
+) -> StartIncident:
     """Return the record of a start after an unclean end.
 
     Args:
         last: How the application before ended.
         coverages: Per table id, what it holds now.
         start: Where reading begins.
+        sent_again: Ids of topics that the application before wrote in real time: rows after their newest entry come twice.
     """
     marks = {table: high_water_marks(coverage) for table, coverage in coverages.items()}
     read = last.progress.high_water_marks if last.progress is not None else {}
@@ -35,6 +41,8 @@ def start_incident(last: LastEnd, coverages: Mapping[str, Mapping[str, TopicOffs
         f"{last.described}; the stream continues from the ledger: at least {replayed} offsets are read again, and those that a "
         f"table already has are not written again ({', '.join(f'{t}: {n}' for t, n in trimmed.items())})"
     )
+    if sent_again:
+        what += f"; rows that were sent in real time after the newest entry are sent again to {', '.join(sorted(sent_again))}"
     found = {
         "app_id": last.app_id,
         "epoch": last.lease.epoch,

@@ -14,7 +14,7 @@ from lakebound.control import situations
 from lakebound.control.applications import living_submission, pipelines_with_state
 from lakebound.control.crash_loop import CrashLoop, read_crash_loop
 from lakebound.control.desired import Desired, read_desired
-from lakebound.control.folder import ControlFolder
+from lakebound.control.folder import ControlFolder, StateFile
 from lakebound.control.lease import Lease, read_lease
 from lakebound.control.progress import Outcome, Progress, RecentRecords, read_outcome, read_progress
 from lakebound.control.quarantine_rate import recent_records, told_share
@@ -297,7 +297,7 @@ def _wrong(loaded: LoadedPipelines) -> list[str]:
     return [path.stem for path in loaded.mistakes if path.suffix]
 
 
-def _try(read: Callable[[], T], path: Path, unreadable: list[str]) -> T | None:
+def _try(read: Callable[[], T], path: StateFile, unreadable: list[str]) -> T | None:
     try:
         return read()
     except (OSError, ValueError) as exc:

@@ -37,13 +37,13 @@ class ValidationSummary(FrozenRecord):
 def write_proof(control: ControlFolder, summary: ProofSummary) -> None:
     """Write down what a proof of the whole pipeline said; a folder that cannot be written keeps nobody from the answer."""
     with contextlib.suppress(OSError):
-        write_json(control.folder / "proof.json", summary.model_dump(mode="json"))
+        write_json(control.proof, summary.model_dump(mode="json"))
 
 
 def read_proof(control: ControlFolder) -> ProofSummary | None:
     """Return it; None when nothing was proved, or the file cannot be read."""
     try:
-        body = read_json(control.folder / "proof.json")
+        body = read_json(control.proof)
         return None if body is None else ProofSummary.model_validate(body)
     except (OSError, ValueError):
         return None

@@ -12,6 +12,7 @@ from lakebound.control.requests import Awaited, Sight, Wish, WishState, wish_sta
 from lakebound.control.submission import read_submission
 
 POLL_SECONDS = 0.2
+POLL_SECONDS_IN_A_STORE = 1.0
 
 
 def write_wish(control: ControlFolder, wish: Wish, *, by: str) -> Desired:
@@ -63,4 +64,4 @@ def wait_for_wish(control: ControlFolder, awaited: Awaited, desired: Desired, wa
         found = wish_state(awaited, desired.state, desired.generation, look(control))
         if found.state != "waiting" or time.monotonic() >= deadline:
             return found
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS_IN_A_STORE if control.is_shared else POLL_SECONDS)

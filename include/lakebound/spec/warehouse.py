@@ -22,6 +22,16 @@ SCHEMES = ("s3", "gs", "az")
 """Of the object stores that tables may lie in; S3 is tried, the others are by the same calls."""
 
 
+class PricesSpec(Frozen):
+    """What a store takes for requests.
+
+    The defaults are list prices of S3 Standard in us-east-1, as remembered in November 2026: no price list was looked up.
+    """
+
+    dollars_per_1000_writes: float = Field(default=0.005, ge=0, description="Of PUT, POST and LIST.")
+    dollars_per_1000_reads: float = Field(default=0.0004, ge=0, description="Of GET and HEAD.")
+
+
 class StoreSpec(Frozen):
     """How an object store is reached. Without keys, it is by what the machine has: its variables, or its role."""
 
@@ -32,6 +42,9 @@ class StoreSpec(Frozen):
     access_key_id: SecretRef | None = Field(default=None, description="Access key.")
     secret_access_key: SecretRef | None = Field(default=None, description="Secret key of the access key.")
     session_token: SecretRef | None = Field(default=None, description="Token of temporary keys.")
+    prices: PricesSpec | None = Field(
+        default=None, description="What the store takes for requests. Default: list prices of S3, or nothing with an endpoint."
+    )
 
     @field_validator("endpoint")
     @classmethod

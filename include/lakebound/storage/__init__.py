@@ -1,4 +1,4 @@
 """Storage: folders and object stores behind one Protocol, with conditional writes; and how a PostgreSQL answers.
 
-Other rooms import ``location``, ``options``, ``postgresql``, ``race`` and ``requests``.
+Other rooms import ``location``, ``objects``, ``options``, ``postgresql``, ``race``, ``requests`` and ``store``.
 """

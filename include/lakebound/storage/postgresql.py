@@ -6,6 +6,7 @@ import re
 from typing import Any, Literal
 
 from lakebound.first_line import first_line
+from lakebound.spec.postgres import PostgresSpec
 
 CONNECTION: dict[str, Any] = {
     "connect_timeout": 10,
@@ -27,6 +28,33 @@ _LOGIN = re.compile(
     re.IGNORECASE,
 )
 _DATABASE = re.compile(r"database \".*\" does not exist|permission denied for database", re.IGNORECASE)
+
+
+def login(database: PostgresSpec) -> dict[str, Any]:
+    """Return how to connect to a database that a pipeline's YAML names, but for the password.
+
+    Whoever writes YAML logs in by the password alone, and not as the machine's own user.
+
+    Args:
+        database: As it is written.
+    """
+    # A server that nothing proves could ask for the password itself, and would get it.
+    methods = "scram-sha-256,md5,none" if database.sslmode == "prefer" else "password,scram-sha-256,md5,none"
+    ca = {} if database.tls_ca_file is None else {"sslrootcert": database.tls_ca_file}
+    return {
+        **CONNECTION,
+        "host": database.host,
+        "port": database.port,
+        "dbname": database.database,
+        "user": database.username,
+        "sslmode": database.sslmode,
+        **ca,
+        "sslcertmode": "disable",
+        "gssencmode": "disable",
+        "require_auth": methods,
+        "client_encoding": "UTF8",
+        "application_name": "lakebound",
+    }
 
 
 def refusal_in(error: BaseException) -> Refusal | None:

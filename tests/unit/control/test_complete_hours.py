@@ -15,6 +15,7 @@ from lakebound.control.complete_hours import (
     TableHours,
     TableSight,
     after,
+    by_this_clock,
     decide,
     first_look,
     needs_cut_off,
@@ -33,9 +34,10 @@ SPAN = Span(unit="hour", grace_ms=300_000)
 
 @dataclass
 class World:
-    """Two partitions of Kafka, a table with its entries, and what was announced of it."""
+    """Two partitions of Kafka, a table with its entries, and what was announced of it; the clock is ``ahead_ms`` ahead."""
 
     now_ms: int = BEGIN * HOUR_MS
+    ahead_ms: int = 0
     records: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: {0: [], 1: []})
     landed: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
     entries: list[CommittedEntry] = field(default_factory=list)
@@ -67,12 +69,16 @@ class World:
         """Look as the application does; what was found is lost where it is killed before it has written it down."""
         sight = sight_of(self.entries, self.known, KAFKA_TIMESTAMP)
         assert sight is not None
-        known = first_look(SPAN, sight, self.now_ms) if self.known is None else with_rows(self.known, SPAN, sight, self.now_ms)
-        if needs_cut_off(known, SPAN, self.now_ms):
+        now_ms = self.now_ms + self.ahead_ms
+        if self.known is None:
+            known = first_look(SPAN, sight, now_ms)
+        else:
+            known = with_rows(by_this_clock(self.known, SPAN, now_ms), SPAN, sight, now_ms)
+        if needs_cut_off(known, SPAN, now_ms):
             ends = {"orders": {p: len(records) for p, records in self.records.items()}}
-            known = known.model_copy(update={"cut_off": CutOff(taken_at_ms=self.now_ms, ends=ends, topic_ids={"orders": "id"})})
+            known = known.model_copy(update={"cut_off": CutOff(taken_at_ms=now_ms, ends=ends, topic_ids={"orders": "id"})})
         number = max((one.number for one in known.announced), default=0)
-        known = decide(known, SPAN, sight, self.now_ms, number)
+        known = decide(known, SPAN, sight, now_ms, number)
         if is_lost:
             return
         self.told += [one for one in known.announced if one.number > number]
@@ -91,10 +97,10 @@ class World:
         else:
             self.look(is_lost=bool(one))
 
-    def check(self) -> None:
+    def check(self, first: int = 0) -> None:
         """Check that the version of each announcement holds all that Kafka had when the hour's grace was over."""
-        numbers = {SPAN.key(number): number for number in range(BEGIN - 9, BEGIN + 200)}
-        for one in self.told:
+        numbers = {SPAN.key(number): number for number in range(BEGIN - 60, BEGIN + 200)}
+        for one in self.told[first:]:
             due_ms = SPAN.due_ms(numbers[one.hour])
             for partition, records in self.records.items():
                 had = sum(1 for appended_ms, _ in records if appended_ms < due_ms)
@@ -121,14 +127,38 @@ def test_no_hour_is_announced_too_early_none_is_missing_and_late_rows_are_told(s
     world.look()
     for step in steps:
         world.take(*step)
+    check_to_the_end(world)
+
+
+@settings(deadline=None, max_examples=20)
+@given(STEPS, st.sampled_from([0.5, 2, 30, 9000]), st.booleans(), STEPS)
+def test_a_clock_that_was_ahead_and_is_set_back_leaves_no_hour_out(
+    before: list[tuple[str, int, int]], ahead_hours: float, from_the_first_look: bool, after_it: list[tuple[str, int, int]]
+) -> None:
+    world = World()
+    if not from_the_first_look:
+        world.look()
+    world.ahead_ms = round(ahead_hours * HOUR_MS)
+    world.look()
+    for step in before:
+        world.take(*step)
+    world.ahead_ms, told, begin = 0, len(world.told), world.now_ms // HOUR_MS if from_the_first_look else BEGIN
+    world.look()
+    for step in after_it:
+        world.take(*step)
+    check_to_the_end(world, told, begin)
+
+
+def check_to_the_end(world: World, first: int = 0, begin: int = BEGIN) -> None:
+    """Land all, look until nothing is due, and check what was told; since ``first`` nothing may be too early."""
     appended = max((ms for records in world.records.values() for ms, _ in records), default=world.now_ms)
     world.commit({0: 99, 1: 99})
     for _ in range(4):
         world.look()
         world.now_ms += HOUR_MS + 300_000
-    world.check()
+    world.check(first)
     newest = {one.hour: int(one.version) for one in world.told}
-    for hour in range(BEGIN, appended // HOUR_MS + 1):
+    for hour in range(begin, appended // HOUR_MS + 1):
         assert SPAN.key(hour) in newest, "an hour without records is complete, too"
     for version, committed in enumerate(reversed(world.entries)):
         assert committed.entry.hours is not None

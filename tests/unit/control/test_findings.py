@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 from tests.support.worlds.said_findings import read_findings
 
+from lakebound.alerts.model import Message, MessageKind, ToldAlert
+from lakebound.alerts.wording import Links, html_of, text_of
 from lakebound.control.findings import Finding, Severity, write_findings
 from lakebound.control.folder import ControlFolder
 
@@ -38,3 +41,19 @@ def test_a_source_has_a_name_that_can_be_a_file(control: ControlFolder) -> None:
     with pytest.raises(ValidationError):
         write_findings(control, "../doctor", [])
     assert not control.findings.exists()
+
+
+@pytest.mark.parametrize(("since", "shown"), [(1e300, "9999-12-31"), (-1e300, "1970-01-01"), ("NaN", "1970-01-01")])
+def test_a_time_that_no_calendar_knows_is_told_as_the_nearest_one(control: ControlFolder, since: object, shown: str) -> None:
+    body = {
+        "source": "theirs",
+        "pipeline": "orders",
+        "at": since,
+        "findings": [LATE.model_dump(mode="json") | {"since": since}],
+    }
+    control.findings.mkdir(parents=True)
+    (control.findings / "theirs.json").write_text(json.dumps(body))
+    ((found,),) = [findings.findings for findings in read_findings(control)]
+    told = ToldAlert(id="1", source="theirs", **found.model_dump())
+    message = Message(id="m", kind=MessageKind.OPENED, pipeline="orders", alerts=(told,), at=1.0)
+    assert shown in text_of(message, Links()) and shown in html_of(message, Links())

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
+from lakebound.control.bounds import LAST_MOMENT, seconds_summed
 from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import histogram_of
 from lakebound.control.rollup_book import RollupBook, sum_of
@@ -142,3 +144,25 @@ def test_of_many_reasons_the_commonest_are_kept_and_the_others_counted() -> None
     assert len(found.reasons) == MOST_REASONS
     assert sum(found.reasons.values()) == sum(range(61, 101))
     assert found.reasons["does_not_fit: c00"] == 100
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.floats() | st.just(1e308), max_size=6), st.lists(st.integers(0, 2**63 - 1), max_size=6))
+def test_no_sum_is_one_that_its_file_could_not_hold(seconds: list[float], counts: list[int]) -> None:
+    total = Figures()
+    for one in seconds:
+        steps = {"direct": {"verify": seconds_summed(one)}}
+        total = total.plus(Figures(cpu_seconds=one, steps=steps, freshness=histogram_of(one, 3)))
+    for count in counts:
+        total = total.plus(Figures(tables={TABLE: TableFigures(count, count)}, read=count, reasons={"r": count}))
+        total = total.plus(Figures(freshness=histogram_of(1e300, count), quarantined=count, filtered=count))
+    text = TypeAdapter(Bucket).dump_json(Bucket(NOW, total))
+    assert TypeAdapter(Bucket).validate_json(text) == Bucket(NOW, total)
+
+
+def test_what_was_no_number_adds_nothing_to_the_cpu_seconds() -> None:
+    total = Figures(cpu_seconds=5.0)
+    for wrong in (float("nan"), -3.0, 2.0):
+        total = total.plus(Figures(cpu_seconds=wrong))
+    assert total.cpu_seconds == 7.0
+    assert total.plus(Figures(cpu_seconds=float("inf"))).cpu_seconds == LAST_MOMENT
