@@ -4,19 +4,26 @@ A commit is lost when another one falls between its reading and its writing of t
 hundred milliseconds for that, so beside a stream that needs fifty it would lose every time. It asks for a turn by a file in the
 pipeline's folder, and the stream holds its next commit back while the file is young: for a second and a half at most, and for
 a twentieth of its time. Only freshness depends on it: what a commit does when it is lost is the same with turns and without.
+
+Where state is shared, the clocks of who asks and who gives may differ: a file counts as young when the stream has seen it
+change lately. It looks every two seconds, and never waits for the answer.
 """
 
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
-from lakebound.control.folder import ControlFolder
+from lakebound.control.folder import ControlFolder, StateFile, read_text
 from lakebound.control.private_files import file_mode, make_private_folder
+from lakebound.control.shared_file import SharedFile
+from lakebound.storage.requests import begin
 
 _YOUNG_SECONDS = 2.0
 """Who wants a turn asks again and again; an older file was left by a process that was killed."""
@@ -24,6 +31,8 @@ _YOUNG_SECONDS = 2.0
 _LONGEST_SECONDS = 1.5
 _SHARE = 0.05
 _LOOKS_EVERY_SECONDS = 0.005
+_ASK_EVERY_SECONDS = 0.5
+_LOOK_AT_STORE_SECONDS = 2.0
 _log = structlog.get_logger(__name__)
 
 
@@ -32,15 +41,27 @@ class AskForTurn:
 
     def __init__(self, control: ControlFolder, table: str) -> None:
         self._path = control.turn(table)
+        self._asked_at: float | None = None
 
     def __call__(self) -> None:
         """Ask, or ask again. If that is not possible, the commit continues without a turn."""
+        if isinstance(self._path, SharedFile):
+            return self._ask_shared(self._path)
         with suppress(OSError):
             make_private_folder(self._path.parent)
             self._path.touch(mode=file_mode())
 
+    def _ask_shared(self, file: SharedFile) -> None:
+        now = time.monotonic()
+        if self._asked_at is None or now - self._asked_at >= _ASK_EVERY_SECONDS:
+            with suppress(OSError):
+                file.write_text(uuid.uuid4().hex)
+                self._asked_at = now
+
     def end(self) -> None:
         """Let the stream continue."""
+        if isinstance(self._path, SharedFile) and self._asked_at is None:
+            return
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
@@ -67,6 +88,7 @@ class GiveTurns:
         self._monotonic = monotonic
         self._sleep = sleep
         self._not_before: dict[str, float] = {}
+        self._watched: dict[str, _Watched] = {}
 
     def __call__(self, table: str, has_moved_on: Callable[[], bool]) -> float:
         """Wait while somebody asks for a turn at the table, and return for how many seconds.
@@ -77,17 +99,53 @@ class GiveTurns:
         """
         path = self._control.turn(table)
         began = self._monotonic()
-        if not _is_asked_for(path) or began < self._not_before.get(table, began):
+        if not self._is_asked_for(path) or began < self._not_before.get(table, began):
             return 0.0
-        while _is_asked_for(path) and self._monotonic() - began < _LONGEST_SECONDS and not _is_over(table, has_moved_on):
+        while self._is_asked_for(path) and self._monotonic() - began < _LONGEST_SECONDS and not _is_over(table, has_moved_on):
             self._sleep(_LOOKS_EVERY_SECONDS)
         now = self._monotonic()
         self._not_before[table] = now + (now - began) * (1 / _SHARE - 1)
         _log.info("turn_given", table=table, seconds=round(now - began, 3))
         return now - began
 
+    def _is_asked_for(self, path: StateFile) -> bool:
+        if isinstance(path, Path):
+            return _is_young(path)
+        return self._watched.setdefault(path.name, _Watched(path, self._monotonic)).is_young()
 
-def _is_asked_for(path: Path) -> bool:
+
+class _Watched:
+    """A request for a turn in a store, as the stream's looks have seen it."""
+
+    def __init__(self, file: SharedFile, monotonic: Callable[[], float]) -> None:
+        self._file = file
+        self._monotonic = monotonic
+        self._looking: Future[str | None] | None = None
+        self._looked_at: float | None = None
+        self._text: str | None = None
+        self._changed_at: float | None = None
+
+    def is_young(self) -> bool:
+        """Whether it was seen to change lately; looks anew, without waiting, when the last look is old."""
+        now = self._monotonic()
+        if self._looking is not None and self._looking.done():
+            self._take(self._looking, now)
+            self._looking = None
+        if self._looking is None and (self._looked_at is None or now - self._looked_at >= _LOOK_AT_STORE_SECONDS):
+            self._looked_at = now
+            self._looking = begin(lambda: read_text(self._file))
+        return self._changed_at is not None and now - self._changed_at < _YOUNG_SECONDS
+
+    def _take(self, looking: Future[str | None], now: float) -> None:
+        if looking.exception() is not None:
+            return
+        text = looking.result()
+        if text != self._text:
+            self._changed_at = None if text is None else now
+        self._text = text
+
+
+def _is_young(path: Path) -> bool:
     try:
         return abs(time.time() - path.stat().st_mtime) < _YOUNG_SECONDS
     except OSError:

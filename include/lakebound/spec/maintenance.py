@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from lakebound.frozen import Frozen
 
@@ -15,6 +15,8 @@ MAINTENANCE_POOL = "lakebound_maintenance"
 MIB = 1024 * 1024
 HOUR_SECONDS = 3600.0
 DAY_SECONDS = 24 * HOUR_SECONDS
+MOST_HISTORY_SECONDS = 100 * 365 * DAY_SECONDS
+"""Whoever wants to keep all for ever says this: a time beyond the calendar can neither be written down nor shown."""
 
 MIN_ORPHAN_AGE_SECONDS = 3 * DAY_SECONDS
 """Nothing younger is ever taken for an orphan: a running batch writes its files before the commit that names them."""
@@ -64,9 +66,16 @@ class HistorySpec(Frozen):
     Of older snapshots it keeps the last one of each second, then of each minute, then of each hour.
     """
 
-    keep_delta_seconds: float = Field(default=6 * HOUR_SECONDS, ge=60, description="Delta: how long every version is kept.")
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    keep_delta_seconds: float = Field(
+        default=6 * HOUR_SECONDS, ge=60, le=MOST_HISTORY_SECONDS, description="Delta: how long every version is kept."
+    )
     keep_all_seconds: float = Field(
-        default=900.0, ge=60, description="Iceberg: how long every snapshot is kept, within keep_all_snapshots."
+        default=900.0,
+        ge=60,
+        le=MOST_HISTORY_SECONDS,
+        description="Iceberg: how long every snapshot is kept, within keep_all_snapshots.",
     )
     keep_all_snapshots: int = Field(
         default=1000,
@@ -75,17 +84,27 @@ class HistorySpec(Frozen):
         "the last snapshot of each second is kept.",
     )
     keep_minutely_seconds: float = Field(
-        default=6 * HOUR_SECONDS, ge=0, description="Iceberg: how long the last snapshot of each minute is kept."
+        default=6 * HOUR_SECONDS,
+        ge=0,
+        le=MOST_HISTORY_SECONDS,
+        description="Iceberg: how long the last snapshot of each minute is kept.",
     )
     keep_hourly_seconds: float = Field(
-        default=7 * DAY_SECONDS, ge=0, description="Iceberg: how long the last snapshot of each hour is kept."
+        default=7 * DAY_SECONDS,
+        ge=0,
+        le=MOST_HISTORY_SECONDS,
+        description="Iceberg: how long the last snapshot of each hour is kept.",
     )
     undo_seconds: float = Field(
-        default=DAY_SECONDS, ge=0, description="How long the version before a rewind is kept, so that the rewind can be undone."
+        default=DAY_SECONDS,
+        ge=0,
+        le=MOST_HISTORY_SECONDS,
+        description="How long the version before a rewind is kept, so that the rewind can be undone.",
     )
     removed_files_seconds: float = Field(
         default=DAY_SECONDS,
         ge=HOUR_SECONDS,
+        le=MOST_HISTORY_SECONDS,
         description="Delta: how long files that compaction replaced are kept for readers that still use them.",
     )
 

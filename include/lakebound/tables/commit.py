@@ -27,6 +27,7 @@ from lakebound.ledger.entry import Entry
 from lakebound.redaction import redacted
 from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.outages import is_full_disk, passes
+from lakebound.tables.prepared import StalePreparedError
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
 from lakebound.tables.target import LandingTarget
 
@@ -96,6 +97,7 @@ def commit_entry(
     attempts: int,
     on_commit_wait: Callable[[float], None] = time.sleep,
     reread_seconds: float = 120.0,
+    commit: Callable[[Entry], str] | None = None,
 ) -> Committed:
     """Commit files and an entry to a table, and return when it is known that they are there, once.
 
@@ -110,6 +112,7 @@ def commit_entry(
         attempts: How often to try.
         on_commit_wait: Waits the given seconds before the next attempt.
         reread_seconds: How long to try to read the ledger after a failed attempt.
+        commit: Commits something else than files to the table, with the entry, and returns the version.
 
     Raises:
         BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
@@ -122,17 +125,19 @@ def commit_entry(
         CommitFailedError: All attempts failed, and the last one for a reason that would come again; the ledger says that the
             commit is not there.
         TableMismatchError: The files do not fit the table.
+        StalePreparedError: What ``commit`` was to commit no longer fits the table; nothing was written.
     """
+    commit = commit or (lambda entry: table.commit(files, entry))
     reason, is_passing, full = "", True, None
     for attempt in range(1, attempts + 1):
         entry = _next_entry(table, view, draft, own_epoch)
         try:
             faults.reach("before_commit", _fault_detail(table, draft))
-            version = table.commit(files, entry)
+            version = commit(entry)
             faults.reach("after_commit", _fault_detail(table, draft))
             return Committed(version, entry, attempt)
-        except TableMismatchError:
-            raise  # the files do not fit the table: nothing was committed, and never will be
+        except (TableMismatchError, StalePreparedError):
+            raise  # it does not fit the table: nothing was committed, and never will be
         except Exception as exc:
             reason, is_passing = redacted(exc), passes(exc)
             full = _full_disk(table, exc)
@@ -142,8 +147,7 @@ def commit_entry(
             # Before the reading, not after it: a ledger that was read a while ago is stale where somebody else commits often.
             on_commit_wait(_wait_seconds(attempt))
         before, view = view, _reread(table, draft, attempt, reread_seconds)
-        if view.epoch > own_epoch:
-            raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
+        _check_epoch(view, draft, own_epoch)
         found = _own_commit(table, before, draft)
         if found is not None:
             return Committed(found.version, found.entry, attempt)
@@ -156,12 +160,36 @@ def commit_entry(
     )
 
 
+def read_on(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch: int) -> LedgerView:
+    """Read the ledger again, from a table that must still hold what it held.
+
+    Args:
+        table: The table.
+        view: The ledger as this application last saw it.
+        draft: What it wanted to commit.
+        own_epoch: Of this application's lease.
+
+    Raises:
+        LeaseLostError: A later application writes for this pipeline.
+        LedgerWentBackError: The table was rolled back meanwhile.
+        CommitUnknownError: The ledger cannot be read.
+    """
+    after = _reread(table, draft, 1, 120.0)
+    _check_epoch(after, draft, own_epoch)
+    _check_goes_on(table, view, after, draft)
+    return after
+
+
+def _check_epoch(view: LedgerView, draft: Entry, own_epoch: int) -> None:
+    if view.epoch > own_epoch:
+        raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
+
+
 def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch: int) -> Entry:
     """Return the entry for the table as ``view`` shows it."""
     if view.entry is not None:
         ledger.check_owner(view.entry, draft.pipeline, table.spec.id)
-    if view.epoch > own_epoch:
-        raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
+    _check_epoch(view, draft, own_epoch)
     if draft.kind == "reset":
         return draft.model_copy(update={"epoch": own_epoch})
     overlap = ledger.count(ledger.common(view.coverage, draft.range))

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from lakebound.frozen import Frozen
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.state_store import StateStoreSpec, find_state_store
 from lakebound.spec.warehouse import SqlCatalogSpec, WarehouseSpec, local_warehouse
 from lakebound.spec.warehouses_file import find_warehouse
 from lakebound.storage.location import Location, location_of
@@ -26,12 +27,14 @@ class Places(Frozen):
         warehouse: Where the tables are.
         looks_only: Nothing is made or changed, not even by opening a catalog.
         references: Folder of the files that YAML may name as reference data; None: it may name none.
+        state: Where the state is that machines share; None: it is in ``home``, too.
     """
 
     home: Path
     warehouse: WarehouseSpec
     looks_only: bool = False
     references: Path | None = None
+    state: StateStoreSpec | None = None
 
     def folder(self, table: TableSpec) -> Location:
         """Folder of a Delta table."""
@@ -91,7 +94,12 @@ def places_of(settings: Settings, warehouse: str) -> Places:
         InvalidWarehousesError: ``warehouses.yaml`` is wrong.
         UnknownWarehouseError: No warehouse has the name.
     """
-    return Places(home=settings.home, warehouse=find_warehouse(warehouse, settings), references=settings.references)
+    return Places(
+        home=settings.home,
+        warehouse=find_warehouse(warehouse, settings),
+        references=settings.references,
+        state=find_state_store(settings),
+    )
 
 
 def local_places(home: Path, folder: Path) -> Places:

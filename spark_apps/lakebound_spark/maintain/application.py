@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from lakebound.operations.maintenance.health_look import record_health_now
 from lakebound.operations.maintenance.past_reading import record_run
-from lakebound.operations.maintenance.planning import plan_now
+from lakebound.operations.maintenance.planning import plan_and_note
 from lakebound.operations.maintenance.run import only_run, run_steps
 from lakebound.operations.maintenance.steps import MaintenancePlan, RunReport, StepReport
 from lakebound.operations.maintenance.submission import PROGRESS, MaintenanceOrders
@@ -37,7 +37,7 @@ class Maintenance:
 
     def plan(self) -> MaintenancePlan:
         """Return what a run would do now."""
-        return plan_now(self._orders.spec, self._orders.places)
+        return plan_and_note(self._orders.spec, self._orders.places)
 
     def run(self) -> RunReport:
         """Run to the end, and return what was done; that is also added to the pipeline's reports.

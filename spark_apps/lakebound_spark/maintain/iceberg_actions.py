@@ -16,6 +16,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from lakebound.control.folder import ControlFolder
+from lakebound.control.handover import HandOver
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.landing.batch_command import check_shared
@@ -60,6 +61,7 @@ class IcebergActions:
         self._session: Any = session
         self._control = control
         self._places = places
+        self._hand_overs: dict[str, HandOver] = {}
         jvm: Any = session._jvm
         self._iceberg: Any = jvm.org.apache.iceberg
         _write_no_checksum_files(jvm, self._session._jsc.hadoopConfiguration())
@@ -174,7 +176,8 @@ class IcebergActions:
         )
         catalog = open_catalog(self._places)
         assert isinstance(catalog, LedgerCatalog), "check_shared refuses the others"
-        operations = SyncedOperations(loaded.operations(), self._session._jvm, catalog, table, turn)
+        hand_over = self._hand_overs.setdefault(table.id, HandOver(self._control, table.id))
+        operations = SyncedOperations(loaded.operations(), self._session._jvm, catalog, table, turn, hand_over)
         return self._iceberg.BaseTable(operations, loaded.name(), reporter), operations
 
     def _allow_retries(self, table: TableSpec) -> None:

@@ -3,11 +3,14 @@
 Iceberg's Spark actions write data files, manifests and metadata without syncing any, and swap the catalog's pointer; after a
 power cut the pointer could name files that are empty. They also do not say when they commit, and beside a stream that commits
 ten times a second each of their attempts would be lost. So the table that an action gets has these operations: all is Java's
-own but the commit, which syncs, swaps, and asks the stream for a turn once it has been lost.
+own but the commit, which syncs, and hands to the stream what it may commit; where no stream takes it, it swaps the pointer, and
+asks the stream for a turn once that has been lost.
 """
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,12 +18,15 @@ from py4j.java_collections import MapConverter
 from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
 
+from lakebound.control.handover import HandOver
 from lakebound.control.turns import AskForTurn
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.iceberg.catalog import LedgerCatalog
+from lakebound.tables.iceberg.graft import replacement
 from lakebound.tables.iceberg.local_files import local_path, sync_locations
 from lakebound.tables.iceberg.manifests import AvroFields
 from lakebound.tables.iceberg.metadata import metadata_location, next_location, swap
+from lakebound.tables.prepared import ManifestReplacement, to_text
 
 _MANIFESTS = AvroFields(ids=(500, 503))
 """Of a manifest list: each manifest's path, and the snapshot that added it."""
@@ -42,7 +48,9 @@ class SyncedOperations:
         conflicts: How many were refused because somebody else was faster.
     """
 
-    def __init__(self, java: Any, jvm: Any, catalog: LedgerCatalog, table: TableSpec, turn: AskForTurn) -> None:
+    def __init__(
+        self, java: Any, jvm: Any, catalog: LedgerCatalog, table: TableSpec, turn: AskForTurn, hand_over: HandOver
+    ) -> None:
         """Commit nothing yet.
 
         Args:
@@ -51,12 +59,15 @@ class SyncedOperations:
             catalog: Of the table.
             table: The table.
             turn: Asks the stream to let a commit through.
+            hand_over: Has the stream make a commit.
         """
         self._java = java
         self._jvm = jvm
         self._catalog = catalog
         self._table = table
         self._turn = turn
+        self._hand_over = hand_over
+        self._since_ms = int(time.time() * 1000)
         self._is_losing = False
         self.commits = 0
         self.conflicts = 0
@@ -66,6 +77,10 @@ class SyncedOperations:
         if base.equals(metadata):
             return
         before = base.metadataFileLocation()
+        if self._is_committed_by_stream(base, metadata):
+            self.commits += 1
+            self._java.refresh()
+            return
         location = next_location(metadata.location(), dict(metadata.properties()), before)
         self._jvm.org.apache.iceberg.TableMetadataParser.overwrite(metadata, self._java.io().newOutputFile(location))
         sync_locations([*_new_files(base, metadata), location], metadata.location())
@@ -80,6 +95,47 @@ class SyncedOperations:
         self._turn.end()
         self._jvm.org.apache.iceberg.CatalogUtil.deleteRemovedMetadataFiles(self._java.io(), base, metadata)
         self._java.refresh()
+
+    def _is_committed_by_stream(self, base: Any, metadata: Any) -> bool:
+        """Whether the stream has made the commit; False: nobody has, and nobody will.
+
+        Raises:
+            Py4JJavaError: It was refused, and Iceberg makes it anew; or nobody knows, and Iceberg deletes nothing.
+        """
+        prepared = self._prepared(base, metadata) if self._hand_over.is_open() else None
+        if prepared is None:
+            return False
+        sync_locations(_new_files(base, metadata), metadata.location())
+        answer = self._hand_over(to_text(prepared), self._since_ms)
+        if answer is None:
+            return False
+        if answer.outcome == "committed" or self._java.refresh().snapshot(prepared.snapshot["snapshot-id"]) is not None:
+            return True
+        if answer.outcome == "unknown":
+            unknown = self._jvm.org.apache.iceberg.exceptions.CommitStateUnknownException
+            cause = self._jvm.java.lang.IllegalStateException(answer.reason)
+            raise Py4JJavaError(f"{self._table.id}: its commit was handed to the stream", unknown(cause))
+        self.conflicts += 1
+        self._raise_lost(base.metadataFileLocation())
+        return False
+
+    def _prepared(self, base: Any, metadata: Any) -> ManifestReplacement | None:
+        """Return the commit as the stream may make it; None where it is more than one snapshot that replaces another."""
+        changes = sorted(str(one.getClass().getSimpleName()) for one in metadata.changes())
+        current = base.currentSnapshot()
+        if changes != ["AddSnapshot", "SetSnapshotRef"] or current is None:
+            return None
+        to_json = self._jvm.org.apache.iceberg.SnapshotParser.toJson
+        snapshot, before = json.loads(to_json(metadata.currentSnapshot())), json.loads(to_json(current))
+        if snapshot["summary"]["operation"] != "replace" or snapshot.get("parent-snapshot-id") != before["snapshot-id"]:
+            return None
+        return replacement(
+            before,
+            snapshot,
+            table_uuid=str(base.uuid()),
+            schema_id=int(base.currentSchemaId()),
+            spec_id=int(base.defaultSpecId()),
+        )
 
     def _is_swapped(self, before: str, location: str) -> bool:
         try:

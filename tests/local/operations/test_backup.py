@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import sys
 import tarfile
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -213,6 +215,14 @@ def manifest_with(**changes: Any) -> Callable[[str, bytes], tuple[str, bytes]]:
     return lambda name, body: (name, json.dumps({**json.loads(body), **changes}).encode() if name == MANIFEST else body)
 
 
+def is_whole(damage: bytes, content: bytes) -> bool:
+    """Whether the archive holds the same in spite of another byte: a run of zeros may be copied from any other one."""
+    try:
+        return gzip.decompress(damage) == gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
 def test_a_damaged_or_foreign_backup_changes_nothing(case: Case, tmp_path: Path) -> None:
     lived(case)
     source, _ = write_backup(case.settings, tmp_path / "backup.tar.gz")
@@ -222,6 +232,8 @@ def test_a_damaged_or_foreign_backup_changes_nothing(case: Case, tmp_path: Path)
     content = source.read_bytes()
     for at in range(200, len(content), len(content) // 12):
         for damage in (content[:at], content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]):
+            if is_whole(damage, content):
+                continue
             damaged.write_bytes(damage)
             with pytest.raises(BackupError):
                 apply_restore(case.settings, damaged, plan_restore(case.settings, damaged).hash, by="ada")

@@ -13,15 +13,18 @@ from tests.support.streams.command_line import ORDERS, answer, lakebound, settin
 from tests.support.tables.maintained import content, live_files_of, small_commits
 
 from lakebound.control.folder import ControlFolder
+from lakebound.control.table_history import read_table_history
 from lakebound.operations.maintenance.past_reading import read_runs, record_run
-from lakebound.operations.maintenance.planning import plan_now
+from lakebound.operations.maintenance.planning import plan_and_note, plan_now
 from lakebound.operations.maintenance.run import run_steps
 from lakebound.operations.maintenance.steps import MaintenancePlan, StepEffect
 from lakebound.operations.maintenance.table_engine import TableEngine
+from lakebound.operations.recovery.rewind.choice import split_at
 from lakebound.settings import Settings
 from lakebound.spec.load import load_pipeline
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.tables.places import Places, places_of
+from lakebound.tables.table import open_table
 
 __all__ = ["settings"]
 
@@ -75,6 +78,25 @@ def test_the_plan_of_real_tables(settings: Settings) -> None:
     assert [step.files_removed for step in plan.steps if step.kind == "compact"] == [11, 11]
     one = answer("maintain", "orders", "--plan", "--table", "iceberg:lake.orders")
     assert {step["table"] for step in one["steps"]} == {ICEBERG.id} and one["left"] == []
+
+
+def test_the_history_that_is_written_down_names_what_a_rewind_goes_back_to(settings: Settings) -> None:
+    spec, at = write(settings, maintenance=EAGER)
+    for table in (DELTA, ICEBERG):
+        small_commits(table, at, 6)
+    assert steps(plan_and_note(spec, at), DELTA) == steps(plan_now(spec, at), DELTA)
+    found = read_table_history(ControlFolder(settings.home, "orders"))
+    assert found.keys() == {DELTA.id, ICEBERG.id}
+    for table in (DELTA, ICEBERG):
+        versions = [*open_table(table, at).versions()]
+        known = found[table.id]
+        assert known.versions == len(versions) and known.targets[-1].version == versions[0].version
+        for target in known.targets:
+            _, reached = split_at(iter(versions), round(target.at * 1000))
+            assert reached is not None and reached.version == target.version
+    (settings.home / "pipelines" / "orders" / "table-history.json").write_text("{")
+    plan_and_note(spec, at)
+    assert read_table_history(ControlFolder(settings.home, "orders")).keys() == found.keys(), "a torn file is replaced"
 
 
 def test_warnings_of_a_tables_properties_are_shown_by_plan_and_by_check(settings: Settings) -> None:

@@ -6,13 +6,17 @@ what it did with success; that it failed is the exception that it ends with, or 
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.table.update import AddSnapshotUpdate
 
 from lakebound.control.folder import ControlFolder
+from lakebound.control.handover import HandOver, Offer, TakeOffers
 from lakebound.control.lease import acquire
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode, new_commit_id
 from lakebound.operations.maintenance.engines import StepLostError, carried_entry
@@ -34,8 +38,12 @@ from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg.files import describe
+from lakebound.tables.iceberg.graft import replacement
+from lakebound.tables.iceberg.local_files import sync_locations
 from lakebound.tables.places import Places
+from lakebound.tables.prepared import to_text
 from lakebound.tables.table import open_table
+from lakebound.tables.take_over import Committer, take_over
 from tests.support.pauses.interleaving import Actor
 from tests.support.pauses.oracle import Report
 from tests.support.pauses.world import PausedWorld
@@ -90,6 +98,28 @@ def stream(world: PausedWorld) -> Callable[[], None]:
             _land_next(world, app, "stream")
 
     return land
+
+
+def taker(world: PausedWorld) -> Callable[[], None]:
+    """Return an application that lands three batches, and commits what maintenance has prepared after each."""
+    app, offers = world.lander(), TakeOffers(ControlFolder(world.places().home, PIPELINE))
+
+    def land() -> None:
+        for _ in range(3):
+            _land_next(world, app, "taker")
+            committer = Committer(app.epoch, lambda: None)
+            try:
+                app.view = take_over(_noted(offers(world.spec.id), world), app.table, app.view, committer)
+            except LedgerWentBackError:
+                app.view = app.table.read_ledger()
+
+    return land
+
+
+def _noted(offers: Iterator[Offer], world: PausedWorld) -> Iterator[Offer]:
+    for offer in offers:
+        world.notes.append("taken")
+        yield offer
 
 
 def second(world: PausedWorld) -> Callable[[], None]:
@@ -161,6 +191,10 @@ class _Rewriter:
         opened = open_table(table, self._at)
         rows = foreign.scan().to_arrow().cast(opened.schema())
         written = write_data_files(rows, opened.layout(), "compacted")
+        since_ms = int(time.time() * 1000)
+        foreign.catalog.commit_table = _handing_over(  # type: ignore[method-assign]
+            foreign.catalog.commit_table, foreign, HandOver(ControlFolder(self._at.home, PIPELINE), table.id), since_ms
+        )
         try:
             with (
                 foreign.transaction() as transaction,
@@ -170,11 +204,45 @@ class _Rewriter:
                     snapshot.delete_data_file(file)
                 for file in describe(written, foreign.metadata, table.id):
                     snapshot.append_data_file(file)
+        except _TakenByStreamError as exc:
+            if exc.outcome != "committed":
+                raise StepLostError(table.id, exc.outcome) from exc
         except CommitFailedException as exc:
             raise StepLostError(table.id, str(exc)) from exc
         finally:
             foreign.catalog.engine.dispose()  # type: ignore[attr-defined]
         return StepEffect(files_before=len(old), files_after=1, commits=1)
+
+
+class _TakenByStreamError(Exception):
+    """In place of the result of a commit that was handed over."""
+
+    def __init__(self, outcome: str) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
+def _handing_over(commit: Callable[..., Any], table: PyIcebergTable, hand_over: HandOver, since_ms: int) -> Callable[..., Any]:
+    """Return a catalog's ``commit_table`` that hands a snapshot to the stream, as Iceberg's own actions do here."""
+
+    def handed(handle: PyIcebergTable, requirements: Any, updates: Any) -> Any:
+        snapshot = next(one.snapshot for one in updates if isinstance(one, AddSnapshotUpdate))
+        metadata, base = table.metadata, table.current_snapshot()
+        assert base is not None
+        sync_locations([snapshot.manifest_list], table.location())
+        prepared = replacement(
+            json.loads(base.model_dump_json()),
+            json.loads(snapshot.model_dump_json()),
+            table_uuid=str(metadata.table_uuid),
+            schema_id=metadata.current_schema_id,
+            spec_id=metadata.default_spec_id,
+        )
+        answer = hand_over(to_text(prepared), since_ms)
+        if answer is not None:
+            raise _TakenByStreamError(answer.outcome)
+        return commit(handle, requirements, updates)
+
+    return handed
 
 
 def _maintenance(name: str, *kinds: str) -> Callable[[PausedWorld], Callable[[], None]]:
@@ -237,6 +305,6 @@ def makers(kind: str) -> dict[str, Maker]:
 
 def make_actors(world: PausedWorld, names: Sequence[str]) -> list[Actor]:
     """Return the actors, each of whose first part is done."""
-    known = {**makers(world.spec.format), "orphans": remove_orphans}
+    known = {**makers(world.spec.format), "orphans": remove_orphans, "taker": taker}
     known["maintain"] = maintain_delta if world.spec.format == "delta" else maintain_iceberg
     return [Actor(name, known[name](world)) for name in names]

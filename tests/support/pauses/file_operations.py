@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from sqlalchemy.engine.default import DefaultDialect
 
-from lakebound.control import folder
+from lakebound.control import local_file
 from lakebound.tables.iceberg import catalog as iceberg_catalog
 from tests.support.pauses.interleaving import Actor, this_actor
 
@@ -110,7 +110,7 @@ def _wrap_libraries(patch: pytest.MonkeyPatch) -> None:
 
 def _wrap_locks(patch: pytest.MonkeyPatch) -> None:
     """An actor that needs a lock which another one holds is seen to wait, and tries again when it goes on."""
-    flock, lock = fcntl.flock, folder._lock
+    flock, lock = fcntl.flock, local_file.lock
 
     def gated_flock(file: Any, operation: int) -> None:
         _gate("flock")
@@ -130,7 +130,7 @@ def _wrap_locks(patch: pytest.MonkeyPatch) -> None:
                 actor.wait_for_lock()
 
     patch.setattr(fcntl, "flock", gated_flock)
-    patch.setattr(folder, "_lock", gated_lock)
+    patch.setattr(local_file, "lock", gated_lock)
     _wrap_catalog(patch)
 
 

@@ -15,11 +15,15 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.ledger.entry import missing
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
+from lakebound.operations.maintenance.delta.rewrite import live_files, rewrite
+from lakebound.operations.maintenance.delta.rewrite import replace as replace_files
+from lakebound.operations.maintenance.engines import carried_entry
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.orphan_files import remove_orphans, table_folder
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, ExpireSnapshots, RemoveOrphans, Vacuum
 from lakebound.spec.pipeline import TableSpec
 from lakebound.storage.location import Location
+from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places
 from lakebound.tables.schema_change import Addition, SchemaPlan
 from lakebound.tables.table import open_table
@@ -28,6 +32,7 @@ from tests.support.power.recording import Recording
 from tests.support.tables.local_tables import PIPELINE, SCHEMA, Lander, genesis, lander, make_table, offsets
 from tests.support.tables.maintained import compaction, rewrite_iceberg, small_commits
 from tests.support.tables.restoring import reset, version_of
+from tests.support.tables.taking import Inline
 
 IN_KAFKA = 14
 """Offsets that Kafka holds: what the ledger does not claim is landed after the start."""
@@ -224,6 +229,24 @@ def _expiry(spec: TableSpec, at: Places, told: Told) -> None:
     _landed(told, lander(spec, at), 6, 7)
 
 
+def _handed_over(spec: TableSpec, at: Places, told: Told) -> None:
+    """Maintenance prepares it, and the application that runs commits it and goes on."""
+    app = lander(spec, at)
+    with told.step("what maintenance prepared"):
+        if spec.format == "delta":
+            compact = compaction(spec)
+            root = at.folder(spec)
+            handle = open_at(root)
+            rewritten = rewrite(handle, root, live_files(handle), compact)
+            replace_files(root, spec.id, rewritten, carried_entry(spec, at), hand_over=Inline(app))
+        else:
+            ids = tuple(int(version.version) for version in open_table(spec, at).versions())
+            step = ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids)
+            turn = AskForTurn(ControlFolder(at.home, PIPELINE), spec.id)
+            assert expire(spec, step, at, turn, Inline(app)).removed
+    _landed(told, app, 6, 7)
+
+
 def _lost_batch(spec: TableSpec, at: Places) -> None:
     small_commits(spec, at, 3)
     (written,) = lander(spec, at).write(500, 501)
@@ -292,4 +315,6 @@ OF_ONE_TABLE = (
     _story("log clean-up", "delta", _commits(5), _cleaning, 5),
     _story("vacuum", "delta", _commits(4), _vacuum, 4),
     _story("expiry", "iceberg", _rewritten, _expiry, 6),
+    _story("compaction by the stream", "delta", _commits(6), _handed_over, 6),
+    _story("expiry by the stream", "iceberg", _rewritten, _handed_over, 6),
 )

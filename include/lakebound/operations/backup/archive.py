@@ -40,12 +40,17 @@ from lakebound.operations.backup.manifest import (
     is_state,
 )
 from lakebound.settings import Settings
+from lakebound.spec.state_store import refuse_with_shared_state
 from lakebound.tables.iceberg.catalog_file import explained, open_existing, sqlite_file
 
 _BUSY_SECONDS = 60.0
 _CHUNK_BYTES = 1 << 20
 _DAMAGE = (OSError, EOFError, KeyError, tarfile.TarError, zlib.error)
 """What reading an archive raises that is cut, damaged or none."""
+
+
+INSTEAD = "Switch on versions of the bucket, or copy it by the means of the store"
+"""Of a backup, where state is shared."""
 
 
 def write_backup(settings: Settings, target: Path) -> tuple[Path, Manifest]:
@@ -59,6 +64,7 @@ def write_backup(settings: Settings, target: Path) -> tuple[Path, Manifest]:
         BackupError: There is nothing to copy, or the file is there already.
         CatalogLockedError: Another process holds the catalog's lock.
     """
+    refuse_with_shared_state("lakebound backup", INSTEAD)
     now = time.time()
     names: Iterator[Path] = iter([target])
     if target.is_dir():

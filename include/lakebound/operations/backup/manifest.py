@@ -12,8 +12,11 @@ MANIFEST = "manifest.json"
 CATALOG = "catalog.db"
 PIPELINES = "pipelines"
 
-_LEFT_OUT = frozenset({"logs", "checkpoints", "turns"})
+_LEFT_OUT = frozenset({"logs", "checkpoints", "turns", "prepared"})
 """Folders that no start needs, and that are large or about applications that run."""
+
+_SAMPLES = "quarantine-samples.json"
+"""Values of records. They are in the quarantine table, and newer ones come."""
 
 
 class BackupError(LakeboundError):
@@ -70,7 +73,7 @@ def is_state(path: PurePosixPath) -> bool:
     """Return whether a file belongs into a backup, by its path in a pipeline's folder."""
     name = path.name
     passing = name.startswith((".", "stop-")) or name.endswith(".lock")
-    return not passing and path.parts[0] not in _LEFT_OUT
+    return not passing and path.parts[0] not in _LEFT_OUT and path.name != _SAMPLES
 
 
 def is_safe(path: str) -> bool:

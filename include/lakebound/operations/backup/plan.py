@@ -16,9 +16,10 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import lease_is_live, readable_lease
 from lakebound.control.lock_holder import having_open, named
 from lakebound.errors import LakeboundError
-from lakebound.operations.backup.archive import pointers_of, read_manifest
+from lakebound.operations.backup.archive import INSTEAD, pointers_of, read_manifest
 from lakebound.operations.backup.manifest import Manifest
 from lakebound.settings import Settings
+from lakebound.spec.state_store import refuse_with_shared_state
 from lakebound.spec.times import in_utc
 from lakebound.tables.iceberg.catalog_file import files_of, sqlite_file
 from lakebound.tables.iceberg.local_files import local_path
@@ -105,6 +106,7 @@ def plan_restore(settings: Settings, source: Path) -> RestorePlan:
     Raises:
         BackupError: It is no backup, or one of a later version.
     """
+    refuse_with_shared_state("lakebound restore", INSTEAD)
     manifest = read_manifest(source)
     present = [control.pipeline for control in pipelines_with_state(settings)]
     known = sorted({*present, *manifest.pipelines})

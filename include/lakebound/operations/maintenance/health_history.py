@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from lakebound.control.folder import ControlFolder, locked, write_text
+from lakebound.control.bounds import Count, MomentMs
+from lakebound.control.folder import ControlFolder, change_text, read_end
 from lakebound.frozen import Frozen, FrozenRecord
 from lakebound.operations.maintenance.assessment import TableHealth
 
 KEPT_PER_TABLE = 2000
 """Readings of a table that are kept: six weeks at one each half hour."""
+
+MOST_SHOWN_BYTES = 16 * 1024 * 1024
+"""The end of the history, as whoever shows it reads it: all of what is kept of thirty tables."""
 
 DAY_SECONDS = 86_400.0
 
@@ -24,16 +28,16 @@ class HealthReading(FrozenRecord):
         table: ``format:name``.
     """
 
-    at_ms: int
+    at_ms: MomentMs
     table: str
-    score: float
-    files: int
-    small_files: int
-    size_bytes: int
-    manifests: int = 0
-    snapshots: int = 0
-    log_tail_commits: int = 0
-    metadata_bytes: int = 0
+    score: float = Field(ge=0, le=100, allow_inf_nan=False)
+    files: Count
+    small_files: Count
+    size_bytes: Count
+    manifests: Count = 0
+    snapshots: Count = 0
+    log_tail_commits: Count = 0
+    metadata_bytes: Count = 0
 
 
 class Trend(Frozen):
@@ -68,12 +72,12 @@ def reading_of(health: TableHealth) -> HealthReading:
 
 def read_health_history(control: ControlFolder) -> list[HealthReading]:
     """Return the readings that are kept, oldest first; a line that cannot be read is left out."""
-    try:
-        lines = control.health_history.read_text().splitlines()
-    except FileNotFoundError:
-        return []
+    return _readings(read_end(control.health_history, MOST_SHOWN_BYTES).decode(errors="replace"))
+
+
+def _readings(text: str | None) -> list[HealthReading]:
     found = []
-    for line in lines:
+    for line in (text or "").splitlines():
         try:
             found.append(HealthReading.model_validate_json(line))
         except ValidationError:
@@ -89,13 +93,17 @@ def record_health(control: ControlFolder, readings: Iterable[HealthReading], *, 
         readings: New readings, oldest first.
         kept_per_table: How many readings of one table are kept at most.
     """
-    with locked(control.health_history):
+    new = list(readings)
+
+    def decide(text: str | None) -> str:
         lines, kept = [], Counter[str]()
-        for reading in reversed([*read_health_history(control), *readings]):
+        for reading in reversed([*_readings(text), *new]):
             kept[reading.table] += 1
             if kept[reading.table] <= kept_per_table:
                 lines.append(reading.model_dump_json())
-        write_text(control.health_history, "".join(f"{line}\n" for line in reversed(lines)), durable=True)
+        return "".join(f"{line}\n" for line in reversed(lines))
+
+    change_text(control.health_history, decide, durable=True)
 
 
 def trend(readings: Sequence[HealthReading], current: HealthReading, window_seconds: float = DAY_SECONDS) -> Trend | None:

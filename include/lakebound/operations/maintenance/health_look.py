@@ -23,5 +23,5 @@ def record_health_now(spec: PipelineSpec, places: Places) -> list[HealthReading]
         if facts is not None:
             found.append(reading_of(assess(facts, spec.maintenance)))
     if found:
-        record_health(ControlFolder(places.home, spec.pipeline), found)
+        record_health(ControlFolder(places.home, spec.pipeline, places.state), found)
     return found

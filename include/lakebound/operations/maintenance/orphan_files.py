@@ -202,7 +202,7 @@ def delete_quarantined(root: Path, before_ms: int) -> tuple[int, int]:
     """Delete what was moved aside before a time; return how many files and bytes."""
     files = size = 0
     for record in sorted((root / QUARANTINE).glob(f"*/{RECORD}")):
-        body: Any = read_json(record)
+        body: Any = read_json(record, None)
         if body is None or body["at_ms"] >= before_ms:
             continue
         for file in body["files"]:
@@ -215,7 +215,7 @@ def delete_quarantined(root: Path, before_ms: int) -> tuple[int, int]:
 
 
 def _recorded(folder: Path) -> list[dict[str, Any]]:
-    body: Any = read_json(folder / RECORD)
+    body: Any = read_json(folder / RECORD, None)
     return list(body["files"]) if body else []
 
 

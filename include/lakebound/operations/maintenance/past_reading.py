@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from lakebound.control.folder import ControlFolder, locked, write_text
+from lakebound.control.folder import ControlFolder, change_text, read_text
 from lakebound.operations.maintenance.history import PastRun, TablePast
 from lakebound.operations.maintenance.reader_positions import ReaderUnreadableError, delta_position, iceberg_positions
 from lakebound.operations.maintenance.steps import (
@@ -74,11 +74,14 @@ def record_run(control: ControlFolder, report: RunReport, *, max_bytes: int = MA
         report: What the run that has just ended did to each table.
         max_bytes: Size of the record in bytes above which its older half goes.
     """
-    with locked(control.maintenance_history):
-        lines = [*_lines(control), _shortened(report).model_dump_json()]
+
+    def decide(text: str | None) -> str:
+        lines = [*(text or "").splitlines(), _shortened(report).model_dump_json()]
         if sum(map(len, lines)) > max_bytes:
             lines = _newer_half(lines, max_bytes // 2)
-        write_text(control.maintenance_history, "".join(f"{line}\n" for line in lines), durable=True)
+        return "".join(f"{line}\n" for line in lines)
+
+    change_text(control.maintenance_history, decide, durable=True)
 
 
 def past_run(table: str, runs: Iterable[RunReport]) -> PastRun:
@@ -121,10 +124,7 @@ def _kinds(step: MaintenanceStep) -> tuple[str, ...]:
 
 
 def _lines(control: ControlFolder) -> list[str]:
-    try:
-        return control.maintenance_history.read_text().splitlines()
-    except FileNotFoundError:
-        return []
+    return (read_text(control.maintenance_history) or "").splitlines()
 
 
 def _report(line: str) -> RunReport | None:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from lakebound.control.folder import ControlFolder
+from lakebound.control.folder import ControlFolder, files_in, modified_at
+from lakebound.control.handover import HandOver, outstanding_since_ms
 from lakebound.control.lease import lease_is_live, readable_lease
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
@@ -74,11 +75,12 @@ class TableEngine:
         self._delta = DeltaEngine(places)
         self._start = iceberg
         self._iceberg: IcebergRewriter | None = None
+        self._hand_overs: dict[str, HandOver] = {}
 
     def compact(self, table: TableSpec, step: Compact) -> StepEffect:
         """Rewrite small files of one partition."""
         if table.format == "delta":
-            return self._delta.compact(table, step, AskForTurn(self._control, table.id))
+            return self._delta.compact(table, step, AskForTurn(self._control, table.id), self._hand_over(table))
         return self._rewriter().compact(table, step)
 
     def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
@@ -103,12 +105,17 @@ class TableEngine:
 
     def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> StepEffect:
         """Expire exactly the step's snapshots."""
-        return expire(_of(table, "iceberg", step), step, self._places, AskForTurn(self._control, table.id))
+        turn = AskForTurn(self._control, table.id)
+        return expire(_of(table, "iceberg", step), step, self._places, turn, self._hand_over(table))
 
     def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> StepEffect:
         """Find files that no version names, and move them aside where the step says so."""
         bound = staged_before_ms(table, self._places, self._control, int(time.time() * 1000))
         return remove_orphans(table, step, self._places, self._run_id, bound)
+
+    def _hand_over(self, table: TableSpec) -> HandOver:
+        """Return the table's for the whole run: what did not take an offer is not offered the next."""
+        return self._hand_overs.setdefault(table.id, HandOver(self._control, table.id))
 
     def _rewriter(self) -> IcebergRewriter:
         if self._iceberg is None:
@@ -120,7 +127,8 @@ def staged_before_ms(table: TableSpec, places: Places, control: ControlFolder, n
     """Return the time after which a running writer may have written files that it has yet to commit.
 
     The stream commits a batch before it writes the next: what is older than its newest commit it will not commit any more. Of a
-    replay only its start is known. Without either it is now.
+    replay only its start is known, and of what maintenance has handed to the stream when its making began. Without any of
+    them it is now.
 
     Args:
         table: Table whose folder is searched for orphan files.
@@ -135,9 +143,11 @@ def staged_before_ms(table: TableSpec, places: Places, control: ControlFolder, n
         opened = open_table(table, places)
         newest = next((one for one in opened.entries() if one.entry.kind != "carry"), None) if opened.exists() else None
         bound = max(since_ms, newest.committed_at_ms) if newest is not None else since_ms
-    for file in sorted((control.folder / "replays").glob("*.json")):
+    prepared_ms = outstanding_since_ms(control, table.id, now_ms)
+    bound = bound if prepared_ms is None else min(bound, prepared_ms)
+    for file in files_in(control.replays, "*.json"):
         replay = ReplayResult.model_validate_json(file.read_text())
-        silent_ms = now_ms - file.stat().st_mtime * 1000
+        silent_ms = now_ms - modified_at(file) * 1000
         if replay.ended_at is None and silent_ms < _DEAD_REPLAY_MS:
             bound = min(bound, int(replay.started_at * 1000))
     return bound

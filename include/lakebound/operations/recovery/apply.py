@@ -101,7 +101,7 @@ def apply_recovery(
             applied = _carry_out(spec, places, plan, lease, by=by, asked_by=asked_by)
     if applied is None:
         raise objection or PlanRefusedError(spec.pipeline, action, "it was not applied")
-    _want(ControlFolder(places.home, spec.pipeline), plan, by)
+    _want(ControlFolder(places.home, spec.pipeline, places.state), plan, by)
     return applied
 
 
@@ -119,7 +119,7 @@ def _objection(
 
 
 def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Lease, *, by: str, asked_by: str | None) -> Applied:
-    control = ControlFolder(places.home, spec.pipeline)
+    control = ControlFolder(places.home, spec.pipeline, places.state)
     committed: dict[str, str] = {}
     record = partial(
         record_incident,
@@ -165,7 +165,7 @@ def _commit(spec: PipelineSpec, places: Places, step: RepairStep, lease: Lease) 
         [],
         draft,
         own_epoch=lease.epoch,
-        check_lease=lambda: check_held(ControlFolder(places.home, spec.pipeline), lease),
+        check_lease=lambda: check_held(ControlFolder(places.home, spec.pipeline, places.state), lease),
         attempts=spec.limits.commit_attempts,
     )
     return committed.version

@@ -35,7 +35,7 @@ KAFKA_SECONDS = 10.0
 class TornControlFileError(LakeboundError):
     """The desired state of a pipeline, or its submission, cannot be read."""
 
-    def __init__(self, pipeline: str, folder: Path, reason: ValueError) -> None:
+    def __init__(self, pipeline: str, folder: object, reason: ValueError) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: desired.json or submission.json in {folder} cannot be read "
             f"({first_line(reason)}); move the file to another folder first, as the runbook control-files says"
@@ -193,7 +193,7 @@ def collect_control(spec: PipelineSpec, home: Path, kafka: BrokerFacts) -> Contr
     try:
         app, desired = living_submission(control), read_desired(control)
     except ValueError as exc:
-        raise TornControlFileError(spec.pipeline, control.folder, exc) from exc
+        raise TornControlFileError(spec.pipeline, control.shared, exc) from exc
     loop = read_crash_loop(control).since(desired.since)
     return Control(
         desired=desired,
@@ -247,7 +247,7 @@ def _stall(
     spec: PipelineSpec, desired: Desired, app: Submission, progress: Progress | None, kafka: BrokerFacts, now: float
 ) -> str | None:
     """Return why the application counts as stalled, from one reading: its last commit stands for an earlier reading."""
-    found = stall(spec.thresholds, desired.freshness or spec.freshness, app, progress, _view(progress, kafka, now), now)
+    found = stall(spec.thresholds, spec.pace(desired.freshness), app, progress, _view(progress, kafka, now), now)
     return None if found is None else found.reason
 
 

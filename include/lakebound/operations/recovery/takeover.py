@@ -63,7 +63,7 @@ def taken_over(
         WishChangedError: Somebody has changed the desired state since the plan was made; nothing was done.
         DeadlineExceededError: The application runs where this machine cannot end it.
     """
-    control = ControlFolder(places.home, spec.pipeline)
+    control = ControlFolder(places.home, spec.pipeline, places.state)
     with locked(control.repair, _ANOTHER_REPAIR_SECONDS):
         before = read_desired(control)
         if seen is not None and before != seen:
@@ -137,5 +137,5 @@ def _renew(control: ControlFolder, lease: Lease, ended: threading.Event) -> None
             # Whoever took it wins: the tables refuse the repair's next commit.
             _log.warning("repair_lost_the_lease", pipeline=control.pipeline, reason=str(exc))
             return
-        except LockHeldError as exc:
+        except (LockHeldError, OSError) as exc:
             _log.warning("repair_did_not_renew_its_lease", pipeline=control.pipeline, reason=str(exc))

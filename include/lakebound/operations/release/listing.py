@@ -112,14 +112,21 @@ def list_quarantine(spec: PipelineSpec, places: Places, *, reason: str | None = 
     return QuarantineListing(pipeline=spec.pipeline, table=quarantine.id, reasons=counts, notes=notes)
 
 
-def escaped(value: bytes | str | None, most: int = SHOWN_BYTES) -> str | None:
-    """Return the beginning of bytes or text, safe to print: what is no text, or moves the cursor, stands as ``\\x..``."""
+def escaped(value: bytes | str | None, most: int = SHOWN_BYTES, most_chars: int | None = None) -> str | None:
+    """Return the beginning of bytes or text, safe to print: what is no text, or moves the cursor, stands as ``\\x..``.
+
+    Args:
+        value: Of a record; None stays None.
+        most: How many bytes of it at most.
+        most_chars: How long the result is at most, its ellipsis apart; None: a byte may need four characters, or more.
+    """
     if value is None:
         return None
-    raw = value.encode() if isinstance(value, str) else value
+    raw = value.encode(errors="backslashreplace") if isinstance(value, str) else value
     text = raw[:most].decode("utf-8", "backslashreplace")
     shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    return shown + ("…" if len(raw) > most else "")
+    cut = shown if most_chars is None else shown[:most_chars]
+    return cut + ("…" if len(raw) > most or len(cut) < len(shown) else "")
 
 
 def _released(spec: PipelineSpec, places: Places, index: pa.Table) -> tuple[Spans, tuple[str, ...]]:

@@ -57,5 +57,5 @@ def release_orders(
 
 def read_release(control: ControlFolder, app_id: str) -> ReleaseResult | None:
     """Return the release's record, or None before its first word."""
-    body: Any = read_json(result_file(control, app_id))
+    body: Any = read_json(result_file(control, app_id), None)
     return None if body is None else ReleaseResult.model_validate(body)

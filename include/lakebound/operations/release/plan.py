@@ -28,12 +28,12 @@ class NotReplayableError(LakeboundError):
 
 
 class NotReleasableError(LakeboundError):
-    """The quarantine of a pipeline that writes to topics is to be replayed: they would lack what the tables get."""
+    """The quarantine of a pipeline that writes to topics or stores is to be replayed: they would lack what the tables get."""
 
-    def __init__(self, pipeline: str, topics: Sequence[str]) -> None:
+    def __init__(self, pipeline: str, others: Sequence[str]) -> None:
         super().__init__(
-            f"pipeline {pipeline!r}: a replay of the quarantine would land rows in its tables alone, and its target topics "
-            f"({', '.join(topics)}) would never get them; this is not available for pipelines with to_topics"
+            f"pipeline {pipeline!r}: a replay of the quarantine would land rows in its tables alone, and its other targets "
+            f"({', '.join(others)}) would never get them; this is not available for pipelines with to_topics or to_stores"
         )
 
 
@@ -75,13 +75,13 @@ def prepare(spec: PipelineSpec, places: Places, reason: str | None = None) -> Re
         reason: Only records that were quarantined for this reason count; None stands for all reasons of the decoder.
 
     Raises:
-        NotReleasableError: The pipeline has target topics.
+        NotReleasableError: The pipeline has target topics or stores.
         NotReplayableError: The reason is none of the decoder's.
         NothingLandedYetError: A table has no ledger yet.
         LakeboundError: What reading a ledger raises.
     """
-    if spec.to_topics:
-        raise NotReleasableError(spec.pipeline, [one.topic for one in spec.to_topics])
+    if others := [one.id for one in spec.other_targets]:
+        raise NotReleasableError(spec.pipeline, others)
     if reason is not None and reason not in DECODER_REASONS:
         raise NotReplayableError(spec.pipeline, reason)
     reasons = DECODER_REASONS if reason is None else (reason,)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
 from lakebound.control.desired import Desired
-from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.control.folder import ControlFolder, StateFile, read_json, write_json
 from lakebound.frozen import FrozenRecord
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.ledger.entry import Offsets
@@ -64,9 +63,9 @@ def replay_orders(spec: PipelineSpec, settings: Settings, wanted: Offsets, app_i
     return ReplayOrders(**{name: getattr(run, name) for name in RunSpec.model_fields}, wanted=wanted)
 
 
-def result_file(control: ControlFolder, app_id: str) -> Path:
+def result_file(control: ControlFolder, app_id: str) -> StateFile:
     """Return where a replay's record stands."""
-    return control.folder / "replays" / f"{app_id}.json"
+    return control.replays / f"{app_id}.json"
 
 
 def write_result(control: ControlFolder, result: ReplayResult) -> None:
@@ -76,5 +75,5 @@ def write_result(control: ControlFolder, result: ReplayResult) -> None:
 
 def read_result(control: ControlFolder, app_id: str) -> ReplayResult | None:
     """Return the replay's record, or None before its first word."""
-    body: Any = read_json(result_file(control, app_id))
+    body: Any = read_json(result_file(control, app_id), None)
     return None if body is None else ReplayResult.model_validate(body)

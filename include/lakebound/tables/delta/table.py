@@ -30,12 +30,14 @@ from lakebound.tables.delta.log import (
 from lakebound.tables.delta.open import open_at, open_delta
 from lakebound.tables.delta.past import files_of_commit, kept_until_ms, look_back, missing
 from lakebound.tables.delta.put import NO_TABLE, Tip, has_version, put, read_tip
+from lakebound.tables.delta.replace import check_replaceable, replacement_text
 from lakebound.tables.delta.schema import add_columns, set_properties
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
 from lakebound.tables.entries import counting, newest_readable
 from lakebound.tables.fence import fence_number
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places
+from lakebound.tables.prepared import DeltaReplacement, Prepared, StalePreparedError
 from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schema_change import SchemaPlan
 from lakebound.tables.schemas import check_partitioning, normalise_schema
@@ -159,15 +161,28 @@ class DeltaLakeTable:
 
     def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
         """Commit files and entry as the version after the handle's."""
-        if not self._is_seen:
-            raise CommitRefusedError(self._spec.id, f"its ledger was not read at version {self._newest()}")
-        if entry.epoch < self._epoch:
-            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
+        self._check_may_commit(entry)
         self._tip = self._append(files, entry, self._tip)
         self._epoch = entry.epoch
         if self._reloaded is not None:
             self._handle, self._reloaded = self._reloaded, None
         return str(self._tip.version)
+
+    def commit_prepared(self, prepared: Prepared, entry: Entry) -> str:
+        """Commit a replacement of files as the version after the handle's."""
+        self._check_may_commit(entry)
+        if not isinstance(prepared, DeltaReplacement):
+            raise StalePreparedError(self._spec.id, f"a Delta table has no {prepared.kind}")
+        check_replaceable(self._folder, prepared, self._tip, self._spec.id)
+        self._tip = put(self._folder, self._tip, replacement_text(prepared, entry), self._spec.id)
+        self._epoch = entry.epoch
+        return str(self._tip.version)
+
+    def _check_may_commit(self, entry: Entry) -> None:
+        if not self._is_seen:
+            raise CommitRefusedError(self._spec.id, f"its ledger was not read at version {self._newest()}")
+        if entry.epoch < self._epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
 
     def has_moved_on(self) -> bool:
         """Whether the log has a version after the handle's."""

@@ -82,16 +82,29 @@ def append(
         sync_contents(appending.written)
         appending.put_drafts()
         wait_for_files()
-        response = table.catalog.commit_table(table, *_updates(table.metadata, snapshot))
+        commit_snapshot(table, snapshot)
     except CommitFailedException:
         appending.delete_written()
         raise
-    before = table.metadata
-    table.metadata, table.metadata_location = slim(response.metadata), response.metadata_location
     known.take_over(appending.kind, appending.encoded, appending.manifests)
-    if isinstance(table.catalog, LedgerCatalog):
-        _delete_dropped_metadata(table, before)
     return snapshot
+
+
+def commit_snapshot(table: Table, snapshot: Snapshot) -> None:
+    """Make a snapshot, whose files are on the disk, the current one; the handle then stands at it.
+
+    Args:
+        table: The handle.
+        snapshot: A child of the table's current snapshot, or of one that comes before it.
+
+    Raises:
+        CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
+    """
+    before = table.metadata
+    response = table.catalog.commit_table(table, *_updates(before, snapshot))
+    table.metadata, table.metadata_location = slim(response.metadata), response.metadata_location
+    if isinstance(table.catalog, LedgerCatalog):
+        delete_dropped_metadata(table, before)
 
 
 class _Append:
@@ -239,7 +252,7 @@ def _updates(metadata: TableMetadata, snapshot: Snapshot) -> tuple[Any, Any]:
     )
 
 
-def _delete_dropped_metadata(table: Table, before: TableMetadata) -> None:
+def delete_dropped_metadata(table: Table, before: TableMetadata) -> None:
     """Delete metadata files that fell out of the metadata log, where the table's properties ask for it."""
     wanted = table.metadata.properties.get(TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED, "false")
     if wanted.lower() != "true":

@@ -11,7 +11,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,10 +21,11 @@ from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
 from pyiceberg.io import FileIO
-from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table import CommitTableResponse, Table, TableProperties
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import MetadataLogEntry
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate, update_table_metadata
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy import Engine, select, update
@@ -36,7 +38,7 @@ from lakebound.errors import CatalogRefusedError, LakeboundError
 from lakebound.spec.warehouse import GlueCatalogSpec, RestCatalogSpec, SqlCatalogSpec
 from lakebound.storage.location import Location
 from lakebound.tables.iceberg.catalog_file import explained, say_who_locks, sqlite_file
-from lakebound.tables.iceberg.known_metadata import KnownMetadata, as_json, read_metadata
+from lakebound.tables.iceberg.known_metadata import Elements, KnownMetadata, as_json, read_metadata
 from lakebound.tables.iceberg.local_files import sync_metadata
 from lakebound.tables.iceberg.store_files import StoreFileIO
 from lakebound.tables.places import READ_ONLY, Places
@@ -146,7 +148,7 @@ class LedgerCatalog(SqlCatalog):
             }
         )
         snapshots, log = as_json(added), as_json(appended.snapshot_log)
-        location = self._write(known, metadata, snapshots, log, current.io)
+        location = self._write(known.location, known, metadata, snapshots, log, current.io)
         try:
             self._swap(current, location)
         except CommitFailedException:
@@ -157,6 +159,38 @@ class LedgerCatalog(SqlCatalog):
         known.log.add(log)
         self._known[current.name()] = KnownMetadata(location, metadata, known.snapshots, known.log)
         return CommitTableResponse.model_construct(metadata=appended, metadata_location=location)
+
+    def expire(self, table: Table, ids: Collection[int]) -> CommitTableResponse:
+        """Commit metadata without some snapshots, all else as it was; at no cost for those that stay.
+
+        Args:
+            table: Handle at whose metadata the table must still be.
+            ids: Of snapshots that nothing needs (``lakebound.tables.iceberg.expirable``).
+
+        Raises:
+            CommitFailedException: The table has other metadata than the handle.
+        """
+        current = self.load_table(table.name())
+        if current.metadata_location != table.metadata_location:
+            raise CommitFailedException(f"Table has been updated by another process: {'.'.join(table.name())}")
+        with self._lock_of(current.name()):
+            known = self._at(current.name(), current.metadata_location, current.io)
+            metadata, texts = known.without(set(ids))
+            metadata = metadata.model_copy(
+                update={
+                    "metadata_log": _longer_log(known),
+                    "last_updated_ms": later_than(known.metadata.last_updated_ms),
+                }
+            )
+            kept = KnownMetadata("", metadata, Elements(texts), Elements(as_json(metadata.snapshot_log)))
+            location = self._write(known.location, kept, metadata, [], [], current.io)
+            try:
+                self._swap(current, location)
+            except CommitFailedException:
+                current.io.delete(location)
+                raise
+            self._known[current.name()] = replace(kept, location=location)
+        return CommitTableResponse.model_construct(metadata=slim(metadata), metadata_location=location)
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
         location = str(orm_table.metadata_location)
@@ -183,9 +217,20 @@ class LedgerCatalog(SqlCatalog):
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         return self._files or super()._load_file_io(properties, location)
 
-    def _write(self, known: KnownMetadata, metadata: TableMetadata, snapshots: list[str], log: list[str], io: FileIO) -> str:
-        """Write the metadata file of an append, and return where; the lists are the JSON of what it adds."""
-        number = self._parse_metadata_version(known.location) + 1
+    def _write(
+        self, before: str, known: KnownMetadata, metadata: TableMetadata, snapshots: list[str], log: list[str], io: FileIO
+    ) -> str:
+        """Write the metadata file that comes after another, and return where.
+
+        Args:
+            before: Address of the other.
+            known: JSON of what stays of its snapshots and its snapshot log.
+            metadata: Everything else.
+            snapshots: JSON of those that are added.
+            log: JSON of what is added to the snapshot log.
+            io: Writes it.
+        """
+        number = self._parse_metadata_version(before) + 1
         location = load_location_provider(metadata.location, metadata.properties).new_table_metadata_file_location(number)
         rest = metadata.model_dump_json(exclude={"snapshots", "snapshot_log"})
         with io.new_output(location).create() as file:
@@ -222,6 +267,15 @@ class LedgerCatalog(SqlCatalog):
             if swapped.rowcount < 1:  # type: ignore[attr-defined]
                 raise CommitFailedException(f"Table has been updated by another process: {'.'.join(current.name())}")
             session.commit()
+
+
+def _longer_log(known: KnownMetadata) -> list[MetadataLogEntry]:
+    """Return the log of a metadata file that comes after another one, as long as the table's property asks."""
+    metadata = known.metadata
+    asked = metadata.properties.get(TableProperties.METADATA_PREVIOUS_VERSIONS_MAX)
+    kept = int(asked or TableProperties.METADATA_PREVIOUS_VERSIONS_MAX_DEFAULT)
+    entry = MetadataLogEntry.model_validate({"metadata-file": known.location, "timestamp-ms": metadata.last_updated_ms})
+    return [*metadata.metadata_log, entry][-max(kept, 1) :]
 
 
 def _is_append(updates: Sequence[TableUpdate]) -> bool:

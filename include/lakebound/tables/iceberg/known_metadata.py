@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyiceberg.io import FileIO, OutputStream
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
@@ -41,6 +42,17 @@ class KnownMetadata:
     metadata: TableMetadata
     snapshots: Elements
     log: Elements
+
+    def without(self, ids: set[int]) -> tuple[TableMetadata, list[str]]:
+        """Return the metadata without some snapshots, and the JSON of each that stays."""
+        metadata = self.metadata
+        pairs = zip(metadata.snapshots, self.snapshots.each, strict=True)
+        kept = [(one, text) for one, text in pairs if one.snapshot_id not in ids]
+        changed: dict[str, Any] = {
+            name: [one for one in getattr(metadata, name) if one.snapshot_id not in ids]
+            for name in ("snapshot_log", "statistics", "partition_statistics")
+        }
+        return metadata.model_copy(update={**changed, "snapshots": [one for one, _ in kept]}), [text for _, text in kept]
 
 
 def read_metadata(location: str, io: FileIO, before: KnownMetadata | None) -> KnownMetadata:

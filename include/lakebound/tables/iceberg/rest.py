@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 from pyiceberg.catalog.rest import Endpoints, RestCatalog
 from pyiceberg.catalog.rest.response import _handle_non_200_response
 from pyiceberg.exceptions import BadRequestError, CommitFailedException, NoSuchTableError
@@ -20,6 +20,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
+    AddSchemaUpdate,
     AddSnapshotUpdate,
     AssertRefSnapshotId,
     AssertTableUUID,
@@ -168,9 +169,7 @@ class RestLedgerCatalog(RestCatalog):
             requirements=requirements,
             updates=updates,
         )
-        answer = self._session.post(
-            self._table_url(identifier), data=request.model_dump_json(by_alias=True, exclude_none=True).encode()
-        )
+        answer = self._session.post(self._table_url(identifier), data=_told(request))
         self._checked(answer, {404: NoSuchTableError, 409: CommitFailedException})
         body: dict[str, Any] = from_json(answer.content)
         return body
@@ -225,6 +224,17 @@ class RestLedgerCatalog(RestCatalog):
                 snapshots = [*known[1].snapshots, *metadata.snapshots]
                 log = [*known[1].snapshot_log, *metadata.snapshot_log]
                 self._known[identifier] = (location, metadata.model_copy(update={"snapshots": snapshots, "snapshot_log": log}))
+
+
+def _told(request: CommitTableRequest) -> bytes:
+    """Return a commit as it is sent. Older servers want the highest id of a schema's columns, which PyIceberg leaves out."""
+    if not any(isinstance(update, AddSchemaUpdate) for update in request.updates):
+        return request.model_dump_json(by_alias=True, exclude_none=True).encode()
+    body = request.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for update, told in zip(request.updates, body["updates"], strict=True):
+        if isinstance(update, AddSchemaUpdate):
+            told["last-column-id"] = update.schema_.highest_field_id
+    return to_json(body)
 
 
 def _key(snapshot: Snapshot) -> tuple[int, int | None]:

@@ -6,10 +6,37 @@ import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import IcebergType, PrimitiveType
 
 from lakebound.errors import CommitRefusedError, TableMismatchError
 from lakebound.tables.schema_change import SchemaPlan
+
+
+def check_column_ids(metadata: TableMetadata, table: str) -> None:
+    """Check that data files are read into the columns as which they were written: they name columns, and no ids.
+
+    The mapping of names to ids is a property that was written when the table was made. A catalog that then gives the columns
+    ids of its own leaves it as it is, and a reader would look for one column's values in another.
+
+    Args:
+        metadata: Of the table.
+        table: Its name, for the message.
+
+    Raises:
+        TableMismatchError: The mapping names a column by an id that is another one's.
+    """
+    mapping = metadata.name_mapping()
+    if mapping is None:
+        return
+    for name, field_id in metadata.schema()._name_to_id.items():
+        mapped = mapping._field_by_name.get(name)
+        if mapped is not None and mapped.field_id != field_id:
+            raise TableMismatchError(
+                table,
+                f"the id of its column {name} is {field_id}, and by its name mapping {mapped.field_id}: the catalog has given "
+                "the columns ids of its own, so that values would be read into other columns. Use another catalog",
+            )
 
 
 def change(handle: Table, plan: SchemaPlan, table: str) -> None:

@@ -25,14 +25,17 @@ from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg.append import append
 from lakebound.tables.iceberg.catalog import AnyCatalog, LedgerCatalog, make_namespace, open_catalog, slim
+from lakebound.tables.iceberg.expirable import expire
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
+from lakebound.tables.iceberg.graft import graft
 from lakebound.tables.iceberg.merging import EncodedEntries
 from lakebound.tables.iceberg.metadata import metadata_location
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
-from lakebound.tables.iceberg.schema import change
+from lakebound.tables.iceberg.schema import change, check_column_ids
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places
+from lakebound.tables.prepared import DeltaReplacement, Prepared, SnapshotExpiry, StalePreparedError
 from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schema_change import SchemaPlan
 from lakebound.tables.schemas import check_partitioning, normalise_schema
@@ -156,6 +159,8 @@ class IcebergTable:
         handle = self._table()
         check_pointer(self._catalog, self._spec, self._places)
         handle.refresh()
+        if not self._is_seen:
+            check_column_ids(handle.metadata, self._spec.id)
         self._history, handle.metadata = handle.metadata, slim(handle.metadata)
         try:
             found = counting(self.entries())
@@ -173,10 +178,7 @@ class IcebergTable:
     def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
         """Commit files and entry as a child of the handle's snapshot."""
         handle = self._table()
-        if not self._is_seen:
-            raise CommitRefusedError(self._spec.id, "its ledger was not read by this handle")
-        if entry.epoch < self._epoch:
-            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
+        self._check_may_commit(entry)
         described = describe(files, handle.metadata, self._spec.id)
         try:
             snapshot = append(
@@ -187,6 +189,30 @@ class IcebergTable:
         self._epoch = entry.epoch
         self._history = None
         return str(snapshot.snapshot_id)
+
+    def commit_prepared(self, prepared: Prepared, entry: Entry) -> str:
+        """Commit a replacement of manifests as a child of the handle's snapshot, or expire snapshots, which makes none."""
+        handle = self._table()
+        self._check_may_commit(entry)
+        if isinstance(prepared, DeltaReplacement):
+            raise StalePreparedError(self._spec.id, f"an Iceberg table has no {prepared.kind}")
+        history = self._read_history()
+        try:
+            if isinstance(prepared, SnapshotExpiry):
+                expire(handle, history, prepared.snapshot_ids, self._spec.id)
+            else:
+                graft(handle, history, prepared, encode(entry), self._encoded, self._spec.id)
+        except CommitFailedException as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        self._epoch = entry.epoch
+        self._history = None
+        return str(handle.metadata.current_snapshot_id)
+
+    def _check_may_commit(self, entry: Entry) -> None:
+        if not self._is_seen:
+            raise CommitRefusedError(self._spec.id, "its ledger was not read by this handle")
+        if entry.epoch < self._epoch:
+            raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
 
     def has_moved_on(self) -> bool:
         """Whether the catalog names another metadata file than the handle's."""

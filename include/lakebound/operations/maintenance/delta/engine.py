@@ -12,6 +12,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from lakebound.control.handover import HandOver
 from lakebound.control.turns import AskForTurn
 from lakebound.durable import sync_new
 from lakebound.errors import CommitRefusedError, LakeboundError
@@ -82,13 +83,16 @@ class DeltaEngine:
     def __init__(self, places: Places) -> None:
         self._places = places
 
-    def compact(self, table: TableSpec, step: Compact, turn: AskForTurn | None = None) -> StepEffect:
+    def compact(
+        self, table: TableSpec, step: Compact, turn: AskForTurn | None = None, hand_over: HandOver | None = None
+    ) -> StepEffect:
         """Rewrite the files below ``below_bytes`` of a partition, or Z-order the whole partition; in several commits if large.
 
         Args:
             table: Table whose files are rewritten.
             step: The partition, and sizes in bytes; with ``order_by`` the partition's files of any size are rewritten.
             turn: Asks the stream to let a commit through when it was faster; None: the commit is only tried again.
+            hand_over: Has the stream make the commit; None: it is made here.
 
         Raises:
             NotRewritableError: The table uses features under which a file's rows are not what the file holds.
@@ -107,7 +111,7 @@ class DeltaEngine:
                 forget_scratch(root.path, _SCRATCH_SECONDS)
             for group in [files] if step.order_by else _groups(files, step.target_file_bytes):
                 try:
-                    done = _add(done, self._rewrite(handle, root, group, step, table, entry, turn))
+                    done = _add(done, self._rewrite(handle, root, group, step, table, entry, turn, hand_over))
                 except StepLostError as exc:
                     if not done.commits:
                         raise
@@ -123,12 +127,14 @@ class DeltaEngine:
         table: TableSpec,
         entry: Entry,
         turn: AskForTurn | None,
+        hand_over: HandOver | None,
     ) -> StepEffect:
         rewritten = rewrite(handle, root, files, step)
         if not rewritten.inputs:
             return StepEffect()
         with turn or nullcontext():
-            _, conflicts = replace(root, table.id, rewritten, entry, on_conflict=turn or (lambda: None))
+            ask, hand = turn or (lambda: None), hand_over or (lambda body, since_ms: None)
+            _, conflicts = replace(root, table.id, rewritten, entry, on_conflict=ask, hand_over=hand)
         return StepEffect(
             files_before=len(rewritten.inputs),
             files_after=len(rewritten.outputs),

@@ -24,22 +24,24 @@ import pyarrow.parquet as pq
 from deltalake import ColumnProperties, DeltaTable, Schema, WriterProperties
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
+from lakebound.control.handover import Hands
 from lakebound.durable import sync_new
 from lakebound.errors import CommitRefusedError
-from lakebound.ledger.entry import Entry, encode
+from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.engines import StepLostError
 from lakebound.operations.maintenance.steps import Compact
 from lakebound.storage.location import Location, delete_all
 from lakebound.storage.requests import each
 from lakebound.tables.column_facts import file_facts, float_columns
 from lakebound.tables.datafiles import HELPER_COLUMN
-from lakebound.tables.delta.actions import CommitInfo, LogAction, add, commit_text, remove
 from lakebound.tables.delta.draft import NO_HOOKS, link, scratch_folder
 from lakebound.tables.delta.log import INDEXED_COLUMNS, commit_lines, statistics_columns
 from lakebound.tables.delta.open import open_at
-from lakebound.tables.delta.put import put, read_tip
+from lakebound.tables.delta.put import Tip, put, read_tip
+from lakebound.tables.delta.replace import replacement_text
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
 from lakebound.tables.partition_values import delta_partition_texts
+from lakebound.tables.prepared import AddedFile, DeltaReplacement, RemovedFile, to_text
 from lakebound.tables.schemas import normalise_schema
 
 _COMMIT_ATTEMPTS = 60
@@ -67,26 +69,16 @@ class LiveFile:
 
 
 @dataclass(frozen=True)
-class NewFile:
-    """A data file that a rewrite has written.
+class Rewritten:
+    """New files, and the files that they replace; nothing is committed yet.
 
     Attributes:
-        name: In the table's folder.
-        stats: Its statistics, as the log has them.
+        since_ms: Epoch milliseconds before which none of the new files was written.
     """
 
-    name: str
-    size_bytes: int
-    partition: Mapping[str, str | None]
-    stats: str
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """New files, and the files that they replace; nothing is committed yet."""
-
     inputs: tuple[LiveFile, ...]
-    outputs: tuple[NewFile, ...]
+    outputs: tuple[AddedFile, ...]
+    since_ms: int
 
 
 def live_files(handle: DeltaTable) -> list[LiveFile]:
@@ -119,6 +111,7 @@ def rewrite(handle: DeltaTable, root: Location, files: Sequence[LiveFile], step:
         files: Live files to replace.
         step: Size of the new files in bytes, and the columns to Z-order by, if any.
     """
+    since_ms = int(time.time() * 1000)
     with scratch_folder(root) as folder:
         scratch = _Scratch.of(files)
         if root.is_local:
@@ -145,11 +138,17 @@ def rewrite(handle: DeltaTable, root: Location, files: Sequence[LiveFile], step:
             optimize.z_order(list(step.order_by), **options)
         else:
             optimize.compact(**options)
-        return _taken_over(handle, root, folder, scratch)
+        return _taken_over(handle, root, folder, scratch, since_ms)
 
 
 def replace(
-    root: Location, table: str, rewritten: Rewritten, entry: Entry, *, on_conflict: Callable[[], None] = lambda: None
+    root: Location,
+    table: str,
+    rewritten: Rewritten,
+    entry: Entry,
+    *,
+    on_conflict: Callable[[], None] = lambda: None,
+    hand_over: Hands = lambda body, since_ms: None,
 ) -> tuple[int, int]:
     """Commit the replacement, and return its version and how often it was refused before.
 
@@ -159,9 +158,11 @@ def replace(
         rewritten: The new files, already in the folder, and those that they replace.
         entry: Ledger entry that the commit carries.
         on_conflict: Called after each attempt in which somebody else was faster.
+        hand_over: Has the stream commit it (``lakebound.control.handover``); None: there is none that does.
 
     Raises:
-        StepLostError: One of the files is not live any more, or others were faster each time; what was written is deleted.
+        StepLostError: One of the files is not live any more, or others were faster each time; what was written is deleted,
+            unless the stream may still commit it.
     """
     handle = open_at(root)
     if root.is_local:
@@ -173,13 +174,22 @@ def replace(
             raise StepLostError(table, f"{len(gone)} of the rewritten files were removed by somebody else meanwhile", attempt)
         try:
             tip = read_tip(root, handle.version(), table)
-            return put(root, tip, _replacement(rewritten, entry), table).version, attempt
+            prepared = _prepared(rewritten, tip)
+            answer = hand_over(to_text(prepared), rewritten.since_ms)
+            if answer is None:
+                return put(root, tip, replacement_text(prepared, entry), table).version, attempt
+            if answer.outcome == "committed":
+                return int(answer.version), attempt
         except CommitRefusedError:
+            answer = None
+        if answer is None:
             on_conflict()
             time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_WAIT_SECONDS)))
-            handle = open_at(root)
-            if _is_committed(handle, rewritten):
-                return handle.version(), attempt
+        handle = open_at(root)
+        if _is_committed(handle, rewritten):
+            return handle.version(), attempt
+        if answer is not None and answer.outcome == "unknown":
+            raise StepLostError(table, f"its commit was handed to the stream: {answer.reason}", attempt)
     _discard(root, rewritten)
     raise StepLostError(table, f"its commit was refused {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS)
 
@@ -194,20 +204,15 @@ def _download(file: Location, to: Path) -> None:
     to.write_bytes(file.read())
 
 
-def _replacement(rewritten: Rewritten, entry: Entry) -> str:
-    now_ms = int(time.time() * 1000)
-    info = CommitInfo(
-        "OPTIMIZE",
-        now_ms,
-        encode(entry),
-        metrics={"numFilesAdded": len(rewritten.outputs), "numFilesRemoved": len(rewritten.inputs)},
+def _prepared(rewritten: Rewritten, tip: Tip) -> DeltaReplacement:
+    inputs = rewritten.inputs
+    return DeltaReplacement(
+        version=tip.version,
+        digest=tip.digest.hex(),
+        metrics={"numFilesAdded": len(rewritten.outputs), "numFilesRemoved": len(inputs)},
+        removed=tuple(RemovedFile(path=one.path, size_bytes=one.size_bytes, partition=one.partition) for one in inputs),
+        added=rewritten.outputs,
     )
-    added: list[LogAction] = [
-        add(output.name, output.size_bytes, output.partition, output.stats, now_ms, is_new_data=False)
-        for output in rewritten.outputs
-    ]
-    removed = [remove(file.path, file.size_bytes, file.partition, now_ms) for file in rewritten.inputs]
-    return commit_text([info.action(), *added, *removed])
 
 
 _Partition = tuple[tuple[str, str | None], ...]
@@ -269,14 +274,14 @@ def _linked(name: str, file: LiveFile, scratch: _Scratch) -> AddAction:
     )
 
 
-def _taken_over(handle: DeltaTable, root: Location, folder: Path, scratch: _Scratch) -> Rewritten:
+def _taken_over(handle: DeltaTable, root: Location, folder: Path, scratch: _Scratch, since_ms: int) -> Rewritten:
     """Move what the scratch table's commits added into the table's folder."""
     schema, tag = normalise_schema(pa.schema(handle.schema().to_arrow())), uuid.uuid4().hex
     metadata = handle.metadata()
     columns = columns_described(schema, statistics_columns(schema, metadata.configuration, metadata.partition_columns))
     partitions = list(scratch.numbers)
     inputs: list[LiveFile] = []
-    outputs: list[NewFile] = []
+    outputs: list[AddedFile] = []
     for action in _actions(folder):
         if "remove" in action:
             inputs.append(scratch.files[action["remove"]["path"]])
@@ -290,8 +295,8 @@ def _taken_over(handle: DeltaTable, root: Location, folder: Path, scratch: _Scra
             else:
                 path.upload(made)
             partition = partitions[int(written["partitionValues"][_GROUP])]
-            outputs.append(NewFile(path.name, written["size"], dict(partition), stats))
-    return Rewritten(tuple(inputs), tuple(outputs))
+            outputs.append(AddedFile(name=path.name, size_bytes=written["size"], partition=dict(partition), stats=stats))
+    return Rewritten(tuple(inputs), tuple(outputs), since_ms)
 
 
 def _actions(folder: Path) -> Iterator[dict[str, Any]]:

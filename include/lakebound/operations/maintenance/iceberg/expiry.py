@@ -7,21 +7,25 @@ twice, in a Spark job, which for a table of thousands takes minutes. The change 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
+
+from lakebound.control.handover import Hands
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
-from lakebound.ledger.entry import ENTRY_KEY
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, told
 from lakebound.operations.maintenance.iceberg.reach import ManifestUnreadableError, only_needed_by
 from lakebound.operations.maintenance.steps import ExpireSnapshots, StepEffect
 from lakebound.spec.pipeline import TableSpec
 from lakebound.storage.location import Location, delete_all
-from lakebound.tables.entries import read_entry
-from lakebound.tables.iceberg.catalog import open_catalog
-from lakebound.tables.iceberg.metadata import change
+from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog
+from lakebound.tables.iceberg.expirable import collects_garbage, expirable
+from lakebound.tables.iceberg.metadata import Changed, change, read_table
 from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.places import Places
+from lakebound.tables.prepared import SnapshotExpiry, to_text
 
 _COMMIT_ATTEMPTS = 60
 
@@ -35,7 +39,9 @@ class CollectionForbiddenError(LakeboundError):
         )
 
 
-def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskForTurn) -> StepEffect:
+def expire(
+    table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskForTurn, hand_over: Hands | None = None
+) -> StepEffect:
     """Expire the step's snapshots, but none that the ledger or a branch or tag still needs.
 
     Args:
@@ -43,6 +49,7 @@ def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskFor
         step: Which snapshots.
         places: Where the table is.
         turn: Asks the stream to let it through when it was faster.
+        hand_over: Has the stream make the commit; None: it is made here.
 
     Raises:
         TableGoneError: There is no such table.
@@ -54,14 +61,18 @@ def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskFor
     asked = set(step.snapshot_ids)
 
     def without_asked(body: Body) -> Body | None:
-        if str(body.get("properties", {}).get("gc.enabled", "true")).lower() == "false":
+        if not collects_garbage(body):
             raise CollectionForbiddenError(table.id)
         ids = expirable(asked, body, table.id)
         return without(ids, body) if ids else None
 
     try:
-        with turn:
-            changed = change(catalog, table, places, without_asked, _COMMIT_ATTEMPTS, on_conflict=turn)
+        changed = None
+        if hand_over is not None and isinstance(catalog, LedgerCatalog):
+            changed = _handed_over(catalog, table, places, without_asked, hand_over)
+        if changed is None:
+            with turn:
+                changed = change(catalog, table, places, without_asked, _COMMIT_ATTEMPTS, on_conflict=turn)
     except LookupError as exc:
         raise TableGoneError(table.id) from exc
     except TimeoutError as exc:
@@ -79,26 +90,41 @@ def expire(table: TableSpec, step: ExpireSnapshots, places: Places, turn: AskFor
     return done.model_copy(update={"bytes_removed": sizes, "removed": told(removed)})
 
 
-def expirable(asked: Iterable[int], body: Body, table: str) -> set[int]:
-    """Return which of the asked snapshots may go.
+def _handed_over(
+    catalog: LedgerCatalog, table: TableSpec, places: Places, how: Callable[[Body], Body | None], hand_over: Hands
+) -> Changed | None:
+    """Have the stream expire them; None where that did not happen.
 
-    Not those that a branch or tag names, nor the newest commit whose entry counts, nor any from there to the current one: an
-    entry is found by walking back from the current snapshot, and the walk ends at a gap. Pure.
+    What only they needed is told from the newest metadata and from them: what came since stands on what stayed.
 
     Raises:
-        BadEntryError: An entry on that walk cannot be read.
+        StepLostError: Nobody knows whether it happened.
     """
-    known = {snapshot["snapshot-id"]: snapshot for snapshot in body.get("snapshots", [])}
-    protected = {ref["snapshot-id"] for ref in body.get("refs", {}).values()}
-    at = body.get("current-snapshot-id")
-    while at in known:
-        protected.add(at)
-        text = known[at].get("summary", {}).get(ENTRY_KEY)
-        entry = read_entry(text, f"snapshot {at} of {table}")
-        if entry is not None and entry.kind != "carry":
-            break
-        at = known[at].get("parent-snapshot-id")
-    return set(asked) & known.keys() - protected
+    before = _read(catalog, table, places)
+    after = how(before)
+    if after is None:
+        return None
+    gone = _ids(before) - _ids(after)
+    answer = hand_over(to_text(SnapshotExpiry(snapshot_ids=tuple(sorted(gone)))), int(time.time() * 1000))
+    if answer is None:
+        return None
+    newest = _read(catalog, table, places)
+    done = gone - _ids(newest)
+    if not done and answer.outcome == "unknown":
+        raise StepLostError(table.id, f"its commit was handed to the stream: {answer.reason}")
+    if not done:
+        return None
+    expired = [one for one in before["snapshots"] if one["snapshot-id"] in done]
+    statistics = {name: [*newest.get(name, []), *before.get(name, [])] for name in ("statistics", "partition-statistics")}
+    return Changed({**newest, **statistics, "snapshots": [*newest["snapshots"], *expired]}, newest, 0)
+
+
+@retry(retry=retry_if_exception_type(FileNotFoundError), stop=stop_after_attempt(20), reraise=True)
+def _read(catalog: LedgerCatalog, table: TableSpec, places: Places) -> Body:
+    found = read_table(catalog, table, places)
+    if found is None:
+        raise LookupError(table.id)
+    return found[1]
 
 
 def without(ids: set[int], body: Body) -> Body:

@@ -53,7 +53,7 @@ def apply_rewind(
         LakeboundError: What ``make_plan`` and ``taken_over`` raise, or a table that refused; the pipeline is then held.
     """
     check_hash(make_plan(spec, places, request, kafka=kafka).plan, approved)
-    control = ControlFolder(places.home, spec.pipeline)
+    control = ControlFolder(places.home, spec.pipeline, places.state)
     with taken_over(spec, places, by=by, reason=f"{request.action} {approved}") as lease:
         # Nothing changes from here on; but until it ended, the application may have changed the facts of the plan.
         found = _approved_still(spec, places, request, approved, kafka)
