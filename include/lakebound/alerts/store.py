@@ -28,6 +28,9 @@ from lakebound.control.fallback_files import (
 )
 from lakebound.frozen import FrozenRecord
 
+MOST_SHOWN_BYTES = 64 * 1024 * 1024
+"""Of the file, for who only looks: that of a channel which takes nothing is large."""
+
 MAX_OUTBOX = 1000
 """Of one channel: what is older is dropped when a channel takes nothing for so long."""
 
@@ -129,7 +132,7 @@ class AlertStore:
         if self.file in _in_this_process:
             return _in_this_process[self.file]
         try:
-            body = read_newest_json(self.file)
+            body = read_newest_json(self.file, None)
             return AlertState() if body is None else AlertState.model_validate(body)
         except (ValueError, ValidationError):
             unreadable = newest_copy(self.file)
@@ -144,7 +147,7 @@ class AlertStore:
     def look(self) -> AlertState | None:
         """Return the state for somebody who only looks and moves no file; None where it cannot be read."""
         try:
-            body = read_newest_json(self.file)
+            body = read_newest_json(self.file, MOST_SHOWN_BYTES)
             return AlertState() if body is None else AlertState.model_validate(body)
         except (OSError, ValueError):
             return None

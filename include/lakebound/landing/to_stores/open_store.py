@@ -1,0 +1,52 @@
+"""The store that a pipeline names, whatever it is, as a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakebound.landing.to_stores.postgres_store import PostgresStore
+from lakebound.landing.to_stores.redis_store import RedisStore
+from lakebound.landing.to_stores.store import Store
+from lakebound.landing.to_stores.target import StoreTarget
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.to_stores import ToStoreSpec
+
+
+def connect_store(spec: ToStoreSpec, field: str) -> Store:
+    """Return what reads and writes a store; it connects when it is first asked.
+
+    Args:
+        spec: The store.
+        field: Where the pipeline's YAML names it, for messages.
+    """
+    return PostgresStore(spec, field) if spec.postgres is not None else RedisStore(spec, field)
+
+
+def open_store(
+    spec: ToStoreSpec,
+    pipeline: PipelineSpec,
+    *,
+    schema: pa.Schema | None = None,
+    scratch: Path | None = None,
+    check_lease: Callable[[], None] | None = None,
+) -> StoreTarget:
+    """Return a store of a pipeline as a target; nothing is connected yet.
+
+    Args:
+        spec: The store.
+        pipeline: The pipeline, which names it.
+        schema: Columns of the files in which rows wait; None for who only looks.
+        scratch: Folder for these files; None for who only looks.
+        check_lease: Raises LeaseLostError when the lease is gone; None for who only looks.
+    """
+    field = f"to_stores[{pipeline.to_stores.index(spec)}]"
+    store = connect_store(spec, field)
+    return StoreTarget(spec, pipeline.pipeline, store, schema=schema, scratch=scratch, check_lease=check_lease)
+
+
+def open_stores(pipeline: PipelineSpec) -> list[StoreTarget]:
+    """Return all stores of a pipeline, for who only looks."""
+    return [open_store(one, pipeline) for one in pipeline.to_stores]

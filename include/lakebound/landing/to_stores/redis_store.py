@@ -1,0 +1,207 @@
+"""A store in Redis or Valkey: rows or counters, and the ledger, in one script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pyarrow as pa
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from lakebound import faults
+from lakebound.errors import (
+    BadEntryError,
+    CommitRefusedError,
+    LakeboundError,
+    StoreNotEmptyError,
+    StoreRefusedError,
+    StoreTornError,
+    StoreUnavailableError,
+)
+from lakebound.first_line import first_line
+from lakebound.landing.to_stores.redis_script import PROBE, SCRIPT, arguments, ledger_key, row_key
+from lakebound.landing.to_stores.store import Held, StoreCommit
+from lakebound.landing.to_stores.store_rows import Changes
+from lakebound.landing.to_topics.ledger_record import decode_record
+from lakebound.ledger.entry import new_commit_id
+from lakebound.spec.secrets import read_secret
+from lakebound.spec.to_stores import ToStoreSpec
+
+_CONNECT_SECONDS = 10.0
+_ANSWER_SECONDS = 60.0
+"""A script with a million keys takes some seconds."""
+_KEYS_AT_ONCE = 10_000
+_PROBE = b"\x00lakebound-probe"
+_OF_THE_LOGIN = ("NOAUTH", "WRONGPASS", "NOPERM")
+_PASSING = (
+    "LOADING",
+    "BUSY",
+    "MASTERDOWN",
+    "NOREPLICAS",
+    "TRYAGAIN",
+    "CLUSTERDOWN",
+    "OOM",
+    "MISCONF",
+    "UNKILLABLE",
+    "max number",
+)
+"""What an answer begins with that says: not now. Of OOM and MISCONF a person may have to hear; until then it is waited."""
+
+
+class RedisStore:
+    """The keys of one name in a Redis, and their ledger."""
+
+    def __init__(self, spec: ToStoreSpec, field: str) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            spec: The store.
+            field: Where the pipeline's YAML names it, for messages.
+        """
+        self._spec = spec
+        self._field = field
+        self._client: redis.Redis | None = None
+        self._ledger = ledger_key(spec)
+
+    def newest(self, *, settled: bool) -> Held | None:
+        """Return the newest entry, as ``Store.newest`` says. A script that is still under way would be refused."""
+        with self._answers() as client:
+            kind = client.type(self._ledger)
+            if kind == b"none":
+                return None
+            if kind != b"hash":
+                raise self._refused(f"its ledger {self._ledger} is not a hash: somebody else has written it")
+            found: Any = client.hmget(self._ledger, ["commit", "version", "entry", "at_ms", "writing"])
+        commit, version, entry, at, writing = found
+        if writing is not None and self._spec.counters is not None:
+            raise StoreTornError(self._spec.id, self._spec.place, writing.decode(errors="replace"))
+        if commit is None:
+            return None  # the first commit began, and did not end
+        try:
+            numbers = int(version), int(at)
+        except (TypeError, ValueError) as exc:
+            raise BadEntryError(f"{self._ledger} at {self._spec.place}", "its version or time is no number") from exc
+        return Held(commit.decode(), decode_record(entry, *numbers, f"{self._ledger} at {self._spec.place}"))
+
+    def check(self, schema: pa.Schema) -> None:
+        """Check how the server is set up, and by a script without effect what the user may do, as ``Store.check`` says."""
+        self.advice()
+        with self._answers() as client:
+            failed: Any = client.eval(PROBE, 2, row_key(self._spec, _PROBE), self._ledger)
+        if failed:
+            raise self._refused(f"the server refuses a command: {first_line(failed.decode(errors='replace'))}")
+
+    def advice(self) -> str | None:
+        """Return what a person should know of the server's settings, as ``Store.advice`` says."""
+        facts: dict[str, Any] = {}
+        with self._answers() as client, suppress(redis.exceptions.NoPermissionError):
+            facts = client.info()
+        return self._judged(facts)
+
+    def make(self, schema: pa.Schema) -> str:
+        """Look whether there are keys already, as ``Store.make`` says; a name is made up by which the store is known."""
+        with self._answers() as client:
+            if any(True for _ in client.scan_iter(match=f"{self._spec.name}:*", count=_KEYS_AT_ONCE)):
+                raise StoreNotEmptyError(self._spec.id, self._spec.place)
+        return new_commit_id()
+
+    def commit(self, what: StoreCommit, changes: Changes) -> int:
+        """Run the script, as ``Store.commit`` says."""
+        mode = "rows" if self._spec.counters is None else "counters"
+        head = (what.expected or "", what.epoch, what.commit, what.value, what.now_ms, what.now_ms, mode)
+        given: list[Any] = [*head, *arguments(self._spec, changes)]
+        faults.reach("store_begun", self._spec.format)
+        with self._answers() as client:
+            answer: Any = client.eval(SCRIPT, 1, self._ledger, *given)
+        faults.reach("store_rows_sent", self._spec.format)
+        said, *told = [part.decode(errors="replace") for part in answer]
+        if said == "done":
+            return int(told[0])
+        raise self._not_done(said, told, what)
+
+    def close(self) -> None:
+        """Disconnect."""
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(redis.RedisError, OSError):
+                client.close()
+
+    def _not_done(self, said: str, told: list[str], what: StoreCommit) -> LakeboundError:
+        if said in ("moved", "fenced"):
+            reason = f"its ledger holds commit {told[0]}" if said == "moved" else f"its ledger holds epoch {told[0]}"
+            return CommitRefusedError(self._spec.id, f"{reason}, and commit {what.expected} was read")
+        if said == "torn":
+            return StoreTornError(self._spec.id, self._spec.place, told[0])
+        # No value of a row is told: the key of a card may be one.
+        if said == "spoilt":
+            field = told[1]
+            return self._refused(f"the field {field} of one of its keys is no whole number, or too large to be added to")
+        return self._refused("one of its keys is not a hash: somebody else has written it")
+
+    def _judged(self, facts: dict[str, Any]) -> str | None:
+        """Return what a person should know of the server's settings; raise for what nothing can be kept in."""
+        if facts.get("cluster_enabled"):
+            raise self._refused("the server is part of a Redis Cluster, in which one script cannot write to all keys")
+        if facts.get("role") == "slave":
+            raise self._refused("the server is a replica, and takes no writes; name the primary")
+        policy, most = str(facts.get("maxmemory_policy", "noeviction")), int(facts.get("maxmemory", 0))
+        if most and policy.startswith("allkeys"):
+            raise self._refused(f"it evicts any key when its memory is full (maxmemory-policy {policy}), also the ledger's")
+        if most and policy != "noeviction" and self._spec.counters is not None:
+            return f"it evicts counters when its memory is full (maxmemory-policy {policy}); set noeviction"
+        if facts and not facts.get("aof_enabled"):
+            return (
+                "it writes no log (appendonly no): after a restart it is as at its last snapshot, or empty, and what it lost "
+                "is read from Kafka again, as far as Kafka has it"
+            )
+        return None
+
+    @contextmanager
+    def _answers(self) -> Iterator[redis.Redis]:
+        """Give the client to the block; the client's errors leave it in Lakebound's words."""
+        try:
+            yield self._connected()
+        except (redis.RedisError, OSError) as exc:
+            self.close()
+            raise self._told(exc) from exc
+
+    def _connected(self) -> redis.Redis:
+        if self._client is None:
+            server = self._spec.redis
+            assert server is not None
+            password = None if server.password is None else read_secret(server.password, f"{self._field}.redis.password")
+            tls: dict[str, Any] = {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True} if server.tls else {}
+            if server.tls_ca_file is not None:
+                tls["ssl_ca_certs"] = server.tls_ca_file
+            self._client = redis.Redis(
+                host=server.host,
+                port=server.port,
+                db=server.database,
+                username=server.username,
+                password=password,
+                socket_connect_timeout=_CONNECT_SECONDS,
+                socket_timeout=_ANSWER_SECONDS,
+                socket_keepalive=True,
+                protocol=2,
+                # What became of a script whose answer was lost is for the ledger to say.
+                retry=Retry(NoBackoff(), 0),
+                **tls,
+            )
+        return self._client
+
+    def _refused(self, reason: str) -> StoreRefusedError:
+        return StoreRefusedError(self._spec.id, self._spec.place, reason)
+
+    def _told(self, error: Exception) -> LakeboundError:
+        reason = first_line(error)
+        if isinstance(error, redis.exceptions.AuthenticationError | redis.exceptions.AuthorizationError) or reason.startswith(
+            _OF_THE_LOGIN
+        ):
+            return self._refused(f"the server refuses the login or a command: {reason.partition(',')[0]}")
+        is_away = isinstance(error, redis.exceptions.ConnectionError | redis.exceptions.TimeoutError | OSError)
+        if is_away or reason.startswith(_PASSING):
+            return StoreUnavailableError(self._spec.id, self._spec.place, reason)
+        return self._refused(f"the server refuses the script: {reason}")

@@ -1,0 +1,204 @@
+"""A store as a target: rows or counters and the ledger entry are one commit, and the store's own entry is the checkpoint."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebound import faults
+from lakebound.errors import CommitRefusedError, TableMismatchError
+from lakebound.landing.to_stores.bucket_counts import counter_changes
+from lakebound.landing.to_stores.store import Held, Store, StoreCommit
+from lakebound.landing.to_stores.store_rows import Changes, row_changes
+from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals, encode_record
+from lakebound.ledger.entry import Entry, check_owner
+from lakebound.spec.to_stores import ToStoreSpec
+from lakebound.storage.location import Location
+from lakebound.tables.layout import FileLayout
+from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
+
+
+class StoreTarget:
+    """One store; a ``LandingTarget``, committed by one thread."""
+
+    def __init__(
+        self,
+        spec: ToStoreSpec,
+        pipeline: str,
+        store: Store,
+        *,
+        schema: pa.Schema | None = None,
+        scratch: Path | None = None,
+        check_lease: Callable[[], None] | None = None,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            spec: What the pipeline says of the store.
+            pipeline: The pipeline.
+            store: Reads and writes it.
+            schema: Columns of the files in which rows wait (``store_rows.staged_schema``); None for who only looks.
+            scratch: Folder for these files; None for who only looks.
+            check_lease: Raises LeaseLostError when the lease is gone; None for who only looks.
+        """
+        self._spec = spec
+        self._pipeline = pipeline
+        self._store = store
+        self._schema = schema
+        self._scratch = scratch
+        self._check_lease = check_lease
+        self._held: Held | None = None
+        self._was_read = False
+        self._identity = ""
+
+    @property
+    def spec(self) -> ToStoreSpec:
+        """What the pipeline says of it."""
+        return self._spec
+
+    @property
+    def totals(self) -> TargetTotals | None:
+        """What the commits up to the one last seen have counted; None before the first."""
+        return None if self._held is None else self._held.record.totals
+
+    def exists(self) -> bool:
+        """Whether its ledger has an entry."""
+        return self._store.newest(settled=False) is not None
+
+    def create(self, schema: pa.Schema, genesis: Entry) -> None:
+        """Make what is not there yet, and commit the ``genesis`` entry where there is none.
+
+        Args:
+            schema: Columns of the files in which rows wait.
+            genesis: The first entry.
+
+        Raises:
+            StoreNotEmptyError: It has rows that no entry explains.
+            StoreRefusedError: It cannot take these rows.
+        """
+        if self.read_ledger().entry is None:
+            self._identity = self._store.make(schema)
+            self.commit([], genesis)
+
+    def schema(self) -> pa.Schema:
+        """The columns of the files in which rows wait."""
+        assert self._schema is not None, "who only looks writes no files"
+        return self._schema
+
+    def layout(self) -> FileLayout:
+        """Where these files go: a folder of the application's own."""
+        assert self._scratch is not None, "who only looks writes no files"
+        return FileLayout(self.spec.id, "iceberg", Location(str(self._scratch)))
+
+    def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
+        """Return the newest entry. Who writes waits for what is under way first.
+
+        Args:
+            to_reset: Is not used: a store is never reset.
+
+        Raises:
+            LakeboundError: What ``Store.newest`` raises.
+        """
+        self._held = self._store.newest(settled=self._check_lease is not None)
+        self._was_read = True
+        if self._held is None:
+            return LedgerView(None, "")
+        return LedgerView(self._held.record.entry, str(self._held.record.offset))
+
+    def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
+        """Change the store by the rows of the files, together with its ledger: the new version.
+
+        Args:
+            files: Files of ``layout``; they are removed when the commit has succeeded.
+            entry: Says what they hold.
+
+        Raises:
+            TableMismatchError: The files do not hold the rows that the entry counts: they lie on another machine.
+            LeaseLostError: The lease is gone.
+            CommitRefusedError: The ledger must be read again before.
+            Exception: The outcome is unknown until the ledger is read again.
+        """
+        if self._check_lease is None or not self._was_read:
+            raise CommitRefusedError(self.spec.id, "its ledger was not read")
+        # A server that lost its last moments has forgotten epochs, too: then only the lease tells who is the writer.
+        self._check_lease()
+        totals = (self.totals or TargetTotals(topic_id=self._identity)).plus(entry)
+        now = time.time()
+        what = StoreCommit(
+            expected=None if self._held is None else self._held.commit,
+            epoch=entry.epoch,
+            commit=entry.commit,
+            pipeline=entry.pipeline,
+            value=encode_record(entry, totals),
+            now_ms=int(now * 1000),
+        )
+        changes = self._changes(files, entry, int(now))
+        faults.reach("store_changes_made")
+        # Whatever becomes of it, what was read before it is no longer what the next commit follows.
+        self._was_read = False
+        version = self._store.commit(what, changes)
+        self._held = Held(entry.commit, LedgerRecord(version, what.now_ms, entry, totals))
+        self._was_read = True
+        self._remove(files)
+        return str(version)
+
+    def check(self) -> None:
+        """Check, before anything is made, that the store can be written to, and that no other pipeline does.
+
+        Raises:
+            ForeignTableError: Another pipeline's entry is its newest.
+            LakeboundError: What ``Store.check`` and ``Store.newest`` raise.
+        """
+        self._store.check(self.schema())
+        entry = self.read_ledger().entry
+        if entry is not None:
+            check_owner(entry, self._pipeline, self.spec.id)
+
+    def advice(self) -> str | None:
+        """Return what a person should know of how the store is set up; None where nothing is to be said."""
+        return self._store.advice()
+
+    def has_moved_on(self) -> bool:
+        """Whether somebody else has committed since: the next commit finds out by itself."""
+        return False
+
+    def entries(self) -> Iterator[CommittedEntry]:
+        """Yield the newest entry: a store keeps no other."""
+        held = self._store.newest(settled=False)
+        if held is not None:
+            yield CommittedEntry(str(held.record.offset), held.record.timestamp_ms, held.record.entry)
+
+    def keep_cheap(self) -> None:
+        """Nothing has to be done for that."""
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._store.close()
+
+    def _changes(self, files: Sequence[DataFile], entry: Entry, now: int) -> Changes:
+        found = sum(file.rows for file in files)
+        if found != entry.rows:
+            reason = (
+                f"{found} of its {entry.rows} rows are on this machine; rows of a store must be written where the driver is"
+            )
+            raise TableMismatchError(self.spec.id, reason)
+        if not files:
+            return Changes()
+        rows = pa.concat_tables([pq.read_table(file.path.path, schema=self.schema(), partitioning=None) for file in files])
+        return row_changes(self.spec, rows) if self.spec.counters is None else counter_changes(self.spec, rows, now)
+
+    def _remove(self, files: Sequence[DataFile]) -> None:
+        """Remove files, and the folders of their own that Spark has put them in."""
+        for file in files:
+            path = file.path.path
+            if path.parent != self._scratch:
+                shutil.rmtree(path.parent, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    path.unlink()

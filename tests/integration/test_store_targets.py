@@ -1,0 +1,182 @@
+"""A store gets each record's effect once, whatever happens to its writer: against real servers, judged without Lakebound."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.support.catalogs.postgresql import PASSWORD, USER, PostgreSQL, PostgreSQLProxy
+from tests.support.stores import expected
+from tests.support.stores.landing import BATCH, StoreLander
+from tests.support.stores.redis_server import RedisServer, running_redis
+
+from lakebound.errors import (
+    ForeignTableError,
+    LeaseLostError,
+)
+from lakebound.spec.to_stores import ToStoreSpec
+
+pytestmark = pytest.mark.integration
+
+SECRET = "LAKEBOUND_SECRET_OF_STORES"
+WINDOWS = {"1h": "5s", "24h": "15m"}
+BUCKETS = {3600: 5, 86_400: 900}
+SECONDS = {"1h": 3600, "24h": 86_400}
+"""Long enough that no bucket expires that a test counts on."""
+STEPS = ("store_changes_made", "store_begun", "store_rows_sent", "store_ledger_sent", "after_commit/{}")
+ROWS_AND_COUNTERS = pytest.mark.parametrize("what", ["rows", "counters"])
+
+
+@dataclass
+class World:
+    """A store on a server of its own kind, and the independent view of it.
+
+    Attributes:
+        spec: The store.
+        proxy: Before the server.
+        read: What is in it, as the oracle sees it.
+        home: Folder of its applications.
+    """
+
+    spec: ToStoreSpec
+    proxy: PostgreSQLProxy
+    read: Callable[[], Any]
+    home: Path
+    first_second: int
+
+    def assert_holds(self, end: int) -> None:
+        """Check that it holds the effect of the records before ``end``, each once."""
+        if self.spec.counters is None:
+            assert self.read() == expected.expected_rows(end)
+        else:
+            assert self.read() == expected.expected_counts(end, self.first_second, BUCKETS)
+
+    def run(self, epoch: int, batches: int, faults: str) -> int:
+        """Run an application of its own process group to its end: its exit code."""
+        command = [sys.executable, "-m", "tests.support.stores.landing", str(self.home), self.spec.model_dump_json()]
+        environment = {**os.environ, "LAKEBOUND_FAULTS": faults}
+        return subprocess.run(
+            [*command, str(epoch), str(batches)], env=environment, start_new_session=True, timeout=120, check=False
+        ).returncode
+
+
+@pytest.fixture(scope="module")
+def redis_server() -> Iterator[RedisServer]:
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture(params=["postgres", "redis"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> Iterator[World]:
+    first_second = int(time.time()) - 600
+    (tmp_path / "first_second").write_text(str(first_second))
+    monkeypatch.setenv(SECRET, PASSWORD)
+    name = f"cards_{time.monotonic_ns()}"
+    more = {"counters": {"time": "paid_at", "windows": WINDOWS, "sums": ["amount"]}} if what == "counters" else {}
+    if request.param == "redis":
+        redis_server: RedisServer = request.getfixturevalue("redis_server")
+        proxy, client = PostgreSQLProxy(redis_server), redis_server.client()
+        login = {"redis": {"host": "127.0.0.1", "port": proxy.port}}
+        read: Callable[[], Any] = lambda: (  # noqa: E731
+            expected.counts_in_redis(client, name, SECONDS) if more else expected.rows_in_redis(client, name)
+        )
+        yield World(
+            ToStoreSpec.model_validate({"name": name, "key": "card", **login, **more}), proxy, read, tmp_path, first_second
+        )
+    else:
+        server: PostgreSQL = request.getfixturevalue("postgresql")
+        proxy, database = PostgreSQLProxy(server), server.new_database()
+        own = psycopg.connect(
+            host=os.path.dirname(server.socket), user=USER, password=PASSWORD, dbname=database, autocommit=True
+        )
+        where = {"host": "127.0.0.1", "port": proxy.port, "database": database, "username": USER, "password": {"env": SECRET}}
+        read = lambda: expected.counts_in_postgres(own, name) if more else expected.rows_in_postgres(own, name)  # noqa: E731
+        yield World(
+            ToStoreSpec.model_validate({"name": name, "key": "card", "postgres": where, **more}),
+            proxy,
+            read,
+            tmp_path,
+            first_second,
+        )
+        own.close()
+    proxy.close()
+
+
+@pytest.mark.parametrize("what", ["counters"])  # of which each record shows that it was counted once
+def test_killed_at_each_step_of_a_commit_every_record_counts_once(world: World, what: str) -> None:
+    steps = [step.format(world.spec.format) for step in STEPS if world.spec.postgres is not None or step != "store_ledger_sent"]
+    for epoch, step in enumerate(steps, 1):
+        # In the second batch: genesis and open pass the steps, too.
+        nth = 2 if step.startswith("after_commit") else (4 if epoch == 1 else 3)
+        assert world.run(epoch, 3, f"kill@{step}#{nth}") == -signal.SIGKILL, f"not killed at {step}"
+
+    last = StoreLander(world.home, world.spec, len(steps) + 1)
+    # One batch of each application, and the second of those that were killed after their commit.
+    after = 1 if world.spec.postgres is not None else 2
+    assert last.next_offset == BATCH * (len(steps) + after)
+    last.land_next()
+    world.assert_holds(last.next_offset)
+    assert last.target.totals is not None
+    assert last.target.totals.rows == last.next_offset
+
+
+@ROWS_AND_COUNTERS
+@pytest.mark.parametrize("was_done", [True, False])
+def test_after_an_unknown_outcome_the_ledger_decides(was_done: bool, world: World, what: str) -> None:
+    app = StoreLander(world.home, world.spec, 1)
+    app.land(0, 10)
+    cut = b"COMMIT" if world.spec.postgres is not None else b"EVAL"
+    if was_done:
+        world.proxy.cut_after = cut
+    else:
+        world.proxy.cut_before = cut
+
+    committed = app.land(10, 20)
+
+    assert (world.proxy.cut_after, world.proxy.cut_before) == (None, None), "nothing was cut"
+    assert committed.attempts == (1 if was_done else 2)
+    app.land(20, 30)
+    world.assert_holds(30)
+
+
+@ROWS_AND_COUNTERS
+def test_a_zombie_is_refused_and_changes_nothing(world: World, what: str) -> None:
+    zombie = StoreLander(world.home, world.spec, 1)
+    zombie.land(0, 10)
+    successor = StoreLander(world.home, world.spec, 2)
+    successor.land(10, 20)
+
+    with pytest.raises(LeaseLostError):
+        zombie.land(10, 20)
+    # A zombie that holds itself for the owner is refused by the store.
+    zombie.lease.write_text("1")
+    with pytest.raises(LeaseLostError):
+        zombie.land(10, 20)
+    zombie.lease.write_text("2")
+    assert successor.land(20, 30).attempts == 1
+    world.assert_holds(30)
+
+
+@ROWS_AND_COUNTERS
+def test_who_only_looks_changes_nothing_and_another_pipeline_is_refused(world: World, what: str) -> None:
+    app = StoreLander(world.home, world.spec, 1)
+    app.land(0, 10)
+
+    with pytest.raises(ForeignTableError):
+        StoreLander(world.home, world.spec, 5, pipeline="another")
+    world.home.joinpath("lease").write_text("1")
+    assert [found.entry.kind for found in app.target.entries()] == ["land"]
+    with world.proxy.away(), pytest.raises(Exception, match="does not answer"):
+        app.target.read_ledger()
+    assert app.target.read_ledger() == app.view
+    assert app.land(10, 20).attempts == 1
+    world.assert_holds(20)
