@@ -99,9 +99,9 @@ def _lakebound(setting: Setting, name: ArmName) -> Started:
     return start_pipeline(spec, setting.settings)
 
 
-def start_pipeline(spec: PipelineSpec, settings: Settings) -> Started:
+def start_pipeline(spec: PipelineSpec, settings: Settings, app_id: str = "bench") -> Started:
     """Start a pipeline's application; its tables go by their format."""
-    run = make_run_spec(spec, settings, Desired(), "bench")
+    run = make_run_spec(spec, settings, Desired(), app_id)
     places: dict[str, Place] = {}
     for table in spec.tables:
         if table.format == "delta":
@@ -115,15 +115,24 @@ def start_pipeline(spec: PipelineSpec, settings: Settings) -> Started:
     return Started(process, places, control=run.control)
 
 
-def _flink(setting: Setting, name: ArmName) -> Started:
-    peer = install() / "flink"
-    temporary = setting.folder / "tmp"
-    temporary.mkdir()
+def flink_java(peer: Path, folder: Path) -> list[str]:
+    """Return the command of a Flink in one process, without its class; its scratch folder is ``tmp`` of the run's.
+
+    Args:
+        peer: Where Flink is installed.
+        folder: Of the run.
+    """
     opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED]
     opened.append("--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
     memory = ["-Xms512m", "-Xmx2g", "-XX:MaxDirectMemorySize=512m"]
     log = f"-Dlog4j2.configurationFile={peer / 'log4j2.properties'}"
-    java = ["java", *memory, *opened, log, f"-Djava.io.tmpdir={temporary}", "-cp", "classes:lib/*", "FlinkJob"]
+    return ["java", *memory, *opened, log, f"-Djava.io.tmpdir={folder / 'tmp'}", "-cp", "classes:lib/*"]
+
+
+def _flink(setting: Setting, name: ArmName) -> Started:
+    peer = install() / "flink"
+    (setting.folder / "tmp").mkdir()
+    java = [*flink_java(peer, setting.folder), "FlinkJob"]
     words = [setting.bootstrap_servers, setting.topic, str(setting.folder), f"execution.checkpointing.interval={name.words[0]}"]
     words.append(f"bench.work={name.work}")
     if name.work == "enrich":

@@ -43,10 +43,11 @@ def main() -> None:
     parser.add_argument("--rate", type=int, required=True, help="records per second")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--record-bytes", type=int, default=180)
+    parser.add_argument("--linger-ms", type=float, default=5)
     parser.add_argument("--dirty", action="store_true", help="one record of a hundred cannot be decoded")
     args = parser.parse_args()
     producer = Producer(
-        {"bootstrap.servers": args.bootstrap_servers, "linger.ms": 5, "acks": "all", "enable.idempotence": True}
+        {"bootstrap.servers": args.bootstrap_servers, "linger.ms": args.linger_ms, "acks": "all", "enable.idempotence": True}
     )
     payloads = values(args.record_bytes, dirty=args.dirty)
     started, sent, tick_seconds = time.monotonic(), 0, 0.01

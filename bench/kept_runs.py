@@ -11,7 +11,9 @@ from lakebound.control.folder import write_text
 
 Run = dict[str, Any]
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-COMPARISON, DRAIN, STEADY = (DOCS / "benchmarks" / f"{name}.jsonl" for name in ("comparison", "drain", "steady"))
+COMPARISON, DRAIN, STEADY, REAL_TIME = (
+    DOCS / "benchmarks" / f"{name}.jsonl" for name in ("comparison", "drain", "steady", "real-time")
+)
 
 
 def kept(log: Path) -> list[Run]:

@@ -87,10 +87,17 @@ def running_application(command: list[str], settings: Settings) -> Iterator[subp
 
 
 @contextmanager
-def producing(load: Produced, topic: str, broker: Broker, *, dirty: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+def producing(
+    load: Produced, topic: str, broker: Broker, *, dirty: bool = False, linger_ms: float = 5
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run the generator, which prints its report when it is asked to end."""
-    options = {"--bootstrap-servers": broker.bootstrap_servers, "--topic": topic, "--rate": load.rate, "--seconds": 3600}
-    options["--record-bytes"] = load.record_bytes
+    options: dict[str, object] = {
+        "--bootstrap-servers": broker.bootstrap_servers,
+        "--topic": topic,
+        "--rate": load.rate,
+        "--seconds": 3600,
+    }
+    options |= {"--record-bytes": load.record_bytes, "--linger-ms": linger_ms}
     words = [str(word) for pair in options.items() for word in pair] + (["--dirty"] if dirty else [])
     generator = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("generator.py")), *words], stdout=subprocess.PIPE

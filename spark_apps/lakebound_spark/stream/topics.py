@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.messages import JSON_COLUMN, staged_schema
 from lakebound.landing.to_topics.producer import TopicProducer
 from lakebound.landing.to_topics.target import TopicTarget
-from lakebound.ledger.entry import check_owner
+from lakebound.ledger.entry import check_owner, check_topic_ids
 from lakebound_spark.batch.message_bounds import MessageBound
 from lakebound_spark.batch.targets import Writer
 
@@ -37,16 +38,17 @@ def newest_topic_epoch(run: RunSpec) -> int:
     return max(epochs, default=0)
 
 
-def check_target_topics(run: RunSpec, master: str, output: pa.Schema) -> None:
+def check_target_topics(run: RunSpec, output: pa.Schema, topic_ids: Mapping[str, str]) -> None:
     """Check, before anything is made, that the pipeline can land in its target topics.
 
     Args:
         run: The orders.
-        master: Of Spark.
         output: Columns of the pipeline's rows.
+        topic_ids: Kafka's ids of the topics that are read, by their names.
 
     Raises:
-        TableMismatchError: There is no such key column, or rows would be written on other machines than the driver's.
+        TableMismatchError: There is no such key column.
+        TopicRecreatedError: A topic that is read is another one than that of the ledger.
         TargetNotEmptyError: A topic has messages, and the ledger topic no entry of it.
         TargetRecreatedError: A topic is another one than its entry names.
         ForeignTableError: Another pipeline's entry stands in the ledger topic.
@@ -54,12 +56,38 @@ def check_target_topics(run: RunSpec, master: str, output: pa.Schema) -> None:
     """
     for one in run.spec.to_topics:
         staged_schema(one, output)
-        if not master.startswith("local"):
-            reason = f"its rows wait on the driver's machine, and Spark runs on {master}; run the pipeline by the backend local"
-            raise TableMismatchError(one.id, reason)
         entry = TopicTarget(one, run.spec.pipeline, run.spec.connection).read_ledger().entry
         if entry is not None:
             check_owner(entry, run.spec.pipeline, one.id)
+            check_topic_ids(entry.coverage, topic_ids)
+
+
+def check_machine(run: RunSpec, master: str) -> None:
+    """Check that rows which wait for a transaction are where the driver is.
+
+    Args:
+        run: The orders.
+        master: Of Spark.
+
+    Raises:
+        TableMismatchError: They would be written on other machines.
+    """
+    for one in run.spec.to_topics:
+        if not master.startswith("local"):
+            reason = f"its rows wait on the driver's machine, and Spark runs on {master}; run the pipeline by the backend local"
+            raise TableMismatchError(one.id, reason)
+
+
+def newest_landed_topic_epoch(run: RunSpec) -> int:
+    """Return the epoch of the newest commit with rows, over all target topics, as far as Kafka tells; 0 without any."""
+    epochs = [0]
+    for one in run.spec.to_topics:
+        try:
+            entries = TopicTarget(one, run.spec.pipeline, run.spec.connection).entries()
+            epochs += islice((found.entry.epoch for found in entries if found.entry.rows), 1)
+        except LakeboundError:
+            break  # one wait is enough
+    return max(epochs)
 
 
 def message_bounds(run: RunSpec, facts: KafkaFacts) -> list[MessageBound]:

@@ -28,7 +28,8 @@ class TargetTotals(FrozenRecord):
         filtered: Those that gave no row.
         landed: Those that gave rows.
         quarantined: Those that are in quarantine instead.
-        rows: Messages in the topic.
+        rows: Messages in the topic; of those of real-time epochs each counts once.
+        real_time_rows: Those that real-time epochs have sent, each at least once.
     """
 
     topic_id: str
@@ -37,6 +38,7 @@ class TargetTotals(FrozenRecord):
     landed: int = Field(default=0, ge=0)
     quarantined: int = Field(default=0, ge=0)
     rows: int = Field(default=0, ge=0)
+    real_time_rows: int = Field(default=0, ge=0)
 
     def plus(self, entry: Entry) -> TargetTotals:
         """Return the sums after one more commit."""
@@ -47,6 +49,7 @@ class TargetTotals(FrozenRecord):
             landed=self.landed + entry.landed,
             quarantined=self.quarantined + entry.quarantined,
             rows=self.rows + entry.rows,
+            real_time_rows=self.real_time_rows + (entry.rows if entry.delivery == "at_least_once" else 0),
         )
 
 

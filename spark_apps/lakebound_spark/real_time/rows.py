@@ -1,0 +1,116 @@
+"""The plan of a query in real time: from Kafka's records to messages, each with the topic that it goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType
+
+from lakebound.landing.to_topics.messages import JSON_COLUMN, SOURCE_HEADER
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.to_topics import ToTopicSpec
+from lakebound_spark.batch.decode import PROBLEM, VALUE, Decoder, is_skipped
+from lakebound_spark.batch.message_bounds import MessageBound
+from lakebound_spark.batch.topic_rows import with_json
+from lakebound_spark.batch.transform import Transform
+from lakebound_spark.real_time.bypass import PROBLEM_FIELD, transform_with_bypass
+
+READ, SENT = "lakebound_read", "lakebound_sent"
+"""Names under which Spark counts what an epoch read, and what it sent."""
+REASON_HEADER = "lakebound_reason"
+"""Of a bad record: why it is bad; the detail stands after a tab."""
+
+
+def real_time_rows(
+    session: SparkSession,
+    spec: PipelineSpec,
+    records: DataFrame,
+    decoder: Decoder,
+    transform: Transform,
+    bounds: Sequence[MessageBound],
+) -> DataFrame:
+    """Return messages as Spark's Kafka sink takes them: topic, key, value and headers.
+
+    Args:
+        session: Spark's.
+        spec: The pipeline.
+        records: Kafka's columns.
+        decoder: Of the pipeline.
+        transform: Of the pipeline, without the JSON.
+        bounds: How large messages may be.
+
+    Raises:
+        BypassError: The transform does something that a bad record would not survive.
+    """
+    decoded = decoder.decode(records).observe(READ, *_counts_read()).where(~is_skipped())
+    rows = transform_with_bypass(session, with_json(transform), _input(decoded))
+    too_large: Column = F.lit(None).cast("string")
+    for bound in bounds:
+        too_large = F.when(bound.is_exceeded(rows), F.lit(f"message_too_large\t{bound.told}")).otherwise(too_large)
+    problem = F.coalesce(F.col(f"{KAFKA_COLUMN}.{PROBLEM_FIELD}"), too_large)
+    judged = rows.withColumn(PROBLEM, problem)
+    return judged.observe(SENT, *_counts_sent()).select(_messages(spec, judged).alias("message")).select("message.*")
+
+
+def _input(decoded: DataFrame) -> DataFrame:
+    """Return what the transform gets: of a bad record nulls, and in ``_kafka`` its problem and its bytes."""
+    is_good = F.col(PROBLEM).isNull()
+    fields = decoded.select("_parsed.*").columns
+    columns = [F.when(is_good, F.col(f"_parsed.`{name}`")).alias(name) for name in fields]
+    kafka = F.col(KAFKA_COLUMN)
+    carried = (
+        kafka.withField(PROBLEM_FIELD, F.col(PROBLEM))
+        .withField("key", F.col("_key"))
+        .withField("value", F.col(VALUE))
+        .alias(KAFKA_COLUMN)
+    )
+    return decoded.select(*columns, carried)
+
+
+def _counts_read() -> tuple[Column, ...]:
+    milliseconds = F.unix_millis(F.col(f"{KAFKA_COLUMN}.timestamp"))
+    return (
+        F.count(F.lit(1)).alias("read"),
+        F.min(milliseconds).alias("oldest_ms"),
+        F.max(milliseconds).alias("newest_ms"),
+    )
+
+
+def _counts_sent() -> tuple[Column, ...]:
+    is_bad = F.col(PROBLEM).isNotNull()
+    return (
+        F.coalesce(F.sum(F.when(is_bad, 1).otherwise(0)), F.lit(0)).alias("quarantined"),
+        F.coalesce(F.sum(F.when(is_bad, 0).otherwise(1)), F.lit(0)).alias("rows"),
+    )
+
+
+def _messages(spec: PipelineSpec, rows: DataFrame) -> Column:
+    places = (F.col(f"{KAFKA_COLUMN}.{name}").cast("string") for name in ("topic", "partition", "offset", "ordinal"))
+    source = F.concat_ws("/", *places).cast("binary")
+    is_bad = F.col(PROBLEM).isNotNull()
+    good = [_good(one, rows, source) for one in spec.to_topics]
+    bad = _message(
+        spec.quarantine_topic,
+        F.col(f"{KAFKA_COLUMN}.key"),
+        F.col(f"{KAFKA_COLUMN}.value"),
+        {SOURCE_HEADER: source, REASON_HEADER: F.col(PROBLEM).cast("binary")},
+    )
+    if len(good) == 1:
+        return F.when(is_bad, bad).otherwise(good[0])
+    return F.explode(F.when(is_bad, F.array(bad)).otherwise(F.array(*good)))
+
+
+def _good(one: ToTopicSpec, rows: DataFrame, source: Column) -> Column:
+    key: Column = F.lit(None).cast("binary")
+    if one.key is not None:
+        column = F.col(f"`{one.key}`")
+        is_bytes = isinstance(rows.schema[one.key].dataType, BinaryType)
+        key = column if is_bytes else column.cast("string").cast("binary")
+    return _message(one.topic, key, F.col(JSON_COLUMN).cast("binary"), {SOURCE_HEADER: source})
+
+
+def _message(topic: str, key: Column, value: Column, headers: Mapping[str, Column]) -> Column:
+    listed = [F.struct(F.lit(name).alias("key"), value.alias("value")) for name, value in headers.items()]
+    return F.struct(F.lit(topic).alias("topic"), key.alias("key"), value.alias("value"), F.array(*listed).alias("headers"))

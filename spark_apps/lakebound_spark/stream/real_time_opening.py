@@ -1,0 +1,108 @@
+"""What happens before a stream in real time: what cannot run is refused, the topics are opened, and the plan is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from lakebound.control.lease import Lease
+from lakebound.errors import RealTimeRefusedError
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.real_time_check import few_slots
+from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.table_settling import settle_tables
+from lakebound.landing.to_topics.messages import staged_schema
+from lakebound.ledger.marks import NextOffsets
+from lakebound.ledger.topics import TopicFacts
+from lakebound.spec.real_time import real_time_problem
+from lakebound.tables.schemas import normalise_schema
+from lakebound_spark.batch.decode import make_decoder, value_fields
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
+from lakebound_spark.batch.targets import Target, Writer
+from lakebound_spark.batch.topic_rows import with_json
+from lakebound_spark.batch.transform import Transform, load_transform, planned_output
+from lakebound_spark.real_time.refusals import real_time_refusal
+from lakebound_spark.real_time.rows import real_time_rows
+from lakebound_spark.stream.opening import make_writer, open_targets
+from lakebound_spark.stream.source import read_stream
+from lakebound_spark.stream.topics import check_target_topics, make_topic_targets, message_bounds
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a stream in real time needs.
+
+    Attributes:
+        targets: The topics as their ledgers stand.
+        quarantine: The quarantine table, which gets nothing in real time, and the epoch of each start.
+        writer: This application.
+        topic_ids: Kafka's ids of the topics that are read, by their names.
+        rows_from: Returns the messages of what is read from some offsets on.
+    """
+
+    targets: list[Target]
+    quarantine: Target
+    writer: Writer
+    topic_ids: dict[str, str]
+    rows_from: Callable[[NextOffsets], DataFrame]
+
+
+def open_in_real_time(
+    session: SparkSession, run: RunSpec, lease: Lease, facts: Mapping[str, TopicFacts], kafka: KafkaFacts
+) -> Opened:
+    """Refuse what cannot run in real time, then open the topics.
+
+    Args:
+        session: Spark's.
+        run: The orders.
+        lease: Of this application; its epoch goes into every entry.
+        facts: What Kafka has of each topic that is read, by the topic's name.
+        kafka: Asks Kafka.
+
+    Raises:
+        RealTimeRefusedError: It cannot run so; nothing was created or changed.
+        LakeboundError: The pipeline is refused for another reason.
+    """
+    spec = run.spec
+    transform = load_transform(spec)
+    rows = normalise_schema(to_arrow_schema(planned_output(session, spec, with_json(transform)).schema))
+    _check(session, run, transform, facts)
+    topic_ids = {topic: known.topic_id for topic, known in facts.items()}
+    check_target_topics(run, rows, topic_ids)
+    staged = {one.id: staged_schema(one, rows) for one in spec.to_topics}
+    writer = replace(make_writer(run, lease), delivery="at_least_once")
+    schemas = {spec.quarantine_table.id: QUARANTINE_SCHEMA}
+    settle_tables(spec, run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease)
+    bounds = message_bounds(run, kafka)
+    topics = make_topic_targets(run, writer, bounds, staged)
+    targets, quarantine = open_targets(run, schemas | staged, writer, facts, topics)
+    decoder = make_decoder(spec, topic_ids)
+
+    def rows_from(start: NextOffsets) -> DataFrame:
+        records = read_stream(session, spec, start, in_batches=False)
+        return real_time_rows(session, spec, records, decoder, transform, bounds)
+
+    return Opened(targets, quarantine, writer, topic_ids, rows_from)
+
+
+def _check(session: SparkSession, run: RunSpec, transform: Transform, facts: Mapping[str, TopicFacts]) -> None:
+    spec = run.spec
+    problem = real_time_problem(spec)
+    reason = problem[1] if problem is not None else _bounded(run)
+    partitions = sum(len(known.earliest) for known in facts.values())
+    reason = reason or few_slots(partitions, _slots(session)) or real_time_refusal(session, spec, transform)
+    if reason is not None:
+        raise RealTimeRefusedError(spec.pipeline, reason)
+
+
+def _bounded(run: RunSpec) -> str | None:
+    return "a bounded run is made of batches" if run.until is not None else None
+
+
+def _slots(session: SparkSession) -> int | None:
+    """Return how many tasks run at the same time; None where that is not known before executors have come."""
+    context = session.sparkContext
+    return context.defaultParallelism if str(context.master).startswith("local") else None

@@ -1,0 +1,135 @@
+"""One function, in batches and in real time: the same rows, row by row, and every bad record reaches the quarantine topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+from lakebound.landing.to_topics.messages import JSON_COLUMN
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch.decode import good_columns, make_decoder
+from lakebound_spark.batch.message_bounds import MessageBound
+from lakebound_spark.batch.topic_rows import with_json
+from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform
+from lakebound_spark.columns import explode
+from lakebound_spark.real_time.refusals import real_time_refusal
+from lakebound_spark.real_time.rows import real_time_rows
+
+pytestmark = pytest.mark.spark
+
+SPEC = PipelineSpec.model_validate(
+    {
+        "pipeline": "events",
+        "topics": ["events"],
+        "connection": {"bootstrap_servers": "kafka:9092"},
+        "value": {
+            "format": "json",
+            "schema": "event_id STRING NOT NULL, device STRING, value DOUBLE, kind STRING, pad STRING, tags ARRAY<STRING>",
+        },
+        "null_values": "skip",
+        "freshness": "real_time",
+        "to_topics": [{"topic": "sent", "key": "event_id"}],
+    }
+)
+RECORDS = 40
+
+
+def record(number: int) -> bytes | None:
+    """Return a record's value: every tenth is bad, every thirteenth a tombstone."""
+    if number % 13 == 5:
+        return None
+    if number % 10 == 3:
+        return (b"{half", b"[]", b"\xff", b'{"device": 1}')[number // 10]
+    body = {"event_id": f"{number:012}", "device": f"device-{number % 4}", "value": number * 1.0, "kind": "a", "pad": "x"}
+    return json.dumps({**body, "tags": ["p", "q"][: number % 3]}).encode()
+
+
+@pytest.fixture(scope="module")
+def records(session: SparkSession) -> DataFrame:
+    rows = [(b"k", record(n), "events", 0, n, None, 0) for n in range(RECORDS)]
+    return session.createDataFrame(rows, KAFKA_SCHEMA)
+
+
+def devices(frame: DataFrame) -> DataFrame:
+    rows = frame.sparkSession.range(3)
+    return F.broadcast(rows.selectExpr("concat('device-', id) AS device", "upper(concat('site-', id)) AS site"))
+
+
+def joined(how: str) -> Transform:
+    def transform(frame: DataFrame) -> DataFrame:
+        return frame.join(devices(frame), "device", how).withColumn("loud", F.upper("site")).where("value > 6")
+
+    return transform
+
+
+def encode(frame: DataFrame) -> DataFrame:
+    from transforms.encode import clean
+
+    return clean(frame)
+
+
+TRANSFORMS: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "none": lambda frame: frame,
+    "encode": encode,
+    "an inner join": joined("inner"),
+    "a left join": joined("left"),
+    "filters and an explode": lambda f: explode(f.where("value < 30"), "tags", "tag").where("tag <> 'q'"),
+    "nothing is left": lambda f: f.where("value < 0"),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_the_rows_are_those_of_a_batch_and_no_bad_record_is_lost(session: SparkSession, records: DataFrame, name: str) -> None:
+    transform, decoder = TRANSFORMS[name], make_decoder(SPEC, {"events": "id"})
+    batch = with_json(transform)(good_columns(decoder.decode(records)))
+    source = F.expr("concat_ws('/', _kafka.topic, _kafka.partition, _kafka.offset, _kafka.ordinal)")
+    expected = sorted((row[0], row[1]) for row in batch.select(source, JSON_COLUMN).collect())
+
+    messages = real_time_rows(session, SPEC, records, decoder, transform, ()).collect()
+
+    assert sorted((header(m, "lakebound_source"), m.value.decode()) for m in messages if m.topic == "sent") == expected
+    bad = [m for m in messages if m.topic == "quarantine.events"]
+    assert sorted((header(m, "lakebound_source"), bytes(m.value)) for m in bad) == [
+        (f"events/0/{n}/0", record(n)) for n in (13, 23, 3, 33)
+    ]
+    assert {header(m, "lakebound_reason").split("\t")[0] for m in bad} >= {"not_utf8", "not_an_object", "missing_field"}
+    assert real_time_refusal(session, SPEC, transform) is None
+
+
+def test_a_row_that_is_too_large_for_its_topic_is_quarantined(session: SparkSession, records: DataFrame) -> None:
+    decoder, bound = make_decoder(SPEC, {}), MessageBound("topic:sent", "event_id", 512 + 20)
+    messages = real_time_rows(session, SPEC, records, decoder, lambda frame: frame, (bound,)).collect()
+    assert {m.topic for m in messages} == {"quarantine.events"}
+    assert record(0) in {bytes(m.value) for m in messages}
+
+
+@pytest.mark.parametrize(
+    ("transform", "reason"),
+    [
+        (lambda f: f.withColumn("pad", F.udf(lambda text: text, StringType())("pad")), "a function in Python"),
+        (lambda f: f.join(devices(f), "device", "left_semi"), "joins by left semi"),
+        (lambda f: f.select("*", F.expr("explode(map(1, 2)) AS (k, v)")), "explodes a map"),
+        (lambda f: f.join(f.sparkSession.range(9).selectExpr("cast(id AS STRING) AS kind").hint("merge"), "kind"), "broadcast"),
+    ],
+)
+def test_what_cannot_run_in_real_time_is_refused(session: SparkSession, transform: Transform, reason: str) -> None:
+    assert reason in str(real_time_refusal(session, SPEC, transform))
+
+
+def test_several_topics_get_a_message_each(session: SparkSession, records: DataFrame) -> None:
+    to_topics = [{"topic": "sent", "key": "event_id"}, {"topic": "other"}]
+    spec = PipelineSpec.model_validate({**SPEC.model_dump(by_alias=True), "to_topics": to_topics})
+    rows = real_time_rows(session, spec, records, make_decoder(spec, {}), lambda frame: frame.where("value < 3"), ())
+    counted = {(m.topic, m.key) for m in rows.collect() if m.topic != "quarantine.events"}
+    ids = [f"{n:012}".encode() for n in range(3)]
+    assert counted == {("sent", one) for one in ids} | {("other", None)}
+
+
+def header(message: Any, name: str) -> str:
+    return bytes(dict(message.headers)[name]).decode()

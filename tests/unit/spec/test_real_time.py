@@ -1,0 +1,81 @@
+"""``freshness: real_time``: what a pipeline must be for it, and what follows from its epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from lakebound.control.requests import InvalidWishError, WishForm
+from lakebound.landing.real_time_check import few_slots, local_slots
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.real_time import real_time_warnings
+
+BODY: dict[str, Any] = {
+    "pipeline": "orders",
+    "topics": ["orders"],
+    "connection": {"bootstrap_servers": "kafka:9092"},
+    "value": {"format": "bytes"},
+    "freshness": "real_time",
+    "to_topics": [{"topic": "clean"}],
+}
+TABLES = [{"format": "delta", "name": "sales.orders"}]
+
+
+def test_topics_may_be_the_only_targets() -> None:
+    spec = PipelineSpec.model_validate({**BODY, "freshness": "5s"})
+    assert (spec.tables, spec.main_table.id) == ((), "delta:quarantine.orders")
+    assert (spec.pace(), spec.epoch_seconds()) == ("5s", 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"to_topics": []}, "tables: is missing"),
+        ({"freshness": "5s", "complete_hours": {}}, "complete_hours: hours are those of tables"),
+        ({"to_topics": [], "tables": TABLES}, "no to_topics; 0ms"),
+        ({"tables": TABLES}, "there are tables; use 0ms"),
+        ({"real_time": {"quarantine_topic": "clean"}}, "sends rows to"),
+        ({"real_time": {"quarantine_topic": "_lakebound_ledger.orders"}}, "not a Kafka topic name"),
+        ({"real_time": {"epoch": "4s"}}, "from 5s to 60m"),
+        ({"real_time": {"epoch": "61m"}}, "from 5s to 60m"),
+        ({"real_time": {"epoch": "500ms"}}, "not a time such as"),
+    ],
+)
+def test_what_cannot_run_in_real_time_is_refused(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        PipelineSpec.model_validate({**BODY, **changes})
+
+
+def test_between_two_entries_lies_an_epoch() -> None:
+    spec = PipelineSpec.model_validate({**BODY, "real_time": {"epoch": "5m"}})
+    assert (spec.pace(), spec.epoch_seconds(), spec.quarantine_topic) == ("5m", 300, "quarantine.orders")
+    assert (spec.pace("250ms"), spec.epoch_seconds("250ms")) == ("250ms", 0)
+
+
+@pytest.mark.parametrize(
+    ("form", "spec", "problem"),
+    [
+        ({"action": "start", "freshness": "real_time"}, {**BODY, "freshness": "5s", "tables": TABLES}, "there are tables"),
+        ({"action": "bounded_run", "offsets": {"orders": {0: 5}}}, BODY, "made of batches"),
+    ],
+)
+def test_a_wish_for_real_time_is_refused_where_it_cannot_be(form: Any, spec: Any, problem: str) -> None:
+    with pytest.raises(InvalidWishError, match=problem):
+        WishForm.model_validate(form).wish(PipelineSpec.model_validate(spec))
+    assert WishForm(action="start", freshness="0ms").wish(PipelineSpec.model_validate(BODY)).freshness == "0ms"
+
+
+@pytest.mark.parametrize(("master", "slots"), [("local[3]", 3), ("local", 1), ("local[2,4]", 2), ("spark://a:7077", None)])
+def test_each_partition_needs_a_slot(master: str, slots: int | None) -> None:
+    assert local_slots(master) == slots
+    assert (few_slots(4, slots) is None) == (slots is None)
+    assert few_slots(1, slots) is None
+
+
+def test_samples_of_a_quarantine_that_is_a_topic_are_said_to_be_none() -> None:
+    spec = PipelineSpec.model_validate({**BODY, "quarantine_samples": 3})
+    assert ["no effect" in line and "quarantine.orders" in line for line in real_time_warnings(spec)] == [True]
+    assert real_time_warnings(PipelineSpec.model_validate(BODY)) == []
+    assert real_time_warnings(PipelineSpec.model_validate({**BODY, "quarantine_samples": 3, "freshness": "5s"})) == []
