@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import httpx
 import pytest
-from fastapi.routing import APIRoute
 
-from lakebound_airflow.page.app import make_app
 from lakebound_airflow.page.headers import HEADERS
 from lakebound_airflow.page.navigation import URL_PREFIX
 from tests.airflow.conftest import REPOSITORY, Stack, request_until_taken
+from tests.support.airflow.page_routes import addresses
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(240)]
 
@@ -22,24 +20,17 @@ SAME = ("desired", "alive", "situation", "outdated", "app")
 """What does not change between two looks at the pipeline that lives."""
 
 
-def addresses() -> Iterator[str]:
-    """Every route of the page, with a value in place of each parameter."""
-    values = {"/static/{name}": "/static/page.css", "/runbooks/{name}": "/runbooks/lag"}
-    for route in make_app().routes:
-        assert isinstance(route, APIRoute)
-        yield URL_PREFIX + values.get(route.path, route.path.replace("{pipeline}", "orders"))
-
-
 def test_strangers_get_nothing_and_a_viewer_sees_every_route(stack: Stack) -> None:
-    asked = list(addresses())
-    assert len(asked) >= 6
+    asked = list(addresses("orders"))
+    assert len(asked) >= 12
     with (
         httpx.Client(base_url=stack.airflow.url, timeout=20.0, trust_env=False) as stranger,
         stack.requests_of("guest") as guest,
+        stack.requests_of("ada") as ada,
     ):
         for address in asked:
-            for requests, status in ((stranger, 401), (guest, 200)):
-                answer = requests.get(address)
+            for requests, status in ((stranger, 401), (guest, 403 if address.holds_values else 200), (ada, 200)):
+                answer = requests.get(URL_PREFIX + address.path)
                 assert answer.status_code == status, address
                 assert HEADERS.items() <= {name: answer.headers.get(name) for name in HEADERS}.items(), address
         forged = stranger.get(f"{URL_PREFIX}/api/overview", headers={"Authorization": "Bearer forged"})

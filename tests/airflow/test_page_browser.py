@@ -175,5 +175,24 @@ def test_partitions_have_bars_and_a_batch_opens(page: Any, address: str, setting
     assert f"does_not_fit: amount{MARKUP}" in rows.nth(bad).locator("dl").inner_text()
     page.locator("#quality table").nth(2).wait_for()
     said = page.locator("#quality").inner_text()
+    page.wait_for_selector(".samples tbody tr")
+    assert page.locator(".samples tbody tr").count() == 6
+    assert MARKUP in page.locator(".samples").inner_text() and page.locator("img").count() == 0
     assert f"amount is positive{MARKUP}" in said and "orders/1:59871" in said and "SECRET-VALUE" not in said
     assert page.evaluate("document.documentElement.scrollWidth") <= 1200
+
+
+def test_a_table_has_its_history_as_a_time_line_and_leads_back(page: Any, address: str) -> None:
+    page.goto(f"{address}pipelines/pipeline_000")
+    page.get_by_role("link", name="delta:lake.pipeline_000", exact=True).click()
+    page.wait_for_selector("svg.timeline")
+    assert page.title() == "delta:lake.pipeline_000 – Lakebound"
+    assert page.locator("svg.timeline .reset").count() == 1 and page.locator("svg.timeline .usual").count() > 50
+    first = page.locator(".targets tbody tr").first.locator("td").all_inner_texts()
+    assert first[1:4] == ["812", "landed", "it is current, or a reader needs it"]
+    assert "lakebound rewind pipeline_000 --to TIME" in page.locator("#table").inner_text()
+    assert page.locator(".steps tbody tr").count() == 50
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1200
+    page.get_by_role("link", name="pipeline_000", exact=True).click()
+    page.wait_for_selector("#chart-freshness")
+    assert page.title() == "pipeline_000 – Lakebound"

@@ -16,7 +16,8 @@ _NOTES = """\
 A day is one of UTC. Rows are those that the stream landed; a replay or a release is not among them. Freshness is the age of
 records as they landed; each counts as old as the oldest one of its batch. The objective is promised of each five minutes; here
 it is compared with the whole day. Files and bytes are those of the day's last reading of the table's health. Seconds in batches
-are no CPU seconds: these are not recorded, so no cost is shown.
+are time on the clock. CPU seconds are those of the applications on their machines, with Spark's JVM and their starts; executors
+on other machines, maintenance and validation are not among them.
 """
 
 
@@ -61,6 +62,7 @@ def totals_of(report: DayReport) -> dict[str, int]:
         "rows": sum(one.rows for one in report.pipelines),
         "bad_records": sum(one.quarantined for one in report.pipelines),
         "incidents": sum(len(one.incidents) for one in report.pipelines),
+        "cpu_seconds": round(sum(one.cpu_seconds for one in report.pipelines)),
         "objectives_missed": sum(one.freshness.is_met is False for one in report.pipelines),
     }
 
@@ -91,22 +93,33 @@ def _line(one: PipelineDay) -> str:
     fresh = one.freshness
     if fresh.p99_seconds is not None:
         said.append(f"p50 {_seconds(fresh.p50_seconds)}, p99 {_seconds(fresh.p99_seconds)}{_against(fresh)}")
+    if one.cpu_seconds:
+        used, each = _cost(one)
+        said.append(f"CPU {used} ({each} per million records)")
     if one.incidents:
         said.append(_count(len(one.incidents), "incident"))
     return f"{one.pipeline}: {', '.join(said)}"
 
 
 def _overview(pipelines: Sequence[PipelineDay]) -> str:
-    heads = ("pipeline", "read", "filtered", "bad", "share", "waits", "in batches", "last proof")
+    heads = ("pipeline", "read", "filtered", "bad", "share", "waits", "in batches", "CPU", "per million", "last proof")
     rows = [(_cell(one.pipeline), *_counts(one), _proof(one)) for one in pipelines]
-    return _table(heads, rows, right=range(1, 7))
+    return _table(heads, rows, right=range(1, 9))
 
 
 def _counts(one: PipelineDay) -> tuple[str, ...]:
     if not one.has_figures:
-        return ("no figures of this day", *("–",) * 5)
+        return ("no figures of this day", *("–",) * 7)
     waits = "–" if one.lag_records is None else f"{one.lag_records:,}"
-    return f"{one.read:,}", f"{one.filtered:,}", f"{one.quarantined:,}", _share(one), waits, f"{one.busy_seconds:,.0f} s"
+    counts = (f"{one.read:,}", f"{one.filtered:,}", f"{one.quarantined:,}", _share(one), waits)
+    return *counts, f"{one.busy_seconds:,.0f} s", *_cost(one)
+
+
+def _cost(one: PipelineDay) -> tuple[str, str]:
+    if not one.cpu_seconds:
+        return "–", "–"
+    each = one.cpu_seconds_per_million
+    return f"{one.cpu_seconds:,.0f} s", "–" if each is None else f"{each:,.1f} s"
 
 
 def _freshness(pipelines: Sequence[PipelineDay]) -> str:

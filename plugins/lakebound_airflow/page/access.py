@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Annotated
 
 from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.base_auth_manager import ResourceMethod
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_authenticated
 from airflow.configuration import conf
@@ -40,6 +41,20 @@ SeenPipeline = Annotated[str, Depends(_sees_pipeline)]
 """The pipeline of the route's path; 403 for who may not read its ingest DAG."""
 
 
+def _edits_pipeline(pipeline: SeenPipeline, request: Request, user: GetUserDep) -> str:
+    requires_access_dag("PUT", param_dag_id=ingest_dag(pipeline))(request, user)
+    return pipeline
+
+
+EditedPipeline = Annotated[str, Depends(_edits_pipeline)]
+"""The pipeline of the route's path, for what holds values of records; 403 for who may not edit its ingest DAG."""
+
+
+def may_edit(pipeline: str, request: Request, user: User) -> bool:
+    """Return whether the user may edit the pipeline's ingest DAG, and so see values of records."""
+    return _is_allowed("PUT", None, ingest_dag(pipeline), request, user)
+
+
 def readable_pipelines(pipelines: Collection[str], user: User) -> set[str]:
     """Return those of the pipelines whose ingest DAG the user may read.
 
@@ -63,8 +78,12 @@ def readable_pipelines(pipelines: Collection[str], user: User) -> set[str]:
 
 def may_trigger(dag_id: str, request: Request, user: User) -> bool:
     """Return whether the user may start a run of the DAG, by the check that Airflow's own route makes."""
+    return _is_allowed("POST", DagAccessEntity.RUN, dag_id, request, user)
+
+
+def _is_allowed(method: ResourceMethod, entity: DagAccessEntity | None, dag_id: str, request: Request, user: User) -> bool:
     try:
-        requires_access_dag("POST", DagAccessEntity.RUN, param_dag_id=dag_id)(request, user)
+        requires_access_dag(method, entity, param_dag_id=dag_id)(request, user)
     except HTTPException:
         return False
     return True

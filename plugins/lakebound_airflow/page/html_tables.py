@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
+
+from lakebound.control.state_text import cut_text
+
+MOST_TOLD, TOLD_CHARS = 50, 400
+"""Problems that are told, and characters of each."""
 
 
 def table(caption: str, heads: Sequence[str], lines: Iterable[str], kind: str = "") -> str:
@@ -32,13 +37,32 @@ def line(*cells: str | int | None) -> str:
 
 def told(problems: Iterable[str]) -> str:
     """Return what could not be read as a list; nothing where all was read."""
-    lines = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
+    lines = "".join(f"<li>{escape(problem)}</li>" for problem in told_problems(problems))
     return f'<ul class="problems">{lines}</ul>' if lines else ""
 
 
+def told_problems(problems: Iterable[str]) -> tuple[str, ...]:
+    """Return what could not be read, or is wrong, as far as it is shown: a file of somebody else may say much."""
+    found = list(problems)
+    more = [f"and {len(found) - MOST_TOLD:,} more"] if len(found) > MOST_TOLD else []
+    return tuple(cut_text(problem, TOLD_CHARS) for problem in [*found[:MOST_TOLD], *more])
+
+
 def moment(at: float) -> str:
-    """Return epoch seconds as a date and time in UTC."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    """Return epoch seconds as a date and time in UTC; a dash where no calendar has the day."""
+    return _at(at, lambda when: when.strftime("%Y-%m-%d %H:%M:%S UTC"))
+
+
+def exact_moment(at: float) -> str:
+    """Return epoch seconds as commands take a time, with milliseconds; a dash where no calendar has the day."""
+    return _at(at, lambda when: when.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+
+
+def _at(at: float, told: Callable[[datetime], str]) -> str:
+    try:
+        return told(datetime.fromtimestamp(at, UTC))
+    except (ArithmeticError, OSError, ValueError):
+        return "–"
 
 
 def _kind(is_number: bool) -> str:

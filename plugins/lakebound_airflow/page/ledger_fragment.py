@@ -44,13 +44,13 @@ def bar(row: CoverageRow) -> str:
     if not known:
         return ""
     first, last = min(known), max(known)
-    scale = WIDTH / max(1, last - first)
+    whole = max(1, last - first)
     waiting = ((row.next_offset, row.end_offset),) if row.next_offset is not None and row.end_offset is not None else ()
     drawn = [
-        _block(kind, max(first, start), end, first, scale)
+        _block(kind, max(first, start) - first, min(last, end) - first, first, whole)
         for kind, intervals in (("landed", row.landed), ("bad", row.bad), ("missing", row.missing), ("waiting", waiting))
         for start, end in intervals
-        if start < end and end > first
+        if start < end and first < end and start < last
     ]
     said = (
         f"offsets {first:,} to {last:,}; landed: {_said(row.landed)}; missing: {_said(row.missing)}; "
@@ -62,13 +62,13 @@ def bar(row: CoverageRow) -> str:
     )
 
 
-def _block(kind: str, start: int, end: int, first: int, scale: float) -> str:
-    width = max(_NARROWEST, (end - start) * scale)
-    x = min((start - first) * scale, WIDTH - width)
+def _block(kind: str, start: int, end: int, first: int, whole: int) -> str:
+    width = max(_NARROWEST, (end - start) * WIDTH / whole)
+    x = min(start * WIDTH / whole, WIDTH - width)
     y, height = _BANDS[kind]
     return (
         f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}">'
-        f"<title>{kind}: {start:,} to {end - 1:,}</title></rect>"
+        f"<title>{kind}: {first + start:,} to {first + end - 1:,}</title></rect>"
     )
 
 

@@ -7,7 +7,9 @@ from enum import StrEnum
 
 from lakebound.alerts.model import rank
 from lakebound.control.findings import Severity
+from lakebound.control.state_text import cut_text
 from lakebound.frozen import Frozen
+from lakebound_airflow.page.html_tables import TOLD_CHARS, told_problems
 from lakebound_airflow.page.state import PipelineState
 
 _ENDED_BY_A_PERSON = frozenset({"crash-loop", "dag-paused", "last-start-refused"})
@@ -72,7 +74,7 @@ def overview_of(states: Sequence[PipelineState], problems: Sequence[str], now: f
         now: Epoch seconds.
     """
     rows = sorted((row_of(state) for state in states), key=_order)
-    return Overview(at=now, pipelines=tuple(rows), problems=tuple(problems))
+    return Overview(at=now, pipelines=tuple(rows), problems=told_problems(problems))
 
 
 def row_of(state: PipelineState) -> OverviewRow:
@@ -83,7 +85,7 @@ def row_of(state: PipelineState) -> OverviewRow:
     return OverviewRow(
         pipeline=status.pipeline,
         need=need,
-        why=why,
+        why=cut_text(why, TOLD_CHARS),
         desired=status.desired,
         app=status.app,
         alive=status.alive,

@@ -1,15 +1,16 @@
-"""One pipeline closely. Pure. Records' values, and facts that may hold some, are left out."""
+"""One pipeline closely. Pure. Facts that may hold values of records are only for who may see these."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lakebound.alerts.model import Alert, by_severity
-from lakebound.control.findings import Finding, Findings
+from lakebound.control.findings import Fact, Finding, Findings
 from lakebound.control.incidents import Incident
 from lakebound.control.progress import Progress
 from lakebound.control.submission import Submission
+from lakebound_airflow.page.html_tables import told_problems
 from lakebound_airflow.page.overview import row_of
 from lakebound_airflow.page.state import PipelineState
 
@@ -18,7 +19,13 @@ CONTROL_ACTIONS = ("start", "stop", "restart", "hold")
 
 
 def pipeline_view(
-    state: PipelineState, incidents: Sequence[Incident], problems: Sequence[str], triggerable: Sequence[str], now: float
+    state: PipelineState,
+    incidents: Sequence[Incident],
+    problems: Sequence[str],
+    triggerable: Sequence[str],
+    now: float,
+    *,
+    sees_values: bool = False,
 ) -> dict[str, Any]:
     """Return the view as JSON.
 
@@ -28,6 +35,7 @@ def pipeline_view(
         problems: Files that cannot be read.
         triggerable: Ids of DAGs of which the viewer may start a run.
         now: Epoch seconds.
+        sees_values: Whether the viewer may see values of records.
     """
     facts, progress = state.facts, state.facts.progress
     return {
@@ -36,12 +44,16 @@ def pipeline_view(
         "row": row_of(state).model_dump(mode="json"),
         "status": state.status.model_dump(mode="json", exclude={"spark_ui"}),
         "progress": None if progress is None else _progress(progress),
-        "alerts": [_alert(alert) for alert in by_severity(list(state.alerts))],
-        "findings": [_finding(found, finding) for found in state.findings for finding in found.findings],
+        "alerts": [_alert(alert, sees_values=sees_values) for alert in by_severity(list(state.alerts))],
+        "findings": [
+            _finding(found, finding, sees_values=sees_values) for found in state.findings for finding in found.findings
+        ],
         "looked": [{"source": found.source, "at": found.at} for found in state.findings],
         "incidents": [_incident(incident) for incident in incidents],
         "submission": None if facts.last is None else _submission(facts.last),
-        "problems": [*facts.unreadable, *state.problems, *problems],
+        "problems": told_problems([*facts.unreadable, *state.problems, *problems]),
+        "tables": _tables(state),
+        "sees_values": sees_values,
         "actions": actions_of(facts.pipeline, triggerable),
     }
 
@@ -68,18 +80,39 @@ def _progress(progress: Progress) -> dict[str, Any]:
     shown = ("app_id", "epoch", "state", "updated_at", "started_at", "batch", "lane", "records", "filtered", "quarantined")
     body = progress.model_dump(mode="json")
     steps = [{"step": step, "milliseconds": spent} for step, spent in progress.durations_ms.items()]
-    tables = [{"table": name, **table.model_dump(mode="json")} for name, table in sorted(progress.tables.items())]
-    return {**{name: body[name] for name in shown}, "steps": steps, "tables": tables}
+    return {**{name: body[name] for name in shown}, "steps": steps}
 
 
-def _alert(alert: Alert) -> dict[str, Any]:
+def _tables(state: PipelineState) -> list[dict[str, Any]]:
+    """Return the tables that the YAML declares, and those to which the application has committed."""
+    spec, progress = state.facts.spec, state.facts.progress
+    committed = progress.tables if progress is not None else {}
+    declared = [table.id for table in (*spec.tables, spec.quarantine_table)] if spec is not None else []
+    names = [*declared, *sorted({*committed} - {*declared})]
+    return [{"table": name, **(committed[name].model_dump(mode="json") if name in committed else {})} for name in names]
+
+
+def _alert(alert: Alert, *, sees_values: bool) -> dict[str, Any]:
     shown = ("severity", "what", "since", "told_at", "runbook", "done")
     body = alert.model_dump(mode="json")
-    return {name: body[name] for name in shown}
+    return {**{name: body[name] for name in shown}, "facts": facts_shown(alert.evidence, sees_values=sees_values)}
 
 
-def _finding(found: Findings, finding: Finding) -> dict[str, Any]:
-    return {"source": found.source, "at": found.at, **finding.model_dump(mode="json", exclude={"evidence"})}
+def _finding(found: Findings, finding: Finding, *, sees_values: bool) -> dict[str, Any]:
+    body = finding.model_dump(mode="json", exclude={"evidence"})
+    shown = facts_shown(finding.evidence, sees_values=sees_values)
+    return {"source": found.source, "at": found.at, **body, "facts": shown}
+
+
+def facts_shown(evidence: Mapping[str, Fact], *, sees_values: bool) -> list[dict[str, Any]]:
+    """Return the facts by which something was found; who may not see values of records sees no texts among them.
+
+    Args:
+        evidence: As a source wrote it: what an expectation observed may be in it.
+        sees_values: Whether the viewer may see values of records.
+    """
+    known = ((name, fact) for name, fact in evidence.items() if fact is not None and (sees_values or not isinstance(fact, str)))
+    return [{"name": name.replace("_", " "), "value": fact} for name, fact in known]
 
 
 def _incident(incident: Incident) -> dict[str, Any]:

@@ -5,8 +5,10 @@ What an expectation observed, and why it could not be evaluated, may hold values
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
+from lakebound.operations.maintenance.health_history import HealthReading, Trend
 from lakebound_airflow.page.html_tables import line, moment, table, told
 from lakebound_airflow.page.quality import LastResult, Quality, ReasonRow, reason_rows
 
@@ -44,7 +46,12 @@ def _reason(row: ReasonRow) -> str:
 
 
 def _files(quality: Quality) -> str:
-    if not quality.readings:
+    return health_table(quality.readings)
+
+
+def health_table(readings: Sequence[tuple[HealthReading, Trend | None]]) -> str:
+    """Return the readings of tables' health as a table."""
+    if not readings:
         return '<p class="quiet">Nobody has looked at the tables yet: lakebound health, or maintenance.</p>'
     heads = (
         "Table",
@@ -71,7 +78,7 @@ def _files(quality: Quality) -> str:
             one.manifests,
             moment(one.at_ms / 1000),
         )
-        for one, change in quality.readings
+        for one, change in readings
     )
     caption = (
         "Health as it was last read: a score of 100 has nothing to mend. Points are lost by small files, large metadata, "
@@ -81,15 +88,20 @@ def _files(quality: Quality) -> str:
 
 
 def _validation(quality: Quality) -> str:
-    if not quality.results:
+    return results_table(quality.results)
+
+
+def results_table(results: Sequence[LastResult]) -> str:
+    """Return how expectations last came out as a table."""
+    if not results:
         return '<p class="quiet">No result is recorded.</p>'
-    failed = sum(not last.result.passed for last in quality.results)
-    more = len(quality.results) - MOST_RESULTS
-    caption = f"How each expectation last came out, {failed:,} of {len(quality.results):,} not as expected" + (
+    failed = sum(not last.result.passed for last in results)
+    more = len(results) - MOST_RESULTS
+    caption = f"How each expectation last came out, {failed:,} of {len(results):,} not as expected" + (
         f"; {more:,} are not shown." if more > 0 else "."
     )
     heads = ("Result", "Table", "Expectation", "#Rows", "#Not as expected", "Some of these, in Kafka", "Versions", "Validated")
-    return table(caption, heads, (_result(last) for last in quality.results[:MOST_RESULTS]))
+    return table(caption, heads, (_result(last) for last in results[:MOST_RESULTS]))
 
 
 def _result(last: LastResult) -> str:

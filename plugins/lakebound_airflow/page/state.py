@@ -11,6 +11,7 @@ from lakebound.alerts.store import AlertStore
 from lakebound.control.findings import Findings, read_sources
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import Incident, newest_incidents
+from lakebound.control.quarantine_samples import Samples, newest_samples, read_samples
 from lakebound.control.situations import Situation
 from lakebound.control.status import PipelineStatus, StatusFacts, read_facts, situation_of, status_of
 from lakebound.settings import Settings
@@ -70,6 +71,22 @@ def read_states(
         status, situation = status_of(facts, now), situation_of(facts, now)
         found.append(PipelineState(facts, status, situation, tuple(alerts[name]), tuple(findings), tuple(unreadable)))
     return found, problems
+
+
+def read_kept_samples(control: ControlFolder, kept: int, now: float) -> tuple[Samples, list[str]]:
+    """Return the samples of the quarantine, newest first, and what could not be read; no text of an error, it may quote one.
+
+    Args:
+        control: State folder of the pipeline.
+        kept: How many of each reason its YAML asks for; with 0, what an earlier application left is not shown.
+        now: Epoch seconds.
+    """
+    if not kept:
+        return (), []
+    try:
+        return newest_samples(read_samples(control, now), kept, now), []
+    except (OSError, ValueError) as exc:
+        return (), [f"{control.quarantine_samples} cannot be read: {type(exc).__name__}"]
 
 
 def read_newest_incidents(pipeline: str, settings: Settings) -> tuple[list[Incident], list[str]]:

@@ -20,6 +20,7 @@ PIPELINE = "pipeline_000"
 DESCRIBED = (
     ("page-overview-light", "light", "", "tbody tr", None, 620),
     ("page-charts-light", "light", f"pipelines/{PIPELINE}?period=6h", "#chart-freshness", "#charts-head", 540),
+    ("page-table-light", "light", f"pipelines/{PIPELINE}/tables/delta:lake.{PIPELINE}", "svg.timeline", None, 620),
     ("page-pipeline-light", "light", f"pipelines/{PIPELINE}", "#quality table", "#ledger-head", 900),
 )
 """Name, colours, address, what must be there, what is at the top, and the height in pixels."""

@@ -11,9 +11,11 @@ from lakebound.control.findings import Severity
 from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import Histogram, histogram_of
 from lakebound.control.progress import Outcome, write_outcome
+from lakebound.control.quarantine_samples import QuarantineSample, write_samples
 from lakebound.control.recent_ledger import LandedBatch, RecentLedger, TableCommit, write_recent_ledger
 from lakebound.control.rollup_files import append_buckets, rollup_file
 from lakebound.control.rollups import HOUR, MINUTE, TEN_SECONDS, Bucket, Figures, Resolution, TableFigures
+from lakebound.control.table_history import Grain, RewindTarget, TableHistory, write_table_history
 from lakebound.inspection.validation.history import append, folder
 from lakebound.inspection.validation.verdict import ExpectationResult, ValidatedRange
 from lakebound.operations.maintenance.health_history import HealthReading, record_health
@@ -27,7 +29,9 @@ def write_history(control: ControlFolder, now: float) -> None:
     for resolution, seconds in ((TEN_SECONDS, 3600), (MINUTE, 2 * DAY), (HOUR, 30 * DAY)):
         append_buckets(control, resolution, list(_buckets(resolution, now - seconds, now)), now)
     write_recent_ledger(control, _ledger(now))
+    write_samples(control, _samples(now))
     table = f"delta:lake.{control.pipeline}"
+    write_table_history(control, {table: _table_history(now)})
     folder(control).mkdir()
     append(control, _validated(table, now - 900))
     readings = [_reading(table, now - 30 * DAY + 1800 * number) for number in range(48 * 30)]
@@ -70,6 +74,7 @@ def _figures(batches: int, records: int, slowness: float, at: int) -> Figures:
         quarantined=bad,
         reasons=_reasons(bad),
         lag_records=int(50 * slowness**2),
+        cpu_seconds=records / 250_000 + 0.02 * batches,
         freshness=quick.plus(slow),
         batches={"direct": durations, "driver": histogram_of(0.4 * slowness, 1)},
         steps={
@@ -113,6 +118,42 @@ def _batch(now: float, number: int) -> LandedBatch:
     )
 
 
+def _samples(now: float) -> list[QuarantineSample]:
+    """Newest first, with markup where a record may have some."""
+    texts = ('{"amount": "12,50"', '{"amount": -1e999, "note": "')
+    return [
+        QuarantineSample(
+            reason=reason,
+            at=now - 60 * number,
+            topic="orders",
+            partition=number % 2,
+            offset=59_000 - number,
+            error=f"amount: '12,50' is not a DECIMAL(12,2) {shown_pipelines.MARKUP}",
+            key=f"order-{number}",
+            value=f"{texts[number % 2]}{shown_pipelines.MARKUP}",
+            value_bytes=40 + number,
+        )
+        for number, reason in enumerate(["does_not_fit: amount", "malformed_json"] * 3)
+    ]
+
+
+def _table_history(now: float) -> TableHistory:
+    """An Iceberg table's shape of the past: fine near the end, coarse before it; a rewind two days ago."""
+    ages = [*range(0, 900, 45), *range(900, 21_600, 1800), *range(21_600, 7 * DAY, 10_800)]
+    kinds = {172_800: "reset", 10_800: "replay", 5400: "carry"}
+    targets = tuple(
+        RewindTarget(
+            now - age - 5,
+            str(812 - number),
+            kinds.get(age, "land"),
+            None if number == 0 else now + (900 if age < 900 else 6 * 3600 if age < 21_600 else 7 * DAY) - age,
+        )
+        for number, age in enumerate(ages)
+    )
+    grains = (Grain(900.0, 1.0), Grain(6 * 3600.0, 60.0), Grain(7.0 * DAY, 3600.0))
+    return TableHistory(now - 600, targets[::-1], 812, grains)
+
+
 def _reading(table: str, at: float) -> HealthReading:
     files = 40 + int(at / 600) % 90
     return HealthReading(
@@ -146,5 +187,14 @@ def _run(pipeline: str, at: float) -> dict[str, object]:
         "run_id": f"r{ms}",
         "started_at_ms": ms,
         "ended_at_ms": ms + 40_000,
-        "steps": [{"outcome": "done"}],
+        "steps": [
+            {
+                "outcome": "done",
+                "step": {"kind": "compact", "table": f"delta:lake.{pipeline}"},
+                "seconds": 12.4,
+                "files_before": 120,
+                "files_after": 3,
+                "bytes_rewritten": 40 << 20,
+            }
+        ],
     }

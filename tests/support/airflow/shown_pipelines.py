@@ -62,7 +62,7 @@ def write_crash_loop(settings: Settings, name: str) -> None:
 
 
 def _declare(settings: Settings, name: str) -> None:
-    spec = {**ORDERS, "pipeline": name, "tables": [{"format": "delta", "name": f"lake.{name}"}]}
+    spec = {**ORDERS, "pipeline": name, "tables": [{"format": "delta", "name": f"lake.{name}"}], "quarantine_samples": 3}
     (settings.pipelines / f"{name}.yaml").write_text(yaml.safe_dump(spec))
 
 

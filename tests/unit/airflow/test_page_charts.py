@@ -33,6 +33,7 @@ FIGURES = Figures(
     freshness=histogram_of(0.5, 200),
     batches={"direct": histogram_of(0.2, 4)},
     steps={"direct": {"commit": 0.8}},
+    cpu_seconds=5.0,
 )
 
 
@@ -49,6 +50,7 @@ def test_lines_have_the_values_of_the_rollups_and_gaps() -> None:
     assert [line.values[0] for line in found["rows"].lines] == [20.0, 30.0]
     assert found["freshness"].lines[2].values == (FIGURES.freshness.quantile(0.99), None, FIGURES.freshness.quantile(0.99))
     assert found["steps"].lines[0].values[0] == pytest.approx(0.2)
+    assert found["cpu"].lines[0].values == (0.5, None, 0.5) and found["cost"].lines[0].values == (25_000, None, 25_000)
     assert "files" not in found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from html import escape
 
 from lakebound_airflow.page.charts.model import Chart, Mark, Span, gathered
@@ -12,6 +11,7 @@ from lakebound_airflow.page.charts.periods import PERIODS, Period
 from lakebound_airflow.page.charts.reading import History
 from lakebound_airflow.page.charts.svg import drawn
 from lakebound_airflow.page.charts.values import charts_of
+from lakebound_airflow.page.html_tables import moment, told
 
 _SHOWN_IN_THE_LIST = 100
 _MARK_SLOTS = 48
@@ -31,11 +31,7 @@ def charts_fragment(history: History, period: Period, now: float) -> str:
     marks = gathered(history.marks, period.seconds / _MARK_SLOTS)
     body = "".join(_figure(chart, span, marks) for chart in charts)
     nothing = '<p class="quiet">Nothing is recorded of this period.</p>'
-    problems = "".join(f"<li>{escape(line)}</li>" for line in history.problems)
-    return (
-        f"{_links(period)}{f'<ul class=problems>{problems}</ul>' if problems else ''}"
-        f'<div class="charts">{body or nothing}</div>{_listed(history.marks)}'
-    )
+    return f'{_links(period)}{told(history.problems)}<div class="charts">{body or nothing}</div>{_listed(history.marks)}'
 
 
 def _links(chosen: Period) -> str:
@@ -62,11 +58,7 @@ def _listed(marks: Sequence[Mark]) -> str:
     counts = Counter(mark.kind for mark in marks)
     said = ", ".join(f"{counts[kind]} × {kind}" for kind in sorted(counts))
     lines = "".join(
-        f'<li class="{mark.kind}"><time>{_moment(mark.at)}</time> {escape(mark.what)}</li>'
+        f'<li class="{mark.kind}"><time>{moment(mark.at)}</time> {escape(mark.what)}</li>'
         for mark in list(reversed(marks))[:_SHOWN_IN_THE_LIST]
     )
     return f'<details id="marked"><summary>Marked on the charts: {said}</summary><ul class="marks">{lines}</ul></details>'
-
-
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

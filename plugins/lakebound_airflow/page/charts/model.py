@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Unit = Literal["seconds", "count", "per_second", "share", "bytes"]
+Unit = Literal["seconds", "count", "cores", "per_second", "share", "bytes"]
 MarkKind = Literal["incident", "maintenance", "start", "end"]
 
 

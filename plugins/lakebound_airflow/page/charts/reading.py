@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from lakebound.control.folder import ControlFolder, read_json
+from lakebound.control.folder import ControlFolder, files_in, modified_at, read_json
 from lakebound.control.incidents import newest_incidents
 from lakebound.control.progress import Outcome, readable_progress
 from lakebound.control.rollup_files import read_buckets
@@ -86,8 +86,8 @@ def _applications(control: ControlFolder, since: float) -> Iterator[Mark]:
     """Yield the starts and ends of applications: those with an outcome, and the present one."""
     progress = readable_progress(control)
     starts = {} if progress is None else {progress.app_id: progress.started_at}
-    files = [(file.stat().st_mtime, file) for file in (control.folder / "outcomes").glob("*.json")]
-    for _, file in sorted((one for one in files if one[0] >= since), reverse=True)[:MOST_MARKS]:
+    files = [(modified_at(file), file) for file in files_in(control.outcomes, "*.json")]
+    for _, file in sorted((one for one in files if one[0] >= since), key=lambda one: one[0], reverse=True)[:MOST_MARKS]:
         outcome = Outcome.model_validate(read_json(file))
         starts[outcome.app_id] = outcome.started_at
         yield Mark("end", outcome.ended_at, f"{outcome.app_id} ended: {outcome.verdict}")

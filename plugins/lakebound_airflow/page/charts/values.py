@@ -35,6 +35,8 @@ def charts_of(buckets: Iterable[Bucket], readings: Sequence[HealthReading], time
         _steps(found, times),
         Chart("bad", "Share of records that went to quarantine", "share", (_line("bad", found, times, _bad_share),)),
         _reasons(found, times),
+        _cores(found, times, step_seconds, now),
+        Chart("cost", "CPU seconds per million records", "seconds", (_line("CPU seconds", found, times, _cost),)),
         _health("files", "Live files", "count", readings, times, lambda one: float(one.files)),
         _health("bytes", "Live bytes", "bytes", readings, times, lambda one: float(one.size_bytes)),
     ]
@@ -55,6 +57,10 @@ def _bad_share(figures: Figures) -> float | None:
     return figures.quarantined / figures.read if figures.read else None
 
 
+def _cost(figures: Figures) -> float | None:
+    return figures.cpu_seconds_per_million
+
+
 def _rates(found: ByTime, times: Sequence[int], step_seconds: int, now: float) -> Chart:
     def rate(count: int, at: int) -> float:
         return count / max(_SHORTEST_SECONDS, min(step_seconds, now - at))
@@ -68,6 +74,13 @@ def _rates(found: ByTime, times: Sequence[int], step_seconds: int, now: float) -
         values = tuple(None if at is None else rate(figures.rows if figures is not None else 0, at) for figures, at in landed)
         lines.append(Line(f"rows in {table}", values))
     return Chart("rows", "Records and rows per second", "per_second", tuple(lines))
+
+
+def _cores(found: ByTime, times: Sequence[int], step_seconds: int, now: float) -> Chart:
+    """Return the cores in use on average. What nobody counted is a gap: an application writes it when ten seconds are over."""
+    seconds = ((found[at].cpu_seconds if at in found else 0.0, at) for at in times)
+    values = (used / max(_SHORTEST_SECONDS, min(step_seconds, now - at)) if used else None for used, at in seconds)
+    return Chart("cpu", "CPU cores in use", "cores", (Line("cores", tuple(values)),))
 
 
 def _batches(found: ByTime, times: Sequence[int]) -> Chart:

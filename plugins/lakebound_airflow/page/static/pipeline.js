@@ -27,11 +27,17 @@ function section(id, title, shown, draw) {
   if (content !== null) found.place.replaceChildren(element("h2", { text: title, attributes: { id: `head-${id}` } }), ...content);
 }
 
+// A fact that is a time of the last thirty years is said as one.
+const said = ({ name, value }) => (typeof value === "number" && / at$|since$/.test(name) && value > 1e9 && value < 3e9 ? moment(value) : typeof value === "number" ? number(value) : String(value));
+
 function wrong(one, details) {
   const head = element("p", { children: [badge(one.severity, one.severity), document.createTextNode(` ${one.what}`)] });
   const done = one.done ? element("p", { text: `Done already: ${one.done}` }) : null;
-  return element("div", { classes: "wrong", children: [head, element("p", { classes: "quiet", text: details }), done, runbook(one.runbook)] });
+  const found = one.facts.length ? facts(one.facts.map((fact) => [fact.name, said(fact)])) : null;
+  return element("div", { classes: "wrong", children: [head, element("p", { classes: "quiet", text: details }), found, done, runbook(one.runbook)] });
 }
+
+const tableLink = (name) => element("a", { text: name, attributes: { href: `${encodeURIComponent(pipeline)}/tables/${encodeURIComponent(name)}` } });
 
 function now(view) {
   const { row, status } = view;
@@ -74,11 +80,15 @@ function show(view) {
     [{ title: "Step" }, { title: "Milliseconds", number: true }],
     progress.steps.map((step) => [step.step, number(Math.round(10 * step.milliseconds) / 10)]),
   )] : null);
-  section("tables", "Tables", progress?.tables, () => progress?.tables.length ? [table(
-    "The last commit of this application to each table.",
+  section("tables", "Tables", view.tables, () => view.tables.length ? [table(
+    "The last commit of this application to each table. A table's name leads to its history, rewind targets and maintenance.",
     [{ title: "Table" }, { title: "Version" }, { title: "Committed" }, { title: "Commits", number: true }, { title: "Rows", number: true }],
-    progress.tables.map((one) => [one.table, one.version, moment(one.committed_at), number(one.commits), number(one.rows)]),
+    view.tables.map((one) => [tableLink(one.table), one.version, moment(one.committed_at), number(one.commits), number(one.rows)]),
   )] : null);
+  if (view.sees_values && document.getElementById("samples-section").hidden) {
+    document.getElementById("samples-section").hidden = false;
+    keepShown("samples", `../api/pipelines/${encodeURIComponent(pipeline)}/samples`, 30_000);
+  }
   section("incidents", "Newest incidents", view.incidents, () => view.incidents.length
     ? view.incidents.map((one) => element("div", { classes: "wrong", children: [
         element("p", { children: [badge(one.kind.replaceAll("_", " "), "stopped"), document.createTextNode(` ${one.what}`)] }),

@@ -1,0 +1,134 @@
+"""Keeps a few of the records that go to quarantine, and writes them down every ten seconds. The stream never waits for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from lakebound.control.folder import ControlFolder
+from lakebound.control.quarantine_samples import (
+    QuarantineSample,
+    Samples,
+    newest_samples,
+    read_samples,
+    remove_samples,
+    write_samples,
+)
+from lakebound.errors import LeaseLostError
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS = 10.0
+_REMOVED_EVERY_SECONDS = 60.0
+"""Where no samples are wanted: whoever had the lease before may have written them late."""
+
+
+def _nobody_else() -> None:
+    """Stand for the lease until there is one."""
+
+
+class SampleRecorder:
+    """Samples of one application. ``add`` is for the stream's thread; ``tick``, ``end`` and ``close`` are for others."""
+
+    def __init__(
+        self,
+        control: ControlFolder,
+        per_reason: int,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Keep nothing yet.
+
+        Args:
+            control: State folder of the pipeline.
+            per_reason: How many samples of each reason are kept; with 0, the file of an earlier setting is removed.
+            clock: Returns the time, in epoch seconds.
+            monotonic: Returns seconds, of a clock that nobody sets.
+        """
+        self._control = control
+        self._per_reason = per_reason
+        self._clock = clock
+        self._monotonic = monotonic
+        self._check_lease: Callable[[], None] = _nobody_else
+        self._noting = threading.Lock()
+        self._writing = threading.Lock()
+        self._samples: Samples = ()
+        self._written_at: float | None = None
+        self._has_begun = self._has_more = self._is_closed = self._is_failing = False
+
+    def guard(self, check_lease: Callable[[], None]) -> None:
+        """Ask for the lease before each writing.
+
+        Args:
+            check_lease: Raises LeaseLostError once another application writes for the pipeline.
+        """
+        self._check_lease = check_lease
+
+    def add(self, samples: Iterable[QuarantineSample]) -> None:
+        """Note samples of a batch."""
+        added = tuple(samples)
+        if not added or not self._per_reason:
+            return
+        with self._noting:
+            self._samples = newest_samples((*self._samples, *added), self._per_reason, self._clock())
+            self._has_more = True
+
+    def tick(self) -> None:
+        """Write what is new, every ten seconds, or remove what nobody wants, each minute; called about once a second."""
+        every = _EVERY_SECONDS if self._per_reason else _REMOVED_EVERY_SECONDS
+        is_due = self._written_at is None or self._monotonic() - self._written_at >= every
+        if not self._has_begun or (is_due and (self._has_more or not self._per_reason)):
+            self._write()
+
+    def end(self) -> None:
+        """Write what is new, or remove what nobody wants, and nothing any more afterwards."""
+        if self._has_more or not self._per_reason:
+            self._write()
+        self.close()
+
+    def close(self) -> None:
+        """Write nothing any more: another application has the lease."""
+        self._is_closed = True
+
+    def _write(self) -> None:
+        if self._is_closed or not self._writing.acquire(timeout=1.0):
+            return
+        try:
+            self._check_lease()
+            if self._per_reason:
+                self._write_samples()
+            else:
+                remove_samples(self._control)
+                self._has_begun, self._written_at = True, self._monotonic()
+            self._is_failing = False
+        except LeaseLostError:
+            self.close()
+        except Exception as exc:
+            if not self._is_failing:
+                # No text of the error: that of a file which cannot be read may quote it.
+                log.warning("samples of the quarantine cannot be written, which is tried again: %s", type(exc).__name__)
+            self._is_failing = self._has_more = True
+        finally:
+            self._writing.release()
+
+    def _write_samples(self) -> None:
+        if not self._has_begun:
+            self._begin()
+        with self._noting:
+            self._samples = newest_samples(self._samples, self._per_reason, self._clock())
+            samples, has_more, self._has_more = self._samples, self._has_more, False
+        if has_more:
+            self._written_at = self._monotonic()
+            write_samples(self._control, samples)
+
+    def _begin(self) -> None:
+        """Go on with the samples of applications before."""
+        try:
+            self.add(read_samples(self._control, self._clock()))
+            # What is old, or was written while the clock was ahead, leaves the file, too.
+            self._has_more = self._has_more or self._control.quarantine_samples.exists()
+        except ValueError:
+            remove_samples(self._control)
+        self._has_begun = True
