@@ -22,7 +22,7 @@ def shouted(frame: DataFrame) -> DataFrame:
 
 def test_rows_of_earlier_batches_are_given_back_though_python_seldom_searches_for_garbage(session: SparkSession) -> None:
     rows = pa.table({"id": pa.array(range(100), pa.int64()), "text": ["a" * 20_000] * 100})
-    transform = LocalTransform(shouted, StructType.fromDDL("id BIGINT, text STRING"))
+    transform = LocalTransform(shouted, StructType.fromDDL("id BIGINT, text STRING"), dict)
     gc.collect()
     before = objects_of_the_jvm()
     gc.disable()

@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException, NumberFormatException, PythonExcep
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.test_transform_lanes import LANES, Told, assert_alike, sent, told, world
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.tables.local_tables import TOPIC, TOPIC_ID
 
 from lakebound.errors import TransformFailsError
@@ -35,6 +36,7 @@ OF_A_JOINED_TABLE = (NumberFormatException, Py4JJavaError)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
+WAYS = ["direct", pytest.param("cluster", marks=only_in_long_form)]
 GOOD = b'{"id": "%d", "n": %d, "tags": ["a", "b"]}'
 
 
@@ -100,15 +102,26 @@ def landed_by(session: SparkSession, folder: Path, way: Way, function: Transform
 @pytest.mark.parametrize(
     ("function", "bad", "errors"),
     [
-        (
+        pytest.param(
             by_cast_and_division,
             [b'{"id": "x", "n": 1, "tags": ["a"]}', b'{"id": "4", "n": 0, "tags": ["a"]}'],
             ["SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'x'", "SparkArithmeticException: [DIVIDE_BY_ZERO]"],
+            id="sql",
         ),
-        (by_python, [b'{"id": "x"}'], ["ValueError: invalid literal for int() with base 10: 'x'"]),
-        (by_pandas, [b'{"id": "x"}', b'{"id": "y"}'], ["ValueError: invalid literal", "ValueError: invalid literal"]),
+        pytest.param(
+            by_python,
+            [b'{"id": "x"}'],
+            ["ValueError: invalid literal for int() with base 10: 'x'"],
+            id="python",
+            marks=only_in_long_form,
+        ),
+        pytest.param(
+            by_pandas,
+            [b'{"id": "x"}', b'{"id": "y"}'],
+            ["ValueError: invalid literal", "ValueError: invalid literal"],
+            id="pandas",
+        ),
     ],
-    ids=["sql", "python", "pandas"],
 )
 def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
     session: SparkSession, tmp_path: Path, function: Transform, bad: list[bytes], errors: list[str]
@@ -126,7 +139,7 @@ def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
     assert {*quarantined} - {*raised} == {3 + values.index(value) for value in others if value == b"{"}
 
 
-@pytest.mark.parametrize("way", ["direct", "cluster"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_batch_that_is_too_large_for_one_search_lands_in_pieces_and_can_be_ended_between_them(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
 ) -> None:
@@ -172,7 +185,7 @@ def test_an_error_of_sql_is_known_after_one_of_python(
     one.close()
 
 
-@pytest.mark.parametrize("way", ["direct", "cluster"])
+@pytest.mark.parametrize("way", WAYS)
 def test_skipped_tombstones_are_no_records_that_the_function_took(session: SparkSession, tmp_path: Path, way: Way) -> None:
     one = world(session, tmp_path, way, by_python, null_values="skip")
     one.land(sent(0, [b'{"id": "x"}', None, b'{"id": "x"}']))
@@ -183,7 +196,7 @@ def test_skipped_tombstones_are_no_records_that_the_function_took(session: Spark
     one.close()
 
 
-@pytest.mark.parametrize("way", ["direct", "cluster"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("function", "value", "error"),
     [

@@ -6,7 +6,8 @@ A row's ``error`` quotes the record. Of it only the name of a column is taken, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -43,20 +44,37 @@ def reasons_of(rows: pa.Table, schema: StructType | None) -> Counter[str]:
         rows: Explained (``lakebound_spark.batch.explained``), so that an error begins with the column.
         schema: Of the pipeline's records; None where they are bytes.
     """
-    columns = sorted((field.name for field in schema.fields), key=len, reverse=True) if schema is not None else []
+    columns = column_names(schema)
     reasons, errors = rows["reason"].to_pylist(), rows["error"].to_pylist()
     return Counter(short_reason(reason, error or "", columns) for reason, error in zip(reasons, errors, strict=True))
 
 
-def short_reason(reason: str, error: str, columns: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class ColumnNames:
+    """Names of a schema's columns, and their lengths, the longest first: a schema may have a thousand, and few lengths."""
+
+    names: frozenset[str] = frozenset()
+    lengths: tuple[int, ...] = ()
+
+    def at_start_of(self, text: str) -> str | None:
+        """Return the longest name with which a text begins, as errors name a column; None without one."""
+        ended = (text[:length] for length in self.lengths if text[length : length + 1] in _AFTER_NAME)
+        return next((start for start in ended if start in self.names), None)
+
+
+def column_names(schema: StructType | None) -> ColumnNames:
+    """Return the names of a schema's columns, as ``short_reason`` wants them."""
+    names = frozenset(field.name for field in schema.fields) if schema is not None else frozenset()
+    return ColumnNames(names, tuple(sorted({len(name) for name in names}, reverse=True)))
+
+
+def short_reason(reason: str, error: str, columns: ColumnNames) -> str:
     """Return the reason, with the column where the error begins with one of the schema, such as ``does_not_fit: amount``."""
     if reason not in REASONS:
         return _OTHER
     if reason not in _NAMES_FIRST:
         return reason
-    told = error.removeprefix(_NAMES_FIRST[reason])
-    named = (one for one in columns if told.startswith(one) and told[len(one) : len(one) + 1] in _AFTER_NAME)
-    column = next(named, None)
+    column = columns.at_start_of(error.removeprefix(_NAMES_FIRST[reason]))
     return f"{reason}: {column}" if column else reason
 
 

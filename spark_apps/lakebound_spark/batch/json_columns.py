@@ -31,6 +31,8 @@ from lakebound.landing.direct_read import DirectReadRefusedError
 
 _TIME = r"^(19|20)\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?"
 """Of the many texts that Spark takes for a timestamp, the usual one. Without a zone it is the session's: UTC."""
+_OFFSET = r"[+-](0\d|1[0-7]):[0-5]\d$"
+"""How Python's ``isoformat()`` and others say the zone. Spark takes up to 18 hours."""
 _MOST_DIGITS = 38
 """Of a DECIMAL, and here also after the point of a number that becomes one."""
 _EXACT = Context(prec=2 * _MOST_DIGITS + 2)
@@ -121,9 +123,12 @@ def _floats(values: list[Any], _: DataType) -> pa.Array:
 
 def _timestamps(values: list[Any], kind: DataType) -> pa.Array:
     texts, zoned = pa.array(values, pa.string()), isinstance(kind, TimestampType)
-    if not _all_match(texts, _TIME + ("Z?$" if zoned else "$")):
+    if not _all_match(texts, _TIME + (f"(Z?$|{_OFFSET})" if zoned else "$")):
         raise DirectReadRefusedError("a timestamp is not written in the usual way")
     try:
+        if zoned and pc.any(has_offset := pc.match_substring_regex(texts, _OFFSET)).as_py():
+            utc = pc.binary_join_element_wise(pc.utf8_rtrim(texts, "Z"), "Z", "")
+            return pc.if_else(has_offset, texts, utc).cast(pa.timestamp("us", "UTC")).cast(to_arrow_type(kind))
         return pc.utf8_rtrim(texts, "Z").cast(pa.timestamp("us")).cast(to_arrow_type(kind))
     except pa.ArrowInvalid as exc:
         raise DirectReadRefusedError(f"no timestamp: {exc}") from exc

@@ -2,8 +2,8 @@
 
 Other values could be written, and would then keep readers from the whole table. Readers in Python have no date for the year
 55840, and those in Rust refuse a file with text that is not UTF-8. A table that is partitioned by ``truncate`` of a number has
-one more bound, and so has a message, whose topic says how large it may be. It is said twice here, for columns of Spark and of
-Arrow; ``tests/spark/test_landable.py`` compares the two.
+one more bound, and so have messages, whose topic says how large they may be, and the columns of a store. It is said twice here,
+for columns of Spark and of Arrow; ``tests/spark/test_landable.py`` compares the two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import cast
+from typing import Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +35,6 @@ from lakebound.landing.to_topics.messages import JSON_COLUMN
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.column_facts import stored_values
 from lakebound.tables.layout import FileLayout
-from lakebound_spark.batch.message_bounds import MessageBound
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 
 FIRST_MS = -62_135_596_800_000
@@ -107,6 +106,20 @@ def not_text(value: Column, kind: DataType) -> Column | None:
     return ~F.is_valid_utf8(value) if isinstance(kind, StringType) else None
 
 
+class Bound(Protocol):
+    """What a target that is no table asks of the rows."""
+
+    @property
+    def told(self) -> str:
+        """What is wrong with a row that it does not take."""
+
+    def is_exceeded(self, output: DataFrame) -> Column:
+        """Return the condition that it does not take a row."""
+
+    def holds(self, rows: pa.Table) -> bool:
+        """Whether it takes all rows."""
+
+
 @dataclass(frozen=True)
 class Truncation:
     """A partition field ``truncate`` of numbers. Below ``least`` its value would be smaller than any number of the type."""
@@ -123,17 +136,17 @@ class LandableCheck:
     Attributes:
         has_transform: Whether a transform made them: its text need not be UTF-8, and its dates may be of any year.
         truncations: Of the tables' partitioning.
-        messages: Of the target topics.
+        bounds: Of target topics and stores.
     """
 
     has_transform: bool
     truncations: tuple[Truncation, ...] = ()
-    messages: tuple[MessageBound, ...] = ()
+    bounds: tuple[Bound, ...] = ()
 
     @property
     def is_needed(self) -> bool:
         """Whether there can be such rows."""
-        return self.has_transform or bool(self.truncations) or bool(self.messages)
+        return self.has_transform or bool(self.truncations) or bool(self.bounds)
 
     def problem(self, output: DataFrame) -> Column:
         """Return why a row cannot land, as ``lakebound_spark.batch.decode.PROBLEM`` has it; null where it can."""
@@ -141,7 +154,7 @@ class LandableCheck:
         for one in self.truncations:
             reason = f"does_not_fit\t{one.column}: too small for the partition field truncate({one.width}, {one.column})"
             problem = F.when(output[one.column] < F.lit(one.least), F.lit(reason)).otherwise(problem)
-        for bound in self.messages:
+        for bound in self.bounds:
             problem = F.when(bound.is_exceeded(output), F.lit(f"does_not_fit\t{bound.told}")).otherwise(problem)
         own = (KAFKA_COLUMN, JSON_COLUMN)
         made = [field for field in output.schema.fields if field.name not in own] if self.has_transform else []
@@ -165,14 +178,14 @@ class LandableCheck:
             lowest = pc.min(rows.column(truncation.column)).as_py()
             if lowest is not None and lowest < truncation.least:
                 return False
-        if not all(bound.holds(rows) for bound in self.messages):
+        if not all(bound.holds(rows) for bound in self.bounds):
             return False
         own = (KAFKA_COLUMN, JSON_COLUMN)
         return not self.has_transform or all(_is_landable(rows[name]) for name in rows.column_names if name not in own)
 
 
 def make_check(
-    output: StructType, layouts: Collection[FileLayout], *, has_transform: bool, messages: Sequence[MessageBound] = ()
+    output: StructType, layouts: Collection[FileLayout], *, has_transform: bool, bounds: Sequence[Bound] = ()
 ) -> LandableCheck:
     """Return the check of a pipeline's output.
 
@@ -180,7 +193,7 @@ def make_check(
         output: Its columns.
         layouts: Of the tables that get them.
         has_transform: Whether a transform made them; what the decoder makes can land.
-        messages: Of the target topics.
+        bounds: Of target topics and stores.
     """
     fields = {field for layout in layouts for field in layout.fields if field.transform == "truncate"}
     truncations = []
@@ -189,7 +202,7 @@ def make_check(
         least = _LEAST.get(type(kind)) if field.width else None
         if least is not None and field.width:
             truncations.append(Truncation(field.column, field.width, -(-least // field.width) * field.width))
-    return LandableCheck(has_transform, tuple(truncations), tuple(messages))
+    return LandableCheck(has_transform, tuple(truncations), tuple(bounds))
 
 
 def _some_element(values: Column, kind: DataType, test: Test) -> Column | None:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-_FEW_ROWS = 4_096
+FEW_ROWS = 4_096
 """py4j hands bytes over as text. More rows go through files and sockets, as PySpark has it."""
 _UNBOUNDED = 1 << 40
 _COLLECT_BYTES = 16 * 1024 * 1024
@@ -43,7 +43,7 @@ class LocalRelations:
         if self._bytes_since_collected > _COLLECT_BYTES:
             gc.collect(1)
             self._bytes_since_collected = 0
-        if rows.num_rows > _FEW_ROWS:
+        if rows.num_rows > FEW_ROWS:
             # In one chunk: createDataFrame of PySpark 4.1.3 loses all rows behind an empty one.
             return session.createDataFrame(rows.combine_chunks(), self._schema)
         batches = rows.cast(self._arrow).combine_chunks().to_batches()
@@ -55,13 +55,13 @@ class LocalRelations:
 def arrow_of(output: DataFrame) -> pa.Table:
     """Return the rows as ``DataFrame.toArrow`` does; without a job where the plan holds them already, and they are few."""
     plan = output._jdf.queryExecution().executedPlan()
-    if plan.nodeName() != "LocalTableScan" or plan.rows().size() > _FEW_ROWS:
+    if plan.nodeName() != "LocalTableScan" or plan.rows().size() > FEW_ROWS:
         return output.toArrow()
     schema = to_arrow_schema(output.schema, error_on_duplicated_field_names_in_struct=True)
     jvm: Any = output.sparkSession._jvm
     converters = getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$")
     parts = converters.toBatchWithSchemaIterator(
-        plan.rows().iterator(), output._jdf.schema(), _FEW_ROWS, _UNBOUNDED, "UTC", True, False
+        plan.rows().iterator(), output._jdf.schema(), FEW_ROWS, _UNBOUNDED, "UTC", True, False
     )
     tables = []
     while parts.hasNext():

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+from lakebound_spark.batch.kept_plan import PlanKeeper
+from lakebound_spark.batch.local_relation import FEW_ROWS, LocalRelations, arrow_of
 from lakebound_spark.batch.transform import Transform
 
 
 class LocalTransform:
     """Applies one pipeline's function to decoded rows, without a scan of Kafka and without Spark's decoding in the plan."""
 
-    def __init__(self, transform: Transform, schema: StructType) -> None:
+    def __init__(self, transform: Transform, schema: StructType, versions: Callable[[], Mapping[str, str]]) -> None:
         """Call nothing yet.
 
         Args:
             transform: The pipeline's function.
             schema: Of its input, in every lane (``lakebound_spark.batch.transform.planned_input``).
+            versions: The versions of the reference data that it reads at present, by name.
         """
         self._transform = transform
+        self._of_few = PlanKeeper(transform, versions)
         self._relation = LocalRelations(schema)
 
     def __call__(self, session: SparkSession, held: pa.Table) -> pa.Table:
@@ -30,4 +35,5 @@ class LocalTransform:
             session: That of the batch.
             held: Decoded records, with ``_kafka``.
         """
-        return arrow_of(self._transform(self._relation(session, held)))
+        transform = self._of_few if held.num_rows <= FEW_ROWS else self._transform
+        return arrow_of(transform(self._relation(session, held)))

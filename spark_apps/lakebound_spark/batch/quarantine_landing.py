@@ -28,6 +28,7 @@ from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_of
 from lakebound_spark.batch.decode import at_place
 from lakebound_spark.batch.explained import explained, explained_by_driver
 from lakebound_spark.batch.lanes import PLAIN, Lane, ResultTooLargeError, collect, write_by_cluster
+from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
 from lakebound_spark.batch.row_writer import KEY_FIELDS, Written, write_rows
 from lakebound_spark.batch.targets import Counts, Target, Writer
 
@@ -68,7 +69,14 @@ class BadRecords:
 class QuarantineLander:
     """Lands bad records in the quarantine of one pipeline."""
 
-    def __init__(self, target: Target, writer: Writer, read_places: ReadPlaces, schema: StructType | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        writer: Writer,
+        read_places: ReadPlaces,
+        schema: StructType | None = None,
+        sampling: QuarantineSampling | None = None,
+    ) -> None:
         """Land nothing yet.
 
         Args:
@@ -76,11 +84,13 @@ class QuarantineLander:
             writer: What its commits have in common.
             read_places: Reads the places of its rows.
             schema: Of the pipeline's records, by which bad ones are explained; None where they are bytes, or are not explained.
+            sampling: Keeps a few of the bad records to look at; None where nobody wants that.
         """
         self._target = target
         self._writer = writer
         self._read_places = read_places
         self._schema = schema
+        self._sampling = sampling
 
     def pass_over(self, offsets: Offsets) -> None:
         """Note that offsets hold no bad record; it is committed with the next bad ones."""
@@ -142,9 +152,16 @@ class QuarantineLander:
                 rows = collect(rows)
         if isinstance(rows, pa.Table):
             rows = explained(rows, self._schema)
+            self._take_samples(rows)
             return write_rows(rows, [self._target.table], tag, multiplies=False), reasons_of(rows, self._schema)
-        output, reasons = observed_reasons(explained_by_driver(rows, self._schema), self._schema, tag)
+        rows = explained_by_driver(rows, self._schema)
+        self._take_samples(rows)
+        output, reasons = observed_reasons(rows, self._schema, tag)
         return write_by_cluster(output, [self._target.table], f"{tag}-c", PLAIN), reasons()
+
+    def _take_samples(self, rows: pa.Table | DataFrame) -> None:
+        if self._sampling is not None:
+            self._sampling.take(rows)
 
     def _commit_fresh(self, fresh: Offsets, written: Written, bad: BadRecords) -> None:
         self._target.commit(self._writer, fresh, _counts(written), written.files.get(self._target.id, []), batch=bad.batch)

@@ -151,7 +151,7 @@ class Search:
             TransformFailsError: There are more than are looked for.
             Exception: The transform raises something that no record is to blame for.
         """
-        with as_in_batches(session), _quiet(session):
+        with as_in_batches(session), without_quotes(session):
             if self._records.wrong_with(session, rows.slice(0, 0)) is not None:
                 return PLACES.empty_table()
             try:
@@ -239,8 +239,8 @@ def as_in_batches(session: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet(session: SparkSession) -> Iterator[None]:
-    """Keep Spark from quoting the records some twenty times more."""
+def without_quotes(session: SparkSession) -> Iterator[None]:
+    """Keep Spark from quoting records in its log, as it does some twenty times where a function raises on them."""
     jvm: Any = session._jvm
     log4j = jvm.org.apache.logging.log4j
     held = log4j.LogManager.getContext(False)

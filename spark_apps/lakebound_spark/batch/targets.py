@@ -47,7 +47,10 @@ class Writer:
         kind: That of its batches.
         quarantine: Id of the pipeline's quarantine table, for the entries with which an application opens its tables.
         give_turn: Waits while somebody slower wants to commit to a table (``lakebound.control.turns``).
+        take_over: Commits what maintenance has prepared for a table, and returns the ledger as it then stands
+            (``lakebound.tables.take_over``).
         references: Versions of the reference data that the transform reads at present, by name.
+        delivery: How rows come to topics; None: exactly once, with the entry.
     """
 
     pipeline: str
@@ -57,12 +60,17 @@ class Writer:
     kind: Literal["land", "replay", "release"] = "land"
     quarantine: str | None = None
     give_turn: Callable[[str, Callable[[], bool]], float] = lambda table, has_moved_on: 0.0
+    take_over: Callable[[LandingTarget, LedgerView], LedgerView] = lambda table, view: view
     references: Callable[[], Mapping[str, str]] = dict
+    delivery: Literal["at_least_once"] | None = None
 
 
 @dataclass
 class Target:
-    """One table. ``pending`` are offsets that were read and gave no row of this table, so no commit carries them yet."""
+    """One table. ``pending`` are offsets that were read and gave no row of this table, so no commit carries them yet.
+
+    ``was_real_time`` says that the newest entry before this application's own was one of real time.
+    """
 
     table: LandingTarget
     view: LedgerView
@@ -74,6 +82,7 @@ class Target:
     rows: int = 0
     files: int = 0
     size_bytes: int = 0
+    was_real_time: bool = False
 
     @property
     def id(self) -> str:
@@ -149,6 +158,7 @@ class Target:
             references=dict(writer.references()) if kind is None else {},
             hours=hours,
             quarantine=writer.quarantine if kind == "open" else None,
+            delivery=writer.delivery if self.table.spec.format == "topic" else None,
         )
         writer.give_turn(self.id, self.table.has_moved_on)
         committed = commit_entry(
@@ -169,6 +179,8 @@ class Target:
             self.last_commit_at = time.time()
             self.commits += 1
             self.rows += counts.rows
+        # After the batch, which is visible by now, and before the next is read.
+        self.view = writer.take_over(self.table, self.view)
         return committed
 
     def flush(self, writer: Writer, *, older_than_seconds: float = 0.0) -> bool:

@@ -39,7 +39,8 @@ KAFKA_SCHEMA = StructType(
         StructField("timestampType", IntegerType()),
     ]
 )
-_SOURCE_ALIAS = "lakebound_source"
+SOURCE_ALIAS = "lakebound_source"
+"""By which the transform's input is found in a plan."""
 _ALLOWED = {"Project", "Filter", "Generate", "Join", "SubqueryAlias", "ResolvedHint", "View"}
 _KAFKA_FIELDS = ["topic", "topic_id", "partition", "offset", "timestamp", "ordinal"]
 
@@ -116,7 +117,7 @@ def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transfo
         TransformRefusedError: The transform fails on the schema, loses ``_kafka``, or does what a wider replay changes.
     """
     name = spec.transform or "(none)"
-    source = planned_input(session, spec).alias(_SOURCE_ALIAS)
+    source = planned_input(session, spec).alias(SOURCE_ALIAS)
     try:
         output = transform(source)
     except Exception as exc:
@@ -189,7 +190,7 @@ def _text(expressions: Any) -> str:
 
 def _path_to_source(node: Any) -> list[Any] | None:
     """The plan's nodes from the root to the transform's input, or None when the input is not below ``node``."""
-    if node.nodeName() == "SubqueryAlias" and node.identifier().name() == _SOURCE_ALIAS:
+    if node.nodeName() == "SubqueryAlias" and node.identifier().name() == SOURCE_ALIAS:
         return []
     children = node.children()
     for index in range(children.size()):

@@ -17,9 +17,13 @@ from lakebound.errors import LakeboundError, ReferenceRefusedError, TableMismatc
 from lakebound.first_line import first_line
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import compare_tables
+from lakebound.landing.to_stores import store_rows
+from lakebound.landing.to_stores.postgres_statements import table_columns
 from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.placed import Origin, PlacedProblem
+from lakebound.spec.real_time import REAL_TIME
+from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.spec.yaml_source import Keys
 from lakebound.tables.schemas import normalise_schema
@@ -28,6 +32,7 @@ from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import load_transform, planned_output
 from lakebound_spark.check.mistakes import schema_problem, transform_problem
+from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import without_files
 
@@ -79,6 +84,8 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
     except Exception as exc:  # a mistake in a transform arrives as anything
         found.problems.append(transform_problem(spec, exc))
         return found
+    if run.freshness == REAL_TIME:
+        _check_real_time(found, session, run)
     on_files = session.conf.get("spark.sql.runSQLOnFiles")
     without_files(session)
     found.conditions = [_wrong(output, condition) for condition in conditions]
@@ -88,8 +95,17 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
         _check_table(found, run, one, ("tables", position), output, made)
     for position, topic in enumerate(spec.to_topics):
         _check_topic(found, topic, ("to_topics", position), output)
+    for position, store in enumerate(spec.to_stores):
+        _check_store(found, store, ("to_stores", position), output)
     _compare(found, run, spec.quarantine_table, ("quarantine",), QUARANTINE_SCHEMA, frozenset(QUARANTINE_SCHEMA.names))
     return found
+
+
+def _check_real_time(found: PlannedCheck, session: SparkSession, run: RunSpec) -> None:
+    reason = real_time_refusal(session, run.spec, load_transform(run.spec))
+    if reason is not None:
+        keys = ("transform",) if run.spec.transform is not None else ("freshness",)
+        found.problems.append(PlacedProblem(f"freshness: real_time: {reason}; use freshness: 0ms", keys))
 
 
 def _check_table(
@@ -116,6 +132,17 @@ def _check_topic(found: PlannedCheck, one: ToTopicSpec, keys: Keys, output: Data
         found.problems.append(PlacedProblem(f"{one.id}: {exc.difference}", (*keys, "key")))
     except (PySparkException, pa.ArrowException, TypeError) as exc:
         found.problems.append(PlacedProblem(f"{one.id}: Spark has no JSON for the rows: {first_line(exc)}", keys))
+
+
+def _check_store(found: PlannedCheck, one: ToStoreSpec, keys: Keys, output: DataFrame) -> None:
+    try:
+        schema = store_rows.staged_schema(one, normalise_schema(to_arrow_schema(output.schema)))
+        if one.postgres is not None:
+            table_columns(one, schema)
+    except TableMismatchError as exc:
+        found.problems.append(PlacedProblem(f"{one.id}: {exc.difference}", keys))
+    except (PySparkException, pa.ArrowException, TypeError) as exc:
+        found.problems.append(PlacedProblem(f"{one.id}: no store holds what the pipeline makes: {first_line(exc)}", keys))
 
 
 def _compare(found: PlannedCheck, run: RunSpec, one: TableSpec, keys: Keys, schema: pa.Schema, made: frozenset[str]) -> None:

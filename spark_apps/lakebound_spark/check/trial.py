@@ -102,9 +102,9 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     found = Trial(
         planned.problems, list(partition_warnings(run.spec)), [(*place, *span) for place, span in sample.ranges.items()]
     )
-    if not planned.tables:
-        return found
     spec = run.spec
+    if not planned.tables and (spec.tables or planned.problems):
+        return found
     transform = load_transform(spec, open_book(session, spec, run.places.read_only()).frames)
     output = planned_output(session, spec, transform)
     schemas = {one.id: table_schema(output.schema, one) for one in spec.tables if one.id in planned.tables}

@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import psycopg
 import pyarrow as pa
 from psycopg import sql
 
 from lakebound.first_line import first_line
-from lakebound.spec.postgres import PostgresSpec
 from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.secrets import read_secret
-from lakebound.storage.postgresql import CONNECTION, refusal_in
+from lakebound.storage.postgresql import login, refusal_in
 from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size
 from lakebound_spark.reference.postgres_types import Column, arrow_types, rows_of
 from lakebound_spark.reference.rules import MOST_ROWS, key_problem
@@ -75,7 +73,7 @@ def _transaction(name: str, spec: ReferenceSpec) -> Iterator[psycopg.Cursor]:
     assert database is not None
     password = read_secret(database.password, f"{field}.postgres.password")
     try:
-        with psycopg.connect(**_arguments(database), password=password) as connection:
+        with psycopg.connect(**login(database), password=password) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             with connection.cursor() as cursor:
@@ -84,27 +82,6 @@ def _transaction(name: str, spec: ReferenceSpec) -> Iterator[psycopg.Cursor]:
     except psycopg.Error as exc:
         # Without a cause: the driver's text may hold a value of a row.
         raise UnusableReferenceError(problem_of(exc, field, spec)) from None
-
-
-def _arguments(database: PostgresSpec) -> dict[str, Any]:
-    """Return how to connect. Whoever writes YAML logs in by the password alone, and not as the machine's own user."""
-    # A server that nothing proves could ask for the password itself, and would get it.
-    methods = "scram-sha-256,md5,none" if database.sslmode == "prefer" else "password,scram-sha-256,md5,none"
-    ca = {} if database.tls_ca_file is None else {"sslrootcert": database.tls_ca_file}
-    return {
-        **CONNECTION,
-        "host": database.host,
-        "port": database.port,
-        "dbname": database.database,
-        "user": database.username,
-        "sslmode": database.sslmode,
-        **ca,
-        "sslcertmode": "disable",
-        "gssencmode": "disable",
-        "require_auth": methods,
-        "client_encoding": "UTF8",
-        "application_name": "lakebound",
-    }
 
 
 def _source(spec: ReferenceSpec) -> sql.Composable:

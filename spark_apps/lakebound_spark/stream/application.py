@@ -30,24 +30,30 @@ from lakebound.errors import (
     QuarantineFloodError,
 )
 from lakebound.landing.complete_hours_watch import CompleteHoursKeeper, CompleteHoursWatch
+from lakebound.landing.cpu_seconds import CpuClock
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_errors import refusal_in
 from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound.landing.table_settling import settle_tables
+from lakebound.landing.to_stores import store_rows
 from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.landing.topic_check import check_landed_topics
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.release.reading import read_places
 from lakebound.redaction import redacted
+from lakebound.spec.pipeline import AVAILABLE_NOW
+from lakebound.spec.real_time import REAL_TIME
 from lakebound.tables.commit import BatchOverlapError
 from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.landed import landed_topics, newest_landed_epoch
 from lakebound.tables.outages import is_outage
 from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import open_table
+from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.direct import make_direct_lane
@@ -56,10 +62,13 @@ from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lanes import How
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
+from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
 from lakebound_spark.batch.raising import RaisingRecords
+from lakebound_spark.batch.rehearsal import Rehearsal, nothing_waits
 from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
+from lakebound_spark.batch.store_bounds import store_bounds
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.batch.topic_rows import with_json, without_json
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
@@ -71,9 +80,19 @@ from lakebound_spark.stream.ending import finish_bounded_run, hold, is_refusal, 
 from lakebound_spark.stream.lineage_choice import chosen_lineage
 from lakebound_spark.stream.opening import make_writer, open_targets, reopen, start_offsets, take_lease
 from lakebound_spark.stream.query import LandingStream
+from lakebound_spark.stream.real_time_opening import Opened, open_in_real_time
+from lakebound_spark.stream.real_time_query import RealTimeStream
 from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife, lease_guard
 from lakebound_spark.stream.stop_signal import StopRequest, StopSignal
-from lakebound_spark.stream.topics import check_target_topics, left_out_by_targets, make_topic_targets, message_bounds
+from lakebound_spark.stream.stores import check_stores, left_out_by_stores, make_store_targets
+from lakebound_spark.stream.topics import (
+    check_machine,
+    check_target_topics,
+    left_out_by_targets,
+    make_topic_targets,
+    message_bounds,
+    newest_landed_topic_epoch,
+)
 
 log = logging.getLogger(__name__)
 
@@ -85,11 +104,16 @@ _FRESH_STARTS = 3
 class Parts:
     """What a running application is made of."""
 
-    lander: BatchLander
+    lander: BatchLander | None
+    """None in real time."""
     targets: list[Target]
     quarantine: Target
     topic_ids: dict[str, str]
     references: ReferenceBook
+    real_time: Opened | None = None
+    """None in batches."""
+    rehearsal: Rehearsal | None = None
+    """None where the driver decodes no batch, or the first one needs nothing of Spark."""
 
 
 class Application:
@@ -102,8 +126,9 @@ class Application:
         self._jvm = ParentWatch()
         self._started_at = time.time()
         self._board = ProgressBoard(run, epoch=0)
-        self._recorder = RollupRecorder(run.control)
+        self._recorder = RollupRecorder(run.control, cpu_clock=CpuClock())
         self._ledger = LedgerRecorder(run.control)
+        self._samples = SampleRecorder(run.control, run.spec.quarantine_samples)
         self._targets: list[Target] = []
         self._last: LastEnd | None = None
         self._lineage = chosen_lineage(run)
@@ -121,11 +146,12 @@ class Application:
         try:
             last = read_last_end(self._run.control)
             lease = take_lease(self._run)
+            self._samples.guard(lease_guard(self._run.control, lease))
             keep_desired(self._run.control)
             self._bound_starts(last)
             self._board.change(epoch=lease.epoch)
             log.info("pipeline %s: lease taken, epoch %d", self._run.spec.pipeline, lease.epoch)
-            signs = SignsOfLife(self._run, lease, self._board, self._stop, self._recorder, self._ledger)
+            signs = SignsOfLife(self._run, lease, self._board, self._stop, self._recorder, self._ledger, self._samples)
             signs.start()
             self._land(lease)
         except Exception as exc:
@@ -154,8 +180,10 @@ class Application:
         if isinstance(error, LeaseLostError) or (request is not None and request.verdict == "superseded"):
             self._recorder.close()
             self._ledger.close()
+            self._samples.close()
         self._recorder.end(self._board.latest)
         self._ledger.end()
+        self._samples.end()
 
     def _record_end(self, outcome: Outcome, error: BaseException | None, lease: Lease | None) -> None:
         write_outcome(self._run.control, outcome)
@@ -178,7 +206,8 @@ class Application:
         control, limit = self._run.control, self._run.spec.limits.max_failed_starts
         if last is not None and last.is_barren:
             tables = [open_table(table, self._run.places) for table in self._run.spec.tables]
-            last = replace(last, landed_epoch=newest_landed_epoch(tables))
+            landed = max(newest_landed_epoch(tables), newest_landed_topic_epoch(self._run))
+            last = replace(last, landed_epoch=landed)
         loop = count_last_end(read_crash_loop(control), last, read_desired(control).since)
         write_crash_loop(control, loop)
         if loop.is_over_limit(limit):
@@ -190,7 +219,8 @@ class Application:
         last, self._last = self._last, None
         if last is None or not last.is_unclean:
             return
-        found = start_incident(last, {target.id: target.view.coverage for target in targets}, start)
+        sent_again = [target.id for target in targets if target.was_real_time]
+        found = start_incident(last, {target.id: target.view.coverage for target in targets}, start, sent_again)
         log.warning("incident: %s", found.what)
         record_incident(self._run.control, "unclean_end", found.what, facts=found.facts, outcome="repaired itself")
 
@@ -219,7 +249,8 @@ class Application:
                 refresh.end()
                 if hours is not None:
                     hours.end()
-                parts.lander.close()
+                if parts.lander is not None:
+                    parts.lander.close()
         finally:
             session.stop()
 
@@ -248,6 +279,11 @@ class Application:
         topic_ids = {topic: known.topic_id for topic, known in facts.items()}
         check_landed_topics(spec, self._run.places, topic_ids)
         references = open_book(session, spec, self._run.places)
+        if self._run.freshness == REAL_TIME:
+            opened = open_in_real_time(session, self._run, lease, facts, self._facts)
+            self._targets = opened.targets
+            return Parts(None, opened.targets, opened.quarantine, topic_ids, references, opened)
+        check_machine(self._run, session.sparkContext.master)
         transform = load_transform(spec, references.frames)
         if spec.to_topics:
             transform = with_json(transform)
@@ -256,33 +292,43 @@ class Application:
         schemas = {table.id: table_schema(without_json(output.schema), table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
         rows = normalise_schema(to_arrow_schema(output.schema))
-        check_target_topics(self._run, session.sparkContext.master, rows)
-        staged = {one.id: staged_schema(one, rows) for one in spec.to_topics}
+        check_target_topics(self._run, rows, topic_ids)
+        plain = normalise_schema(to_arrow_schema(without_json(output.schema)))
+        stored = {one.id: store_rows.staged_schema(one, plain) for one in spec.to_stores}
+        check_stores(self._run, session.sparkContext.master, stored)
+        staged = {one.id: staged_schema(one, rows) for one in spec.to_topics} | stored
         writer = replace(make_writer(self._run, lease), references=references.versions)
         settled = settle_tables(
             spec, self._run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease
         )
         bounds = message_bounds(self._run, self._facts)
-        topics = make_topic_targets(self._run, writer, bounds, staged)
-        targets, quarantine = open_targets(self._run, schemas | staged, writer, facts, topics)
+        of_stores = [bound for one in spec.to_stores for bound in store_bounds(one, plain)]
+        others: list[LandingTarget] = [
+            *make_topic_targets(self._run, writer, bounds, staged),
+            *make_store_targets(self._run, writer, stored),
+        ]
+        targets, quarantine = open_targets(self._run, schemas | staged, writer, facts, others)
         self._targets = targets
         decoder = make_decoder(spec, topic_ids, settled.unhoused)
         layouts = [target.table.layout() for target in targets]
-        check = make_check(output.schema, layouts, has_transform=spec.transform is not None, messages=bounds)
+        check = make_check(output.schema, layouts, has_transform=spec.transform is not None, bounds=[*bounds, *of_stores])
         how: How = {
             "multiplies": may_multiply(output),
-            "left_out": left_out_by_targets(self._run, rows, settled.left_out),
+            "left_out": left_out_by_targets(self._run, rows, settled.left_out) | left_out_by_stores(stored, rows),
             "check": check,
             "hour_column": hour_column,
         }
         given = planned_input(session, spec).schema
         # The JSON for topics needs Spark, too; on that nothing can raise.
-        local = LocalTransform(transform, given) if spec.transform is not None or spec.to_topics else None
+        local = LocalTransform(transform, given, references.versions) if spec.transform is not None or spec.to_topics else None
         raising = RaisingRecords(spec, transform, given) if spec.transform is not None else None
-        direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, SparkDecoding(decoder), local, raising)
+        decoding = SparkDecoding(decoder)
+        direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, decoding, local, raising)
         cores = session.sparkContext.defaultParallelism
         own_places = partial(read_places, spec.quarantine_table, self._run.places)
-        bad = QuarantineLander(quarantine, writer, own_places, value_schema(spec))
+        kept, schema = spec.quarantine_samples, value_schema(spec)
+        sampling = QuarantineSampling(self._samples, kept, schema) if kept else None
+        bad = QuarantineLander(quarantine, writer, own_places, schema, sampling)
         rescuer = Rescuer(session, spec, self._run.control.checkpoint(self._run.app_id) / "rescued")
         lander = BatchLander(
             spec,
@@ -297,25 +343,14 @@ class Application:
             raising=raising,
             cores=cores,
         )
-        return Parts(lander, targets, quarantine, topic_ids, references)
+        rehearsal = None
+        if direct is not None and local is not None and self._run.freshness != AVAILABLE_NOW:
+            rehearsal = Rehearsal(schema, spec.topics[0], decoding, local)
+        return Parts(lander, targets, quarantine, topic_ids, references, rehearsal=rehearsal)
 
     def _stream(self, session, parts: Parts, facts: dict[str, TopicFacts]) -> None:  # type: ignore[no-untyped-def]
         """Run queries, each in a fresh checkpoint from the ledger, until one ends gracefully."""
-        until = self._bound(facts)
-        stream = LandingStream(
-            self._run,
-            session,
-            parts.lander,
-            parts.targets,
-            self._facts,
-            parts.topic_ids,
-            self._board,
-            self._stop,
-            until,
-            self._recorder,
-            self._ledger,
-            parts.references,
-        )
+        stream = self._make_stream(session, parts, facts)
         failures, query = 0, 0
         found: dict[str, TopicFacts] | None = facts
         while found is not None and not self._stop.is_set():
@@ -325,6 +360,8 @@ class Application:
                 start = start_offsets(parts.targets, parts.quarantine, found)
                 log.info("the ledger says: start at %s", start)
                 self._record_unclean_end(parts.targets, start)
+                if query == 0 and parts.rehearsal is not None and nothing_waits(start, found):
+                    parts.rehearsal.run(session)
                 stream.run(start, checkpoint)
                 return
             except Exception as caught:
@@ -346,6 +383,28 @@ class Application:
             found = self._wait_for_kafka()
             reopen(parts.targets, parts.quarantine)
 
+    def _make_stream(  # type: ignore[no-untyped-def]
+        self, session, parts: Parts, facts: dict[str, TopicFacts]
+    ) -> LandingStream | RealTimeStream:
+        if parts.real_time is not None:
+            opened = parts.real_time
+            return RealTimeStream(self._run, session, opened, self._facts, self._board, self._stop, self._recorder)
+        assert parts.lander is not None
+        return LandingStream(
+            self._run,
+            session,
+            parts.lander,
+            parts.targets,
+            self._facts,
+            parts.topic_ids,
+            self._board,
+            self._stop,
+            self._bound(facts),
+            self._recorder,
+            self._ledger,
+            parts.references,
+        )
+
     def _wait_for_kafka(self) -> dict[str, TopicFacts] | None:
         """Return Kafka's facts; None when the application is asked to end meanwhile.
 
@@ -360,8 +419,8 @@ class Application:
         while not self._stop.is_set():
             try:
                 facts = self._facts.topics(self._run.spec.topics)
-                if self._run.spec.to_topics:
-                    self._facts.topic_ids(one.topic for one in self._run.spec.to_topics)
+                if written := self._written_topics():
+                    self._facts.topic_ids(written)
             except (BrokerUnavailableError, KafkaRefusalError) as exc:
                 if time.monotonic() > deadline or self._jvm.is_dead():
                     raise
@@ -374,6 +433,12 @@ class Application:
                 self._board.wait_no_more("starting")
                 return facts
         return None
+
+    def _written_topics(self) -> list[str]:
+        """Return the names of the topics that rows or bad records go to."""
+        spec = self._run.spec
+        bad = [spec.quarantine_topic] if self._run.freshness == REAL_TIME else []
+        return [*(one.topic for one in spec.to_topics), *bad]
 
     def _wait_out(self, error: LakeboundError, sentence: str) -> None:
         if self._board.latest.waiting_for != sentence:

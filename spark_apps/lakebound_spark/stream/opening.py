@@ -7,19 +7,21 @@ from functools import reduce
 
 import pyarrow as pa
 
+from lakebound.control.handover import TakeOffers
 from lakebound.control.lease import Lease, acquire
 from lakebound.control.turns import GiveTurns
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.start import marks_for_unseen, plan_start
 from lakebound.ledger.topics import TopicFacts
 from lakebound.tables.stale_ledger import check_not_behind
 from lakebound.tables.table import open_table
+from lakebound.tables.take_over import Committer, take_over
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.stream.signs import lease_guard
+from lakebound_spark.stream.stores import newest_store_epoch
 from lakebound_spark.stream.topics import newest_topic_epoch
 
 
@@ -42,19 +44,22 @@ def take_lease(run: RunSpec) -> Lease:
                 check_owner(view.entry, spec.pipeline, table_spec.id)
                 check_not_behind(table, view, run.places)
             highest = max(highest, view.epoch)
-    highest = max(highest, newest_topic_epoch(run))
+    highest = max(highest, newest_topic_epoch(run), newest_store_epoch(run))
     return acquire(run.control, run.app_id, spec.limits.lease_ttl_seconds, above_epoch=highest)
 
 
 def make_writer(run: RunSpec, lease: Lease) -> Writer:
     """Return what this application's commits have in common."""
+    check_lease, offers = lease_guard(run.control, lease), TakeOffers(run.control)
+    committer = Committer(lease.epoch, check_lease)
     return Writer(
         run.spec.pipeline,
         lease.epoch,
-        lease_guard(run.control, lease),
+        check_lease,
         run.spec.limits.commit_attempts,
         quarantine=run.spec.quarantine_table.id,
         give_turn=GiveTurns(run.control),
+        take_over=lambda table, view: take_over(offers(table.spec.id), table, view, committer),
     )
 
 
@@ -63,7 +68,7 @@ def open_targets(
     schemas: Mapping[str, pa.Schema],
     writer: Writer,
     facts: Mapping[str, TopicFacts],
-    topics: Sequence[TopicTarget] = (),
+    others: Sequence[LandingTarget] = (),
 ) -> tuple[list[Target], Target]:
     """Make missing targets, commit an ``open`` entry to each, and return (targets, quarantine) as they then stand.
 
@@ -74,7 +79,7 @@ def open_targets(
         schemas: Arrow schema per table id; those of tables that exist are settled (``lakebound.landing.table_settling``).
         writer: This application.
         facts: Kafka's, for marks in partitions that a table has never seen.
-        topics: The target topics.
+        others: The target topics and stores.
 
     Raises:
         TopicRecreatedError: Before anything is written.
@@ -82,8 +87,8 @@ def open_targets(
     spec = run.spec
     quarantine = open_table(spec.quarantine_table, run.places)
     # The tables come first: their epochs are read while Kafka may be away (``take_lease``).
-    targets: list[LandingTarget] = [*(open_table(one, run.places) for one in spec.tables), *topics]
-    for one in (*targets[: len(spec.tables)], quarantine, *topics):
+    targets: list[LandingTarget] = [*(open_table(one, run.places) for one in spec.tables), *others]
+    for one in (*targets[: len(spec.tables)], quarantine, *others):
         _create(run, one, schemas[one.spec.id], writer)
     opened = [_open(run, one, writer, facts) for one in targets]
     return opened, _open(run, quarantine, writer, {})
@@ -119,7 +124,8 @@ def _create(run: RunSpec, one: LandingTarget, schema: pa.Schema, writer: Writer)
 
 
 def _open(run: RunSpec, one: LandingTarget, writer: Writer, facts: Mapping[str, TopicFacts]) -> Target:
-    target = Target(one, one.read_ledger())
+    view = one.read_ledger()
+    target = Target(one, view, was_real_time=view.entry is not None and view.entry.delivery is not None)
     check_topic_ids(target.view.coverage, {topic: known.topic_id for topic, known in facts.items()})
     target.commit(writer, marks_for_unseen(target.view.coverage, facts, run.spec.start_from), Counts(), [], kind="open")
     return target

@@ -14,7 +14,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakebound import faults
 from lakebound.control.private_files import make_private_folder
-from lakebound.control.progress import TableProgress
 from lakebound.control.quarantine_rate import stop_error, window_seconds
 from lakebound.control.recent_ledger import LandedBatch
 from lakebound.control.rollups import MOST_REASONS
@@ -35,6 +34,7 @@ from lakebound_spark.batch.targets import Target
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.garbage import collect_garbage_seldom
 from lakebound_spark.stream.planned import PROGRESS_IN_MEMORY, planned_ends
+from lakebound_spark.stream.reporting import report_targets
 from lakebound_spark.stream.signs import ProgressBoard
 from lakebound_spark.stream.source import read_stream
 from lakebound_spark.stream.stop_signal import StopSignal
@@ -275,15 +275,7 @@ class LandingStream:
             self._stop.refuse(error)
 
     def _report_tables(self) -> None:
-        committed = {t.id: t for t in self._targets if t.last_commit_at is not None}
-        tables = {
-            table_id: TableProgress(
-                version=t.view.version, committed_at=t.last_commit_at or 0.0, commits=t.commits, rows=t.rows
-            )
-            for table_id, t in committed.items()
-        }
-        if tables:
-            self._board.change(tables=tables, last_commit_at=max(t.committed_at for t in tables.values()))
+        report_targets(self._board, self._targets)
 
     def _keep_cheap(self) -> None:
         for target in self._targets:

@@ -12,12 +12,14 @@ from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder, read_json
 from lakebound.control.lease import Lease, check_held, renew
 from lakebound.control.progress import AppState, Progress, write_progress
-from lakebound.errors import LakeboundError, LeaseLostError, LockHeldError
+from lakebound.errors import LakeboundError, LeaseLostError, LockHeldError, StateAwayError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound.ledger.marks import SeenEnds, lag, seen_ends
+from lakebound_spark.stream.chores import Chore, paces
 from lakebound_spark.stream.stop_signal import StopSignal
 
 log = logging.getLogger(__name__)
@@ -74,7 +76,7 @@ class ProgressBoard:
         )
 
     def write(self) -> None:
-        """Write the file; a disk that is full must not stop the stream."""
+        """Write the file; a disk that is full, or a store that is away, must not stop the stream."""
         self.change(updated_at=time.time())
         try:
             write_progress(self._control, self._progress)
@@ -83,7 +85,11 @@ class ProgressBoard:
 
 
 class SignsOfLife:
-    """Renews the lease, writes progress and rollups, and looks for requests to end, once a second."""
+    """Renews the lease, writes progress and rollups, and looks for requests to end, once a second.
+
+    Where state is shared the store is asked less often, and in the background: an answer that takes long delays nothing else.
+    When the lease could not be renewed for as long as it lasts, another application may have it: then this one ends.
+    """
 
     def __init__(
         self,
@@ -93,6 +99,7 @@ class SignsOfLife:
         stop: StopSignal,
         recorder: RollupRecorder,
         ledger: LedgerRecorder,
+        samples: SampleRecorder,
     ) -> None:
         self._run = run
         self._lease = lease
@@ -100,6 +107,14 @@ class SignsOfLife:
         self._stop = stop
         self._recorder = recorder
         self._ledger = ledger
+        self._samples = samples
+        self._renewed_at = time.monotonic()
+        every = paces(run.control, lease.ttl_seconds)
+        self._renewing = Chore(self._renew, every.renew_seconds)
+        self._obeying = Chore(self._obey, every.obey_seconds)
+        self._writing = Chore(board.write, every.progress_seconds)
+        self._noting = Chore(ledger.tick, every.batches_seconds)
+        self._sampling = Chore(samples.tick, every.batches_seconds)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="signs-of-life", daemon=True)
 
@@ -115,18 +130,33 @@ class SignsOfLife:
     def _loop(self) -> None:
         while not self._ended.is_set():
             try:
-                self._lease = renew(self._run.control, self._lease, spark_ui=self._board.latest.spark_ui)
-                self._obey()
+                self._renewing.tick()
+                self._obeying.tick()
             except LeaseLostError as exc:
                 self._recorder.close()
                 self._ledger.close()
+                self._samples.close()
                 self._stop.set("superseded", str(exc))
             except (LockHeldError, OSError, ValueError) as exc:
                 log.warning("lease or desired state: %s", exc)
-            self._board.write()
+            self._writing.tick()
+            self._end_if_lost()
             self._recorder.tick(self._board.latest)
-            self._ledger.tick()
+            self._noting.tick()
+            self._sampling.tick()
             self._ended.wait(PROGRESS_INTERVAL_SECONDS)
+
+    def _renew(self) -> None:
+        began = time.monotonic()
+        self._lease = renew(self._run.control, self._lease, spark_ui=self._board.latest.spark_ui)
+        self._renewed_at = began
+
+    def _end_if_lost(self) -> None:
+        """End the application when another one may have the lease; the disk of this machine is waited for without end."""
+        silent = time.monotonic() - self._renewed_at
+        if self._run.control.is_shared and silent > self._lease.ttl_seconds:
+            error = StateAwayError(self._run.spec.pipeline, self._run.control.shared, silent)
+            self._stop.set("failed", str(error), error)
 
     def _obey(self) -> None:
         control = self._run.control

@@ -25,20 +25,21 @@ def connection_options(connection: ConnectionSpec) -> dict[str, str]:
     return {f"kafka.{name}": value for name, value in java_config(connection).items()}
 
 
-def stream_options(spec: PipelineSpec, start: NextOffsets) -> dict[str, str]:
+def stream_options(spec: PipelineSpec, start: NextOffsets, *, in_batches: bool = True) -> dict[str, str]:
     """Return all options of the pipeline's stream.
 
     Args:
         spec: The pipeline.
         start: An offset for every partition that there is; Spark refuses a list with one missing.
+        in_batches: Whether batches are bounded; in real time there is nothing to bound.
     """
-    return {
+    options = {
         "kafka.fetch.max.wait.ms": "50",
         **_reader_options(spec),
         "subscribe": ",".join(spec.topics),
         "startingOffsets": _json(start),
-        "maxOffsetsPerTrigger": str(spec.limits.max_records_per_batch),
     }
+    return {**options, "maxOffsetsPerTrigger": str(spec.limits.max_records_per_batch)} if in_batches else options
 
 
 def range_options(spec: PipelineSpec, start: NextOffsets, end: NextOffsets) -> dict[str, str]:
@@ -52,15 +53,16 @@ def range_options(spec: PipelineSpec, start: NextOffsets, end: NextOffsets) -> d
     }
 
 
-def read_stream(session: SparkSession, spec: PipelineSpec, start: NextOffsets) -> DataFrame:
+def read_stream(session: SparkSession, spec: PipelineSpec, start: NextOffsets, *, in_batches: bool = True) -> DataFrame:
     """Return the streaming DataFrame with Kafka's own columns.
 
     Args:
         session: Spark session in which the stream runs.
         spec: Pipeline whose topics are read.
         start: Next offset to read, for every partition that there is; Spark refuses a list with one missing.
+        in_batches: Whether batches are bounded.
     """
-    return session.readStream.format("kafka").options(**stream_options(spec, start)).load()
+    return session.readStream.format("kafka").options(**stream_options(spec, start, in_batches=in_batches)).load()
 
 
 def read_range(session: SparkSession, spec: PipelineSpec, start: NextOffsets, end: NextOffsets) -> DataFrame:

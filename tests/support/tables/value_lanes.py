@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -127,6 +127,7 @@ class LaneWorld:
     way: Way
     transform: Transform = field(default=lambda frame: frame)
     has_transform: bool = False
+    versions: Callable[[], Mapping[str, str]] = dict
 
     def __post_init__(self) -> None:
         self.at = places(self.folder)
@@ -138,7 +139,7 @@ class LaneWorld:
         self.check: LandableCheck = make_check(output.schema, layouts, has_transform=self.has_transform)
         self._decode = make_value_decoder(self.spec, value_schema(self.spec))
         schema = planned_input(self.session, self.spec).schema
-        local = LocalTransform(self.transform, schema) if self.has_transform else None
+        local = LocalTransform(self.transform, schema, self.versions) if self.has_transform else None
         raising = RaisingRecords(self.spec, self.transform, schema) if self.has_transform else None
         self._reader = Reader()
         direct = None

@@ -1,0 +1,162 @@
+"""The plan that a function made of a local relation, kept for two seconds: the rows of the next slices take their place in it.
+
+To call a function of DataFrames costs more than to compute a few hundred rows by it: each of its expressions crosses py4j, and
+each of its steps is analysed. So the function is called anew only when its last plan is old, and its plan is kept only where
+two calls one after the other have made the same of the same rows. What it reads besides its rows may be older by these two
+seconds, such as a table, or the day that Python says; reference data of the YAML is never.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from lakebound.redaction import redacted
+from lakebound_spark.batch.transform import Transform
+
+log = logging.getLogger(__name__)
+
+_KEPT_SECONDS = 2.0
+_MOST_DIFFERENT = 3
+"""Calls in a row that may make another plan before no more plans are compared: the function depends on something else."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A node of a plan above the rows, with its other children."""
+
+    node: Any
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class KeptPlan:
+    """An analysed plan.
+
+    Attributes:
+        relation: The local relation in it, whose rows are replaced.
+        steps: The nodes above it, from the lowest to the root.
+        datasets: Spark's object that makes a DataFrame of a plan. py4j asks the JVM for each part of its name, so it is kept.
+    """
+
+    relation: Any
+    steps: tuple[_Step, ...]
+    datasets: Any
+
+    def over(self, records: DataFrame) -> DataFrame:
+        """Return what the function makes of other rows: a local relation of the same schema."""
+        session = records.sparkSession
+        jvm: Any = session._jvm
+        node = self.relation.copy(
+            self.relation.output(), _analysed(records).data(), self.relation.isStreaming(), self.relation.stream()
+        )
+        for step in self.steps:
+            node = step.node.withNewChildren(jvm.PythonUtils.toSeq([*step.before, node, *step.after]))
+        node.setAnalyzed()  # Its parts are: the analysis is most of what is to be spared.
+        return DataFrame(self.datasets.ofRows(session._jsparkSession, node), session)
+
+
+def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
+    """Return the function's plan to be used for other rows; None where these rows cannot be replaced in it.
+
+    Args:
+        records: What the function got: a local relation.
+        output: What it returned.
+    """
+    relation, plan = _analysed(records), _analysed(output)
+    # A subquery may read the records as well, and so may the other side of a join.
+    if relation.nodeName() != "LocalRelation" or not plan.deterministic() or plan.subqueriesAll().size():
+        return None
+    rows = _identity(records, relation.data())
+    found = list(_paths(records, plan, rows, ()))
+    if len(found) != 1:
+        return None
+    [(of_plan, steps)] = found
+    jvm: Any = records.sparkSession._jvm
+    datasets = getattr(getattr(jvm, "org.apache.spark.sql.classic.Dataset$"), "MODULE$")
+    return KeptPlan(of_plan, steps, datasets)
+
+
+class PlanKeeper:
+    """Calls one function, or uses the plan that it made last. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        function: Transform,
+        versions: Callable[[], Mapping[str, str]],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Call nothing yet.
+
+        Args:
+            function: The pipeline's.
+            versions: The versions of the reference data that it reads at present, by name.
+            monotonic: Seconds.
+        """
+        self._function = function
+        self._versions = versions
+        self._monotonic = monotonic
+        self._of: tuple[str, Mapping[str, str]] | None = None
+        self._kept: KeptPlan | None = None
+        self._is_sure = False
+        self._until = 0.0
+        self._different = 0
+
+    def __call__(self, records: DataFrame) -> DataFrame:
+        """Return what the function makes of the records, which are a local relation."""
+        if self._different >= _MOST_DIFFERENT:
+            return self._function(records)
+        session: Any = records.sparkSession._jsparkSession
+        of = (str(session.sessionUUID()), dict(self._versions()))
+        if of != self._of:
+            self._of, self._kept, self._is_sure = of, None, False
+        if self._kept is not None and self._is_sure and self._monotonic() < self._until:
+            return self._kept.over(records)
+        output = self._function(records)
+        try:
+            self._compare(records, output)
+        except Exception as exc:
+            log.info("the function is called for each slice, as its plan cannot be kept: %s", redacted(exc))
+            self._kept, self._different = None, _MOST_DIFFERENT
+        return output
+
+    def _compare(self, records: DataFrame, output: DataFrame) -> None:
+        """Keep the new plan; be sure of it where the one before makes the same of these rows."""
+        before, self._kept = self._kept, kept(records, output)
+        if self._kept is None:
+            self._different = _MOST_DIFFERENT
+            return
+        if before is not None:
+            self._is_sure = bool(_analysed(before.over(records)).canonicalized().equals(_analysed(output).canonicalized()))
+            self._different = 0 if self._is_sure else self._different + 1
+        self._until = self._monotonic() + _KEPT_SECONDS
+
+
+def _analysed(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution().analyzed()
+
+
+def _identity(records: DataFrame, of: Any) -> int:
+    jvm: Any = records.sparkSession._jvm
+    number: int = jvm.java.lang.System.identityHashCode(of)
+    return number
+
+
+def _paths(records: DataFrame, node: Any, rows: int, above: tuple[_Step, ...]) -> list[tuple[Any, tuple[_Step, ...]]]:
+    """Return each relation with these rows below a node, with the steps from it to the root."""
+    if node.nodeName() == "LocalRelation":
+        return [(node, above)] if _identity(records, node.data()) == rows else []
+    sequence = node.children()
+    children = [sequence.apply(index) for index in range(sequence.size())]
+    return [
+        found
+        for index, child in enumerate(children)
+        for found in _paths(records, child, rows, (_Step(node, tuple(children[:index]), tuple(children[index + 1 :])), *above))
+    ]

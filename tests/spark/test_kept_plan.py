@@ -1,0 +1,142 @@
+"""A plan that is kept gives what the function would have given, and is kept only where two calls have made the same of it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+from tests.spark.test_transform_lanes import (
+    FUNCTIONS,
+    ORDERED,
+    SHORT,
+    joined_with_several,
+    pipeline,
+    records,
+    sent,
+    with_one_value,
+)
+from tests.support.streams.long_form import LONG_FORM
+from tests.support.tables.value_lanes import IDS
+
+from lakebound_spark.batch.decode import value_schema
+from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
+from lakebound_spark.batch.kept_plan import PlanKeeper
+from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+from lakebound_spark.batch.transform import Transform, planned_input
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
+
+NUMBERS = StructType().add("id", "long").add("n", "integer")
+SLICES = 5
+NOT_KEPT = {with_one_value, joined_with_several}
+"""One has a subquery, which might have read the records, too; the other makes a table of its own at each call."""
+
+
+class Counted:
+    """A function, and how often it was called."""
+
+    def __init__(self, function: Transform) -> None:
+        self.function = function
+        self.calls = 0
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        self.calls += 1
+        return self.function(frame)
+
+
+@pytest.fixture(scope="module")
+def slices(session: SparkSession) -> list[DataFrame]:
+    """Of one schema, with other rows in each."""
+    spec = pipeline()
+    decode = make_value_decoder(spec, value_schema(spec))
+    assert decode is not None
+    relation = LocalRelations(planned_input(session, spec).schema)
+    made = []
+    for number in range(SLICES):
+        columns = sent(0, [*records(random.Random(number), 10 + number)]).records
+        made.append(relation(session, rows_of_records(columns, decode(columns), IDS)))
+    return made
+
+
+def numbers(session: SparkSession, first: int = 0) -> DataFrame:
+    rows = pa.table({"id": pa.array(range(first, first + 3), pa.int64()), "n": pa.array([1, 2, 3], pa.int32())})
+    return LocalRelations(NUMBERS)(session, rows)
+
+
+def rows_of(frame: DataFrame, *, ordered: bool = True) -> list[str]:
+    found = [repr(row) for row in arrow_of(frame).to_pylist()]
+    return found if ordered else sorted(found)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS if LONG_FORM else SHORT, ids=lambda function: function.__name__)
+def test_each_slice_gives_what_the_function_gives(slices: list[DataFrame], function: Transform) -> None:
+    counted = Counted(function)
+    keeper = PlanKeeper(counted, dict, monotonic=lambda: 0.0)
+    ordered = function in ORDERED
+    for one in slices:
+        assert rows_of(keeper(one), ordered=ordered) == rows_of(function(one), ordered=ordered)
+    assert counted.calls == (SLICES if function in NOT_KEPT else 2)
+
+
+def test_a_plan_is_as_old_as_two_seconds(session: SparkSession) -> None:
+    clock = Clock()
+    counted = Counted(lambda frame: frame.withColumn("day", F.lit(clock.day)))
+    keeper = PlanKeeper(counted, dict, monotonic=clock)
+    seen = []
+    for clock.now, clock.day in ((0.0, 1), (0.1, 1), (1.9, 2), (2.2, 2), (2.3, 2), (4.2, 2), (4.5, 2)):
+        seen.append((arrow_of(keeper(numbers(session)))["day"][0].as_py(), counted.calls))
+    # Of another plan than before, the next call says whether it was by chance.
+    assert seen == [(1, 1), (1, 2), (1, 2), (2, 3), (2, 4), (2, 4), (2, 5)]
+
+
+class Clock:
+    """A clock of seconds, and a calendar."""
+
+    now = 0.0
+    day = 0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_function_whose_plan_differs_each_time_is_called_each_time(session: SparkSession) -> None:
+    count = itertools.count()
+    counted = Counted(lambda frame: frame.withColumn("call", F.lit(next(count))))
+    keeper = PlanKeeper(counted, dict, monotonic=lambda: 0.0)
+    for number in range(6):
+        assert set(arrow_of(keeper(numbers(session)))["call"].to_pylist()) == {number}
+
+
+def test_other_reference_data_and_another_session_call_it_anew(session: SparkSession) -> None:
+    tables, in_use = {name: session.createDataFrame([(1, name)], "n INT, name STRING") for name in "ab"}, ["a"]
+    counted = Counted(lambda frame: frame.join(F.broadcast(tables[in_use[0]]), "n"))
+    keeper = PlanKeeper(counted, lambda: {"names": in_use[0]}, monotonic=lambda: 0.0)
+
+    def names(frame: DataFrame) -> Iterator[str]:
+        yield from arrow_of(keeper(frame))["name"].to_pylist()
+
+    assert [*itertools.chain(*(names(numbers(session, first)) for first in range(4)))] == ["a"] * 4 and counted.calls == 2
+    in_use[0] = "b"
+    assert [*itertools.chain(*(names(numbers(session, first)) for first in range(4)))] == ["b"] * 4 and counted.calls == 4
+    other = session.newSession()
+    assert [*names(numbers(other))] == ["b"] and counted.calls == 5
+
+
+@pytest.mark.parametrize("reads_twice", ["join", "union", "subquery"])
+def test_a_function_that_reads_the_records_twice_gets_the_same_ones(session: SparkSession, reads_twice: str) -> None:
+    def twice(frame: DataFrame) -> DataFrame:
+        if reads_twice == "join":
+            return frame.join(frame.select("id"), "id")
+        if reads_twice == "union":
+            return frame.unionAll(frame)
+        return frame.sparkSession.sql("select * from {r} where id >= (select min(id) from {r})", r=frame)
+
+    keeper = PlanKeeper(twice, dict, monotonic=lambda: 0.0)
+    for first in range(0, 12, 3):
+        assert set(arrow_of(keeper(numbers(session, first)))["id"].to_pylist()) == {first, first + 1, first + 2}
