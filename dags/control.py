@@ -46,7 +46,7 @@ for spec in valid_specs():
                 None,
                 type=["null", "string"],
                 title="Freshness",
-                description_md=f"Replaces `{spec.freshness}` of the YAML: an interval such as `500ms`, or `available_now`.",
+                description_md=f"Replaces `{spec.freshness}` of the YAML: `500ms`, `real_time`, `available_now` and so on.",
             ),
             "offsets": Param(
                 None,

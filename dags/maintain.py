@@ -24,7 +24,7 @@ for spec in valid_specs():
     policy = spec.maintenance
     if not policy.enabled:
         continue
-    due = maintenance_asset(spec.pipeline, spec.tables[0].id, every_commits=policy.every_commits)
+    due = maintenance_asset(spec.pipeline, spec.main_table.id, every_commits=policy.every_commits)
     with DAG(
         dag_id=f"maintain__{spec.pipeline}",
         description=f"Compacts, expires and cleans up the tables of {spec.pipeline}",

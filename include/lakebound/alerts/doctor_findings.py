@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from lakebound.control.findings import Fact, Finding, Severity
+from lakebound.control.state_text import cut_text
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 
 SOURCE = "doctor"
@@ -58,5 +59,4 @@ def _finding(found: RuleFinding, severity: Severity, now: float) -> Finding:
 def _fact(value: Any) -> Fact:
     if value is None or isinstance(value, str | int | float | bool):
         return value
-    text = json.dumps(value, default=str)
-    return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"
+    return cut_text(json.dumps(value, default=str), _TEXT)

@@ -9,7 +9,7 @@ from lakebound.alerts import incident_findings, maintenance_findings, objectives
 from lakebound.control.applications import app_is_alive, last_application, submission_is_alive
 from lakebound.control.desired import read_desired
 from lakebound.control.findings import Finding, found_before, read_source, write_findings
-from lakebound.control.folder import ControlFolder
+from lakebound.control.folder import ControlFolder, modified_at
 from lakebound.control.incidents import read_incidents
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.summaries import read_proof, read_validation
@@ -28,7 +28,7 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
     A source that could not look says nothing: what it named before stands.
     """
     control = ControlFolder(settings.home, spec.pipeline)
-    if not control.folder.is_dir():
+    if not control.exists():
         return []
     problems: list[str] = []
     looks: tuple[tuple[str, Callable[[], object]], ...] = (
@@ -75,7 +75,7 @@ def _maintenance(control: ControlFolder) -> None:
     """The record of runs may be long, so it is read only when it has changed."""
     before = read_source(control, maintenance_findings.SOURCE)
     try:
-        changed_at = control.maintenance_history.stat().st_mtime
+        changed_at = modified_at(control.maintenance_history)
     except FileNotFoundError:
         return
     if before is not None and before.findings == () and changed_at < before.at - 1:

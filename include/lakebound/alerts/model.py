@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from lakebound.control.findings import Fact, Severity
+from lakebound.control.bounds import Moment
+from lakebound.control.findings import Evidence, Severity, Since, Text
 from lakebound.frozen import Frozen, FrozenRecord
 
 EVERYTHING = "*"
@@ -85,21 +86,21 @@ class Alert(FrozenRecord):
     concern: str
     lead: str
     severity: Severity
-    what: str
-    since: float
-    evidence: dict[str, Fact] = Field(default_factory=dict)
+    what: Text
+    since: Since
+    evidence: Evidence = Field(default_factory=dict)
     runbook: str | None = None
-    done: str = ""
-    first_seen: float
+    done: Text = ""
+    first_seen: Moment
     named_by: tuple[str, ...] = ()
-    gone_since: float | None = None
-    opened_at: float | None = None
-    told_at: float | None = None
+    gone_since: Moment | None = None
+    opened_at: Moment | None = None
+    told_at: Moment | None = None
     told_severity: Severity | None = None
     told_by: str = ""
     reminders: int = 0
     flaps: int = 0
-    resolved_at: float | None = None
+    resolved_at: Moment | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -143,11 +144,11 @@ class ToldAlert(FrozenRecord):
     source: str
     cause: str
     severity: Severity
-    what: str
-    since: float
-    evidence: dict[str, Fact] = Field(default_factory=dict)
+    what: Text
+    since: Since
+    evidence: Evidence = Field(default_factory=dict)
     runbook: str | None = None
-    done: str = ""
+    done: Text = ""
     also: tuple[str, ...] = ()
     told_by: str = Field(default="", exclude=True)
 

@@ -21,6 +21,7 @@ from lakebound.control.old_files import Removed, remove_old_files
 from lakebound.inspection.disk_look import look_at_disks
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines, load_pipelines
+from lakebound.spec.state_store import installed_state_store
 
 ALERTS, WATCH = "alerts", "watch"
 _TIDY_SECONDS = 3600.0
@@ -112,8 +113,11 @@ def read_everything(settings: Settings, loaded: LoadedPipelines) -> tuple[list[F
 
 
 def watch_folder(settings: Settings) -> ControlFolder:
-    """Return where findings lie that are about no single pipeline."""
-    return ControlFolder(settings.home / ALERTS, EVERYTHING)
+    """Return where findings lie that are about no single pipeline; in shared state, too, it is not among the pipelines."""
+    shared = installed_state_store()
+    if shared is not None:
+        shared = shared.model_copy(update={"location": f"{shared.location}/{ALERTS}"})
+    return ControlFolder(settings.home / ALERTS, EVERYTHING, shared)
 
 
 def note_health_late(settings: Settings, minutes: float) -> None:

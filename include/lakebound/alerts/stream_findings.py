@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from lakebound.alerts.concerns import DEAD
 from lakebound.control import situations
 from lakebound.control.desired import Desired
-from lakebound.control.fallback_files import locked_anyway
-from lakebound.control.findings import Fact, Finding, Findings, Severity, read_source, write_findings
+from lakebound.control.findings import Fact, Finding, Findings, Severity, change_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.submission import Submission
@@ -155,9 +154,7 @@ def _of_situation(cause: str, found: situations.Situation, progress: Progress, n
 
 def add_event(control: ControlFolder, found: Finding) -> Findings:
     """Write the event down beside those that are not over."""
-    with locked_anyway(control.findings / f"{SOURCE}.json"):
-        before = read_source(control, SOURCE)
-        return write_findings(control, SOURCE, with_event(before.findings if before else (), found))
+    return change_findings(control, SOURCE, lambda before: with_event(before, found))
 
 
 def look_again(control: ControlFolder, facts: StreamFacts, now: float) -> Findings:
@@ -168,11 +165,13 @@ def look_again(control: ControlFolder, facts: StreamFacts, now: float) -> Findin
         facts: Wish, progress and outcome of the pipeline as they are now.
         now: Epoch seconds of this look.
     """
-    with locked_anyway(control.findings / f"{SOURCE}.json"):
-        before = read_source(control, SOURCE)
-        standing = still_wrong(before.findings if before else (), facts, now)
+
+    def decide(before: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        standing = still_wrong(before, facts, now)
         ended = ended_event(control.pipeline, standing, facts, now)
-        return write_findings(control, SOURCE, standing if ended is None else with_event(standing, ended))
+        return standing if ended is None else with_event(standing, ended)
+
+    return change_findings(control, SOURCE, decide)
 
 
 def _is_being_started(submission: Submission, now: float) -> bool:

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakebound.alerts.model import EVERYTHING, Message, MessageKind, ToldAlert
+from lakebound.control.state_text import cut_text
 
 ID_HEADER = "X-Lakebound-Message"
 """Header of a webhook's request and of an e-mail that holds the message's id: the same when a message comes a second time."""
 
+_MOST_IN_TITLE = 120
 _HEADS = {
     MessageKind.OPENED: "",
     MessageKind.WORSENED: "worse: ",
@@ -94,8 +96,7 @@ def title_of(message: Message) -> str:
     lead, rest = message.alerts[0], len(message.alerts) - 1
     about = "all pipelines" if message.pipeline == EVERYTHING else message.pipeline
     more = f" (and {rest} more)" if rest else ""
-    what = lead.what.splitlines()[0]
-    shown = what if len(what) <= 120 else f"{what[:119]}…"
+    shown = cut_text(lead.what.splitlines()[0], _MOST_IN_TITLE)
     return f"[lakebound] {lead.severity.value}: {about}: {_HEADS[message.kind]}{shown}{more}"
 
 

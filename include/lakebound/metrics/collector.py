@@ -71,6 +71,12 @@ def metrics_of(facts: MetricFacts) -> list[Metric]:
         _counter(
             "lakebound_records_quarantined_total", "Records in quarantine.", pipelines, lambda one: one.figures.quarantined
         ),
+        _counter(
+            "lakebound_cpu_seconds_total",
+            "CPU seconds of the applications on their machines, Spark's JVM and their starts included.",
+            pipelines,
+            lambda one: one.figures.cpu_seconds,
+        ),
         *_table_metrics(pipelines),
         *_batch_metrics(pipelines),
         *_problem_metrics(facts),

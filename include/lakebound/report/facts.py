@@ -8,7 +8,7 @@ from datetime import date
 from typing import TypeVar
 
 from lakebound.control.applications import pipelines_with_state
-from lakebound.control.folder import ControlFolder, read_json
+from lakebound.control.folder import ControlFolder, files_in, read_json
 from lakebound.control.incidents import Incident
 from lakebound.control.rollup_files import read_buckets
 from lakebound.control.rollups import HOUR, Bucket
@@ -87,7 +87,7 @@ def _read(control: ControlFolder, day: date, objective_seconds: float | None) ->
     readings = tried("the history of the tables' health", lambda: read_health_history(control))
     incidents = [
         incident
-        for file in sorted(control.incidents.glob(f"{day:%Y%m%d}T*.json"))
+        for file in files_in(control.incidents, f"{day:%Y%m%d}T*.json")
         for incident in tried(f"incidents/{file.name}", lambda file=file: [Incident.model_validate(read_json(file))])  # type: ignore[misc]
     ]
     return PipelineFacts(

@@ -84,7 +84,8 @@ class PipelineDay(FrozenRecord):
         filtered: Records that gave no row.
         quarantined: Bad records: they went to quarantine.
         lag_records: How many waited in Kafka at the end; None where that is not known.
-        busy_seconds: How long its batches took, one after the other. No CPU time: that is not counted.
+        busy_seconds: How long its batches took, one after the other.
+        cpu_seconds: Of its applications on their machines, starts included; 0 where nobody counted.
         problems: Which files could not be read.
     """
 
@@ -95,6 +96,7 @@ class PipelineDay(FrozenRecord):
     quarantined: int = 0
     lag_records: int | None = None
     busy_seconds: float = 0.0
+    cpu_seconds: float = 0.0
     tables: tuple[TableDay, ...] = ()
     freshness: FreshnessDay = FreshnessDay()
     incidents: tuple[IncidentOfDay, ...] = ()
@@ -110,6 +112,11 @@ class PipelineDay(FrozenRecord):
     def bad_share(self) -> float | None:
         """The part of the records that was bad; None where none was read."""
         return self.quarantined / self.read if self.read else None
+
+    @property
+    def cpu_seconds_per_million(self) -> float | None:
+        """CPU seconds per million records read; None where either is not known."""
+        return self.cpu_seconds / self.read * 1e6 if self.read and self.cpu_seconds else None
 
     @property
     def rows(self) -> int:

@@ -33,6 +33,7 @@ def _pipeline_day(facts: PipelineFacts, begins: float) -> PipelineDay:
         quarantined=figures.quarantined,
         lag_records=figures.lag_records,
         busy_seconds=round(sum(lane.total_seconds for lane in figures.batches.values()), 1),
+        cpu_seconds=round(figures.cpu_seconds, 1),
         tables=_tables(figures, facts.readings, begins),
         freshness=_freshness(facts.buckets, figures.freshness, facts.objective_seconds),
         incidents=tuple(_incident(incident) for incident in facts.incidents),

@@ -56,12 +56,12 @@ class PlanMaintenanceOperator(BaseOperator):
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
         from lakebound.operations.maintenance.health_look import record_health_now
-        from lakebound.operations.maintenance.planning import plan_now
+        from lakebound.operations.maintenance.planning import plan_and_note
 
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)
         places = places_of(settings, spec.warehouse)
-        plan: MaintenancePlan = plan_now(spec, places)
+        plan: MaintenancePlan = plan_and_note(spec, places)
         record_health_now(spec, places)
         for warning in plan.warnings:
             self.log.warning(warning)

@@ -54,9 +54,11 @@ class ValidateOperator(BatchOperator):
         Raises:
             AirflowSkipException: Nothing is due, or another validation of the pipeline is under way.
             NotValidatedError: A table could not be validated.
+            NotWithSharedStateError: Machines share the state in an object store, and the record of validation would not be.
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
         from lakebound.inspection.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
+        from lakebound.inspection.validation.history import refuse_shared
         from lakebound.inspection.validation.report_file import read_report
         from lakebound.inspection.validation.submission import APPLICATION, validation_conf, validation_orders
 
@@ -64,6 +66,7 @@ class ValidateOperator(BatchOperator):
         spec = spec_of(self.pipeline, settings)
         by_hand = _by_hand(spec, context.get("params") or {})
         try:
+            refuse_shared(control_of(self.pipeline, settings))
             file = load_expectations(spec, settings)
             rows = None if file is None or by_hand is not None else self._rows_due(spec, file, settings)
         except Exception as exc:

@@ -15,6 +15,7 @@ from lakebound.control.commit_events import Announced, announce
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import read_progress
 from lakebound.settings import load_settings
+from lakebound_airflow.triggers.asking import ask_state
 
 POLL_SECONDS = 1.0
 
@@ -53,7 +54,7 @@ class TableCommitsTrigger(BaseEventTrigger):
         control = ControlFolder(Path(load_settings().home), self.pipeline)
         announced: Announced | None = None
         while True:
-            progress = await asyncio.to_thread(read_progress, control)
+            progress = await ask_state(read_progress, control)
             table = None if progress is None else progress.tables.get(self.table)
             if progress is not None and table is not None:
                 if announced is None:
@@ -71,4 +72,4 @@ class TableCommitsTrigger(BaseEventTrigger):
                     yield TriggerEvent(body)  # type: ignore[no-untyped-call]
             elif announced is None:
                 announced = Announced()
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(control.watched_every(POLL_SECONDS))

@@ -11,6 +11,7 @@ from lakebound.control.desired import DesiredState
 from lakebound.control.folder import ControlFolder
 from lakebound.control.requests import Awaited, wish_state
 from lakebound.control.wishes import look
+from lakebound_airflow.triggers.asking import ask_state
 from lakebound_airflow.triggers.settled import SettledTrigger
 from lakebound_airflow.triggers.stream_watch import Event
 
@@ -55,7 +56,7 @@ class WishTrigger(SettledTrigger):
         control = ControlFolder(Path(self.home), self.pipeline)
         deadline = time.monotonic() + self.wait_seconds
         while True:
-            sight = await asyncio.to_thread(look, control)
+            sight = await ask_state(look, control)
             found = wish_state(cast(Awaited, self.awaited), cast(DesiredState, self.state), self.generation, sight)
             if found.state != "waiting":
                 return {"event": found.state, "reason": found.reason}
@@ -64,4 +65,4 @@ class WishTrigger(SettledTrigger):
                     "event": "late",
                     "reason": f"the desired state was not reached within {self.wait_seconds:g} s: {found.reason}",
                 }
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(control.watched_every(POLL_SECONDS))

@@ -14,6 +14,7 @@ from lakebound.control.complete_hours import CompleteHours, after, last_number
 from lakebound.control.complete_hours_file import read_complete_hours
 from lakebound.control.folder import ControlFolder
 from lakebound.settings import load_settings
+from lakebound_airflow.triggers.asking import ask_state
 
 POLL_SECONDS = 2.0
 AGAIN_SECONDS = 600.0
@@ -43,7 +44,7 @@ class HoursDueTrigger(BaseEventTrigger):
         told: tuple[int, dict[str, int]] | None = None
         told_at, looked_at_number, looked_at = 0.0, 0, 0.0
         while True:
-            hours = await asyncio.to_thread(_readable, control)
+            hours = await ask_state(_readable, control)
             number, now = 0 if hours is None else last_number(hours), time.monotonic()
             if hours is not None and (number > looked_at_number or now - looked_at > POLL_SECONDS * 15):
                 looked_at_number, looked_at = number, now
@@ -52,7 +53,7 @@ class HoursDueTrigger(BaseEventTrigger):
                 if is_due and ((number, recorded) != told or now - told_at > AGAIN_SECONDS):
                     told, told_at = (number, recorded), now
                     yield TriggerEvent({"pipeline": self.pipeline, "number": number})  # type: ignore[no-untyped-call]
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(control.watched_every(POLL_SECONDS))
 
     async def _recorded(self, table: str) -> int:
         """Return the number up to which a table's hours were announced, as far as Airflow tells."""

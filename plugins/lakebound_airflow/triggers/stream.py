@@ -16,6 +16,8 @@ from lakebound.control.crash_loop import read_crash_loop
 from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound_airflow.hooks.task_state import state_of_task
+from lakebound_airflow.stream_metrics import StreamMetrics
+from lakebound_airflow.triggers.asking import ask_state
 from lakebound_airflow.triggers.settled import SettledTrigger
 from lakebound_airflow.triggers.stream_watch import OUTSIDE_LOOK_SECONDS, Event, StreamWatch, end_of_replaced
 
@@ -47,14 +49,16 @@ class StreamTrigger(SettledTrigger):
 
     async def wait(self) -> Event:
         """Return ``ended``, ``stalled`` or ``elsewhere``."""
-        watch = StreamWatch(ControlFolder(Path(self.home), self.pipeline), self.app_id)
+        control = ControlFolder(Path(self.home), self.pipeline)
+        watch, metrics = StreamWatch(control, self.app_id), StreamMetrics(control, self.app_id)
         outside = asyncio.create_task(self._look_outside(watch))
         try:
             while True:
-                event = await asyncio.to_thread(watch.look, time.time())
+                event = await ask_state(watch.look, time.time())
                 if event is not None:
                     return event
-                await asyncio.sleep(POLL_SECONDS)
+                await asyncio.to_thread(metrics.tell, time.time())
+                await asyncio.sleep(watch.control.watched_every(POLL_SECONDS))
         finally:
             outside.cancel()
 
@@ -107,11 +111,11 @@ class WantedTrigger(SettledTrigger):
         """Return ``wanted``."""
         control = ControlFolder(Path(self.home), self.pipeline)
         while True:
-            desired = await asyncio.to_thread(read_desired, control)
-            loop = (await asyncio.to_thread(read_crash_loop, control)).since(desired.since)
+            desired = await ask_state(read_desired, control)
+            loop = (await ask_state(read_crash_loop, control)).since(desired.since)
             if desired.wants_app and time.time() >= loop.not_before(self.pause_seconds):
                 return {"event": "wanted", "reason": f"the desired state is running: {desired.reason or 'no reason given'}"}
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(control.watched_every(POLL_SECONDS))
 
 
 class ReplaceTrigger(SettledTrigger):
@@ -141,7 +145,7 @@ class ReplaceTrigger(SettledTrigger):
         control = ControlFolder(Path(self.home), self.pipeline)
         deadline = time.monotonic() + self.stop_seconds
         while True:
-            event = await asyncio.to_thread(end_of_replaced, control, self.app_id, deadline)
+            event = await ask_state(end_of_replaced, control, self.app_id, deadline)
             if event is not None:
                 return event
-            await asyncio.sleep(POLL_SECONDS / 2)
+            await asyncio.sleep(control.watched_every(POLL_SECONDS / 2))

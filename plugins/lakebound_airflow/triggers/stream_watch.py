@@ -11,7 +11,7 @@ from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import readable_lease
 from lakebound.control.process_identity import is_visible, own_space
-from lakebound.control.progress import read_outcome, readable_progress
+from lakebound.control.progress import Progress, read_outcome, readable_progress
 from lakebound.control.situations import restart_command
 from lakebound.control.submission import BackendName, Submission, read_submission
 from lakebound.control.supervision import KafkaView, is_outdated, look_at_kafka, stall
@@ -73,6 +73,7 @@ class StreamWatch:
     _facts: KafkaFacts | None = None
     _said: set[str] = field(default_factory=set)
     _sign_of_life: float | None = None
+    _seen: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def look(self, now: float) -> Event | None:
         """Return the event that ends the watch, or None. Reads files only."""
@@ -82,7 +83,7 @@ class StreamWatch:
         if not backend.is_alive(self.control, submission):
             return {"event": "ended", "app_id": self.app_id, "reason": outcome.reason if outcome else "died without an outcome"}
         if outcome is not None:
-            if now - outcome.ended_at > EXIT_SECONDS:
+            if now - self._when("outcome", outcome.ended_at, now) > EXIT_SECONDS:
                 backend.kill(submission)
             return None
         return self._elsewhere(submission) or self._stalled(submission, now)
@@ -110,11 +111,30 @@ class StreamWatch:
     def _stalled(self, submission: Submission, now: float) -> Event | None:
         desired = read_desired(self.control)
         thresholds = self._spec.thresholds if self._spec else ThresholdsSpec()
-        freshness = desired.freshness or (self._spec.freshness if self._spec else "0ms")
-        verdict = stall(thresholds, freshness, submission, readable_progress(self.control), self.kafka, now)
+        freshness = self._spec.pace(desired.freshness) if self._spec else desired.freshness or "0ms"
+        submitted_at = self._when("submission", submission.submitted_at, now)
+        submission = submission.model_copy(update={"submitted_at": submitted_at})
+        verdict = stall(thresholds, freshness, submission, self._progress(now), self.kafka, now)
         if verdict is None:
             return None
         return {"event": "stalled", "app_id": self.app_id, "kind": verdict.kind, "reason": verdict.reason}
+
+    def _progress(self, now: float) -> Progress | None:
+        """Return the newest progress, its times by this machine's clock."""
+        progress = readable_progress(self.control)
+        if progress is None or not self.control.is_shared:
+            return progress
+        updated_at = self._when("progress", progress.updated_at, now)
+        since = None if progress.state_since is None else progress.state_since + updated_at - progress.updated_at
+        return progress.model_copy(update={"updated_at": updated_at, "state_since": since})
+
+    def _when(self, what: str, at: float, now: float) -> float:
+        """Return a time that was noted; in shared state, whose writer's clock may differ, when this watch saw it first."""
+        if not self.control.is_shared:
+            return at
+        if what not in self._seen or self._seen[what][0] != at:
+            self._seen[what] = (at, now)
+        return self._seen[what][1]
 
     def look_outside(self) -> None:
         """Look at the pipeline's YAML and at Kafka; waits for Kafka some seconds, and raises nothing."""
@@ -127,7 +147,7 @@ class StreamWatch:
             if self._facts is None:
                 self._facts = KafkaFacts(found.connection, timeout_seconds=KAFKA_TIMEOUT_SECONDS)
             latest = {topic: facts.latest for topic, facts in self._facts.topics(found.topics).items()}
-        except LakeboundError as exc:
+        except (LakeboundError, ConnectionError) as exc:
             self._say(f"the watcher could not read Kafka: {exc}")
             self.kafka = KafkaView()
             return

@@ -69,7 +69,7 @@ def look_at_airflow(settings: Settings, specs: Iterable[PipelineSpec]) -> list[s
         return problems
     for spec in specs:
         control = ControlFolder(settings.home, spec.pipeline)
-        if control.folder.is_dir():
+        if control.exists():
             problems += _trying(spec.pipeline, partial(_look_at_dag, control, health))
     return problems
 

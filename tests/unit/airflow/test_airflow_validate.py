@@ -16,6 +16,8 @@ from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F4
 
 import lakebound.inspection.validation.planning
 from lakebound.control.findings import Severity, read_source
+from lakebound.control.folder import ControlFolder
+from lakebound.errors import NotWithSharedStateError
 from lakebound.inspection.validation.expectation_files import InvalidExpectationsError
 from lakebound.inspection.validation.findings_file import SOURCE
 from lakebound.inspection.validation.planning import DueTable
@@ -154,6 +156,17 @@ def test_a_table_that_could_not_be_validated_fails_the_task_and_a_failed_expecta
 def wrong(settings: Settings) -> list[str]:
     found = read_source(orders(settings).control, SOURCE)
     return [one.what for one in found.findings] if found is not None else []
+
+
+@pytest.mark.parametrize("params", [{}, {"table": "delta:lake.orders"}])
+def test_with_shared_state_nothing_is_submitted(
+    ends: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, expectations: Path, params: dict[str, str]
+) -> None:
+    submitted = ends(0)
+    monkeypatch.setattr(ControlFolder, "is_shared", True)
+    with pytest.raises(NotWithSharedStateError, match="lakebound validate"):
+        operator().execute(context(**params))
+    assert not submitted
 
 
 def test_a_run_that_dies_or_cannot_be_planned_is_said_until_one_reports(

@@ -79,6 +79,22 @@ def test_kafka_that_grows_while_nothing_is_committed_is_seen_from_outside(watch:
     assert watch.kafka.behind_since is None
 
 
+def test_in_shared_state_only_the_watchers_own_clock_counts(watch: StreamWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    behind, now = Submission(app_id="app-1", submitted_at=1_000.0), 10_000.0
+    never_started = watch._stalled(behind, now)
+    assert never_started is not None and never_started["kind"] == "never_started"
+    monkeypatch.setattr(ControlFolder, "is_shared", True)
+    assert watch._stalled(behind, now) is None
+    assert watch._stalled(behind, now + 140) is None
+    again = watch._stalled(behind, now + 600)
+    assert again is not None and again["kind"] == "never_started"
+    progress(watch.control, updated_at=1_000.0)
+    assert watch._stalled(behind, now + 600) is None
+    assert watch._stalled(behind, now + 659) is None
+    silent = watch._stalled(behind, now + 661)
+    assert silent is not None and silent["kind"] == "silent"
+
+
 def test_a_kafka_that_does_not_answer_is_no_reason_for_a_verdict(
     watch: StreamWatch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,7 @@ def land(settings: Settings, at: int, rows: int, seconds: float, bad: int = 0) -
         lag_records=7,
         freshness=histogram_of(seconds, rows + bad),
         batches={"direct": histogram_of(2.0)},
+        cpu_seconds=1.1,
     )
     RollupBook(ControlFolder(settings.home, "orders"), at).write([Bucket(at, figures)], at + 10)
 
@@ -105,7 +106,9 @@ def test_a_day_is_summed_from_the_state_and_holds_nothing_of_its_neighbours(sett
     assert fresh.p99_seconds is not None and 7 < fresh.p99_seconds <= 10
     assert (fresh.worst_hour_at, fresh.is_met) == (BEGINS + 14 * 3600, False)
     assert [incident.what for incident in orders.incidents] == [f"{SECRET} of 20261124"]
-    assert orders.busy_seconds == 6.0
+    assert (orders.busy_seconds, orders.cpu_seconds) == (6.0, 3.3)
+    assert orders.cpu_seconds_per_million == pytest.approx(3000)
+    assert quiet.cpu_seconds_per_million is None
     assert (quiet.pipeline, quiet.has_figures, quiet.freshness.is_met) == ("quiet", False, None)
 
 
@@ -116,12 +119,12 @@ def test_the_page_says_what_was_missed_and_links_the_runbook(settings: Settings)
         "# Lakebound on 2026-11-24",
         "2 pipelines: 1,100 records read, 1,040 rows landed, 60 bad records, 1 incident, 1 freshness objective missed, "
         "1 pipeline without figures.",
-        "| orders | 1,100 | 0 | 60 | 5.45% | 7 | 6 s | **missing 3, duplicated 0** (11-24 23:50) |",
+        "| orders | 1,100 | 0 | 60 | 5.45% | 7 | 6 s | 3 s | 3,000.0 s | **missing 3, duplicated 0** (11-24 23:50) |",
         "| quiet | no figures of this day |",
         "**5 s, missed** | 14:00 |",
         "| orders | `delta:lake.orders` | 1,040 | 3 | 25 (+15) | 25 kB (+15 kB) |",
         "[topic-recreated](https://wiki/topic-recreated)",
-        "no CPU seconds",
+        "executors\non other machines",
     ):
         assert part in page
     assert "<b>" not in page
@@ -164,10 +167,12 @@ def test_the_message_has_figures_and_no_text_of_an_incident(settings: Settings) 
     )
     assert body["alerts"][0]["evidence"] == {
         "day": "2026-11-24", "pipelines": 2, "records_read": 1100, "rows": 1040,
-        "bad_records": 60, "incidents": 1, "objectives_missed": 1,
+        "bad_records": 60, "incidents": 1, "cpu_seconds": 3, "objectives_missed": 1,
     }  # fmt: skip
     assert "orders: 1,100 records read, 1,040 rows landed, bad 60 (5.45%)" in body["reason"]
-    assert "of 5 s: missed, 1 incident\nquiet: no figures of this day" in body["reason"]
+    assert (
+        "of 5 s: missed, CPU 3 s (3,000.0 s per million records), 1 incident\nquiet: no figures of this day" in body["reason"]
+    )
     assert "canary" not in json.dumps(body) + html_of(message, Links())
     assert title_of(message).startswith("[lakebound] info: all pipelines: daily report: 2026-11-24: 2 pipelines: 1,100 records")
 

@@ -16,7 +16,7 @@ def write_report(control: ControlFolder, report: ValidationReport) -> None:
 
 def read_report(control: ControlFolder, run_id: str) -> ValidationReport | None:
     """Return a run's report; None where it left none."""
-    body = read_json(_path(control, run_id))
+    body = read_json(_path(control, run_id), None)
     return None if body is None else ValidationReport.model_validate(body)
 
 
