@@ -11,6 +11,7 @@ from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.s3.faults import Fault, slow_down
 from tests.support.s3.running import S3Server
 from tests.support.streams.applications import applications
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
 from tests.support.tables.stored import stored
 
@@ -22,7 +23,7 @@ PER_SECOND = 200
 COMMIT = "*_delta_log/*.json"
 
 
-@pytest.mark.parametrize("lane", ["direct", "cluster"])
+@pytest.mark.parametrize("lane", ["direct", pytest.param("cluster", marks=only_in_long_form)])
 def test_a_stream_into_a_store_is_killed_and_started_again(
     lane: Lane, tmp_path: Path, broker: Broker, topic: TopicMaker, s3_server: S3Server, s3_bucket: str
 ) -> None:
@@ -31,7 +32,7 @@ def test_a_stream_into_a_store_is_killed_and_started_again(
     )
     journal = Journal()
     name = pipeline.spec.topics[0]
-    rules = ("kill@after_data_files#2", "kill@after_commit/delta#2")
+    rules = ["kill@after_data_files#2", "kill@after_commit/delta#2"]
     with applications() as starter:
         with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, None):
             for rule in rules:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.support.catalogs.installations import Installation, Store, in_rest
 from tests.support.catalogs.rest_server import CLIENT_SECRET, Fault, RestServer
-from tests.support.tables.local_tables import Lander, lander
+from tests.support.tables.local_tables import Lander, lander, make_table
 from tests.support.tables.restoring import put_back, three_batches, version_of
 
-from lakebound.errors import CatalogRefusedError, CatalogUnavailableError, CommitRefusedError
+from lakebound.errors import CatalogRefusedError, CatalogUnavailableError, CommitRefusedError, TableMismatchError
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.rest import RestLedgerCatalog
@@ -126,6 +126,24 @@ def test_a_rewind_leaves_no_tag(installation: Installation, spec: TableSpec) -> 
     put_back(spec, installation.at, 10)
     assert set(installation.plain().load_table(TABLE).refs()) == {"main"}
     assert installation.offsets(TABLE) == list(range(10))
+
+
+def test_a_catalog_that_gives_columns_ids_of_its_own_is_refused(
+    installation: Installation, server: RestServer, spec: TableSpec
+) -> None:
+    server.own_ids = True
+    with pytest.raises(TableMismatchError, match="the id of its column id is 101, and by its name mapping 1"):
+        make_table(spec, installation.at)
+    with pytest.raises(TableMismatchError):
+        lander(spec, installation.at)
+
+
+def test_a_new_table_s_commit_says_the_highest_id_of_its_columns(
+    installation: Installation, server: RestServer, spec: TableSpec
+) -> None:
+    make_table(spec, installation.at)
+    (told,) = (one for body in server.commits for one in body["updates"] if one["action"] == "add-schema")
+    assert told["last-column-id"] == 14, "servers such as Nessie refuse a schema without it"
 
 
 def test_keys_that_are_handed_out_are_told(installation: Installation, server: RestServer, app: Lander) -> None:

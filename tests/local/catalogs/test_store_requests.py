@@ -12,6 +12,7 @@ from tests.support.s3.running import S3Server
 from tests.support.tables.local_tables import Lander, offsets
 
 from lakebound.inspection.query import PipelineTables, run_query
+from lakebound.inspection.store_cost import ICEBERG_COMMIT
 from lakebound.tables.iceberg.health import read_facts
 from lakebound.tables.table import open_table
 
@@ -53,6 +54,18 @@ def test_a_commit_asks_once_for_each_file(installation: Installation, app: Lande
     if installation.proxy is not None:
         assert counted.by("operation", "key_class")[("PutObject", "iceberg metadata")] == 1
         assert counted.total == 4 and counted.round_trips == 2
+
+
+def test_the_reckoned_requests_of_a_commit_are_those_of_many(
+    installation: Installation, app: Lander, s3_server: S3Server
+) -> None:
+    with s3_server.counters.counting() as counted:
+        for start in range(10, 510, 10):
+            app.land(start, start + 10)
+    # What a REST catalog asks for itself is not counted but for the metadata that it must write.
+    own = counted.only(lambda one: one.method != "DELETE" and one.key_class not in ("iceberg metadata", "other"))
+    assert own.total / 50 + 1 == pytest.approx(ICEBERG_COMMIT.total, abs=0.1)
+    assert {request.method for request in own.requests} == {"PUT"}, "nothing is read"
 
 
 @pytest.mark.parametrize("place", _PLACES)

@@ -16,8 +16,8 @@ from lakebound.spec.warehouse import WarehouseSpec
 from lakebound.tables.places import Places
 from tests.support.catalogs.postgresql import PASSWORD, USER, PostgreSQL, PostgreSQLProxy
 from tests.support.catalogs.rest_server import CLIENT_ID, CLIENT_SECRET, TOKEN, RestServer
+from tests.support.s3.access import Server
 from tests.support.s3.clients import iceberg_properties
-from tests.support.s3.running import S3Server
 from tests.support.tables.stored import tell_key, warehouse_in
 
 _SECRET = "LAKEBOUND_SECRET_OF_CATALOG"
@@ -39,8 +39,8 @@ class Store:
     properties: dict[str, str] = field(default_factory=dict)
 
 
-def store_on(server: S3Server) -> Store:
-    """Return a bucket of its own on the tests' S3 server."""
+def store_on(server: Server) -> Store:
+    """Return a bucket of its own on an S3 server."""
     tell_key(server)
     bucket = server.new_bucket()
     spec = warehouse_in(server, bucket).store

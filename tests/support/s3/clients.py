@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pyarrow.fs import S3FileSystem
 
-from tests.support.s3.access import AccessKey
+from tests.support.s3.access import AccessKey, Server
 from tests.support.s3.running import S3Server
 
 
@@ -53,7 +53,7 @@ def arrow_filesystem(server: S3Server, key: AccessKey | None = None, **options: 
     )
 
 
-def iceberg_properties(server: S3Server, key: AccessKey | None = None) -> dict[str, str]:
+def iceberg_properties(server: Server, key: AccessKey | None = None) -> dict[str, str]:
     """Return the properties of a PyIceberg catalog whose tables lie on the server."""
     key = key or server.access_key
     properties = {

@@ -12,6 +12,7 @@ from lakebound.spec.connection import SecretRef
 from lakebound.spec.warehouse import StoreSpec, WarehouseSpec
 from lakebound.spec.warehouses_file import warehouses_file
 from lakebound.tables.places import Places
+from tests.support.s3.access import Server
 from tests.support.s3.running import S3Server
 from tests.support.streams.pipelines import Pipeline
 
@@ -19,12 +20,12 @@ KEY_ID, SECRET = "LAKEBOUND_SECRET_STORE_KEY_ID", "LAKEBOUND_SECRET_STORE_KEY"
 """The variables in which Lakebound finds the server's key."""
 
 
-def tell_key(server: S3Server) -> None:
+def tell_key(server: Server) -> None:
     """Put the server's key where the warehouse says that it is."""
     os.environ[KEY_ID], os.environ[SECRET] = server.access_key.access_key_id, server.access_key.secret_access_key
 
 
-def warehouse_in(server: S3Server, bucket: str) -> WarehouseSpec:
+def warehouse_in(server: Server, bucket: str) -> WarehouseSpec:
     """Return a warehouse in a bucket."""
     store = StoreSpec(
         endpoint=server.endpoint,

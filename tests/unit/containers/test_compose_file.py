@@ -14,13 +14,16 @@ from tests.support.compose.host_network import on_host_network
 from lakebound.settings import load_settings
 from lakebound.spec.load import load_pipeline
 from lakebound.spec.maintenance import MAINTENANCE_POOL
+from lakebound.spec.warehouse import RestCatalogSpec
+from lakebound.spec.warehouses_file import load_warehouses
 
 REPOSITORY = Path(__file__).parents[3]
 TEXT = (REPOSITORY / "docker-compose.yaml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 ONE_SHOT = {"secrets", "airflow-init", "cli"}
-OWN = sorted(SERVICES.keys() - {"postgres"})
+FOREIGN = {"iceberg-catalog", "object-store", "postgres"}
+OWN = sorted(SERVICES.keys() - FOREIGN)
 SECRET_NAME = re.compile(r"(?i)password|secret|fernet|token|sql_alchemy_conn")
 
 
@@ -57,11 +60,31 @@ def test_the_services_of_the_image_have_no_capability(name: str) -> None:
     assert "user" not in SERVICES[name], "the image's user is none with rights"
 
 
+@pytest.mark.parametrize("name", ["iceberg-catalog", "object-store"])
+def test_the_store_and_its_catalog_run_as_the_owner_of_the_keys(name: str) -> None:
+    service = SERVICES[name]
+    assert (service["user"], service["cap_drop"]) == ("10001:10001", ["ALL"])
+    (data,) = (volume.split(":") for volume in service["volumes"] if volume.startswith(name))
+    assert ":".join(data) in SERVICES["secrets"]["volumes"], "a volume gets its owner from the first container that has it"
+    assert data[1] in (REPOSITORY / "Dockerfile").read_text()
+
+
+def test_the_warehouse_is_that_of_the_services() -> None:
+    settings = load_settings({"LAKEBOUND_PIPELINES": str(REPOSITORY / "deploy" / "pipelines")})
+    lake = load_warehouses(settings)["lake"]
+    assert lake.store is not None
+    assert lake.store.endpoint == "http://object-store:7070"
+    assert {ref.file for ref in lake.secrets.values()} == {"object-store-key-id", "object-store-key"}
+    assert isinstance(lake.catalog, RestCatalogSpec)
+    assert lake.catalog.uri == "http://iceberg-catalog:" + environment("iceberg-catalog")["REST_PORT"]
+    assert environment("iceberg-catalog")["CATALOG_WAREHOUSE"].startswith(f"{lake.location}/")
+
+
 @pytest.mark.parametrize("name", sorted(SERVICES))
 def test_images_are_pinned(name: str) -> None:
     repository, _, tag = SERVICES[name]["image"].partition(":")
     assert repository
-    assert re.match(r"\d+\.\d+", tag), f"{SERVICES[name]['image']} is another one tomorrow"
+    assert re.match(r"v?\d+\.\d+", tag), f"{SERVICES[name]['image']} is another one tomorrow"
 
 
 def test_the_image_has_the_version_of_the_code() -> None:
@@ -146,8 +169,9 @@ def test_the_pipelines_are_the_examples_with_a_login(name: str, monkeypatch: pyt
     sasl = found["container"].connection.sasl
     assert sasl is not None
     assert sasl.username == "lakebound"
-    without = {kind: spec.model_dump(exclude={"connection"}) for kind, spec in found.items()}
+    without = {kind: spec.model_dump(exclude={"connection", "warehouse"}) for kind, spec in found.items()}
     assert without["container"] == without["example"]
+    assert found["container"].warehouse == ("lake" if name == "sensor_readings" else "default")
 
 
 def test_the_expectations_are_those_of_the_examples() -> None:

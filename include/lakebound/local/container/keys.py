@@ -28,7 +28,7 @@ class KeyFolders:
     Attributes:
         airflow: Read by Airflow's components and by the command line.
         database: Read by the database and by Airflow's components.
-        pipelines: Read by the broker and by whatever lands records.
+        pipelines: Read by the broker, the object store, its catalog, and whatever lands records.
     """
 
     airflow: Path
@@ -57,6 +57,8 @@ def missing_keys(folders: KeyFolders, database_host: str) -> dict[Path, str]:
         ),
         folders.database / "password": database,
         folders.pipelines / "kafka": secrets.token_urlsafe(24),
+        folders.pipelines / "object-store-key-id": secrets.token_hex(10),
+        folders.pipelines / "object-store-key": secrets.token_urlsafe(30),
     }
     return {file: text for file, text in wanted.items() if not file.exists()}
 

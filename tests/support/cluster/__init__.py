@@ -1,0 +1,1 @@
+"""The topology of docker-compose.yaml as processes: what `make test-cluster` runs beside Spark, and how its parts are got."""
