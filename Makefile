@@ -23,9 +23,9 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install jars class-archive demo up down status test test-unit test-processes test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
-	test-spark test-integration test-streams test-airflow \
+	test-spark test-integration test-streams test-airflow test-cluster \
 	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
-	bench-outage-alerts bench-syncing screenshots docs lint audit format lock lock-docs lock-jars clean
+	bench-outage-alerts bench-real-time bench-syncing screenshots docs lint audit format lock lock-docs lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -112,16 +112,16 @@ test-streams: class-archive ## Run the tests with a local Spark and with a real 
 	@echo "== tests with a local Spark, with a real broker, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
 	@pytest -m "chaos or integration or spark" tests/chaos tests/integration tests/spark -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
-test-spark: class-archive ## Run only the tests with a local Spark
-	@pytest -m spark tests/spark -n 2 --dist loadfile --durations=5
+test-spark: class-archive ## Run every case of the tests with a local Spark (`make test` runs a part of them)
+	@LAKEBOUND_CHAOS=full pytest -m spark tests/spark -n 2 --dist loadfile --durations=5
 
 test-readers: class-archive ## Test every reader with every predicate on generated tables (about an hour); LAKEBOUND_READERS_SEED=2 makes other tables
 	@echo "== every reader sees the same rows"
 	@LAKEBOUND_READERS=full pytest -q -m "local or spark" tests/local/readers/test_reader_rows.py tests/local/readers/test_reader_bugs.py \
 	  tests/spark/test_reader_rows.py -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
-test-integration: class-archive ## Run only the tests with a real broker
-	@pytest -m integration tests/integration -n 2 --dist loadfile --durations=5
+test-integration: class-archive ## Run every case of the tests with a real broker (`make test` runs a part of them)
+	@LAKEBOUND_CHAOS=full pytest -m integration tests/integration -n 2 --dist loadfile --durations=5
 
 test-edits: class-archive ## Test every edit of a pipeline's YAML on each kind of table: check, start, and the rows that each reader sees (5 minutes)
 	@LAKEBOUND_CHAOS=full pytest -q tests/spark/test_edits.py -n 0
@@ -136,6 +136,10 @@ test-values: class-archive ## Test every value of every type, with each partitio
 chaos: class-archive ## Test crash points, zombies and 20 random kills (CHAOS_KILLS=20); MINUTES=30 runs the soak test instead
 	@LAKEBOUND_CHAOS=full LAKEBOUND_CHAOS_KILLS=$(CHAOS_KILLS) LAKEBOUND_SOAK_MINUTES=$(MINUTES) \
 	  pytest -m chaos --durations=5 $(if $(MINUTES),-s tests/chaos/test_soak.py,-n 2 --deselect tests/chaos/test_soak.py)
+
+test-cluster: class-archive ## Test a stream on two Spark workers with versitygw and Iceberg's REST catalog, with kills (up to 10 minutes; needs Go and a JDK)
+	@python -m tests.support.cluster.parts
+	@LAKEBOUND_CLUSTER=full pytest -m chaos tests/chaos/test_cluster.py -n 0 --durations=5
 
 bench: class-archive ## Measure Lakebound, Flink, Kafka Connect and plain Spark side by side (takes hours; continues where it was stopped)
 	@python bench/compare.py
@@ -166,6 +170,11 @@ bench-maintained-freshness: class-archive ## Measure freshness with and without 
 bench-validated-freshness: class-archive ## Measure freshness with and without validation (about 25 minutes)
 	@python bench/validated_freshness.py
 
+bench-real-time: class-archive ## Measure from topic to topic, in real time, in batches, and Flink (2 hours; continues where it was stopped)
+	@python bench/real_time.py --part latency
+	@python bench/real_time.py --part replay
+	@python bench/real_time.py --part idle
+
 bench-outage-alerts: class-archive ## Count the alert messages during a broker outage of 30 minutes (about 40 minutes)
 	@python bench/outage_alerts.py
 
@@ -195,6 +204,9 @@ audit: install ## Ask the OSV database for known vulnerabilities of the locked P
 
 screenshots: install ## Take the pictures of the page in docs/images, with made-up pipelines; needs Chromium
 	@python -m tests.support.airflow.screenshots docs/images
+
+measure-page: install ## Measure requests, bytes and times of the page with 100 made-up pipelines; needs Chromium
+	@python -m tests.support.airflow.page_measures
 
 format: install ## Fix and format the code with ruff
 	@ruff check --fix .

@@ -16,6 +16,7 @@ from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.s3.faults import slow_down
 from tests.support.s3.running import S3Server
 from tests.support.streams.applications import applications
+from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
 from tests.support.tables.stored import in_warehouse
 
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 PER_SECOND = 200
 
 
-@pytest.fixture(params=["rest", "postgresql"])
+@pytest.fixture(params=["rest", pytest.param("postgresql", marks=only_in_long_form)])
 def installation(request: pytest.FixtureRequest, tmp_path: Path, s3_server: S3Server) -> Iterator[Installation]:
     """An installation with tables in a bucket."""
     store = store_on(s3_server)
@@ -47,9 +48,12 @@ def test_a_stream_through_a_catalog_is_killed_and_started_again(
     pipeline = replace(in_warehouse(made, installation.at.warehouse), plain_catalog=installation.plain)
     journal = Journal()
     name = pipeline.spec.topics[0]
+    rules = ["kill@after_commit/iceberg#2"]
+    if lane == "direct" or LONG_FORM:  # no catalog has heard of the files by then: which one it is makes no difference
+        rules.insert(0, "kill@after_data_files#2")
     with applications() as starter:
         with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, None):
-            for rule in ("kill@after_data_files#2", "kill@after_commit/iceberg#2"):
+            for rule in rules:
                 starter.start(pipeline, faults=rule).wait_killed(rule)
             s3_server.faults.add(slow_down(methods=("PUT",), key="*.parquet", skip=3, count=3))
             last = starter.start(pipeline)

@@ -18,7 +18,7 @@ from lakebound.local.broker import Broker
 pytestmark = pytest.mark.chaos
 
 TTL_SECONDS = 2.0
-SHORT = [("driver", "stop@before_commit/iceberg#2"), ("cluster", "stop@before_commit/delta#2")]
+SHORT = [("driver", "stop@before_commit/iceberg#2")]
 LONG = [
     (lane, rule)
     for lane in LANES

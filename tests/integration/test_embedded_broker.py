@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.conftest import BrokerMaker, TopicMaker, topic_maker
+from tests.conftest import TopicMaker, topic_maker
+from tests.support.kafka.brokers import ShortLivedBroker
 
 from lakebound.control import processes
 from lakebound.control.processes import wait_until
@@ -18,6 +20,17 @@ from lakebound.local.broker import Broker
 from lakebound.local.broker_config import SaslUser
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory, jars: Path) -> Iterator[Broker]:
+    """A broker that the tests of this module use one after the other: it is asked for a password, crashes, and is stopped."""
+    made = ShortLivedBroker(tmp_path_factory.mktemp("own"), jars, sasl=SaslUser("lake", "pw-" + uuid.uuid4().hex))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
 
 
 def test_a_topic_of_the_shared_broker_has_the_partitions_asked_for(broker: Broker, topic: TopicMaker) -> None:
@@ -29,8 +42,23 @@ def test_a_topic_of_the_shared_broker_has_the_partitions_asked_for(broker: Broke
     assert len(found.topics[name].partitions) == 3
 
 
-def test_a_record_acknowledged_before_a_crash_is_there_after_it(new_broker: BrokerMaker) -> None:
-    broker = new_broker()
+def test_the_sasl_listener_wants_the_password_and_keeps_it_to_itself(own: Broker) -> None:
+    broker, user = own, own.sasl
+    assert user is not None
+
+    assert _sasl_client(broker, user).list_topics(timeout=10).brokers
+    with pytest.raises(KafkaException):
+        _sasl_client(broker, SaslUser("lake", "wrong")).list_topics(timeout=3)
+
+    holders = [file for file in broker.folder.rglob("*") if file.is_file() and user.password in file.read_text("latin1")]
+    assert holders == [broker.folder / "server.properties"]
+    assert holders[0].stat().st_mode & 0o077 == 0
+    assert broker.record is not None
+    assert user.password not in " ".join(psutil.Process(broker.record.pid).cmdline())
+
+
+def test_a_record_acknowledged_before_a_crash_is_there_after_it(own: Broker) -> None:
+    broker = own
     address = broker.bootstrap_servers
     name = topic_maker(address)("crash", partitions=1)
     _produce(address, name, [b"before"])
@@ -44,8 +72,8 @@ def test_a_record_acknowledged_before_a_crash_is_there_after_it(new_broker: Brok
     assert _consume(address, name, count=2) == [b"before", b"after"]
 
 
-def test_stop_leaves_no_process_and_a_second_object_sees_that(new_broker: BrokerMaker) -> None:
-    broker = new_broker()
+def test_stop_leaves_no_process_and_a_second_object_sees_that(own: Broker) -> None:
+    broker = own
     record = broker.record
     assert record is not None
 
@@ -65,21 +93,6 @@ def test_a_topic_is_not_created_by_asking_for_it(broker: Broker) -> None:
 
     assert len(failures) == 1
     assert failures[0] is not None
-
-
-def test_the_sasl_listener_wants_the_password_and_keeps_it_to_itself(new_broker: BrokerMaker) -> None:
-    user = SaslUser("lake", "pw-" + uuid.uuid4().hex)
-    broker = new_broker(sasl=user)
-
-    assert _sasl_client(broker, user).list_topics(timeout=10).brokers
-    with pytest.raises(KafkaException):
-        _sasl_client(broker, SaslUser("lake", "wrong")).list_topics(timeout=3)
-
-    holders = [file for file in broker.folder.rglob("*") if file.is_file() and user.password in file.read_text("latin1")]
-    assert holders == [broker.folder / "server.properties"]
-    assert holders[0].stat().st_mode & 0o077 == 0
-    assert broker.record is not None
-    assert user.password not in " ".join(psutil.Process(broker.record.pid).cmdline())
 
 
 def test_a_taken_port_is_refused(broker: Broker, tmp_path: Path) -> None:

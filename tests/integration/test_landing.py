@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.support.streams.landing_transforms import DROPPED, expected_tag_rows
 from tests.support.streams.pipelines import LANES, TAG_ROWS, Lane, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.processes import wait_until
+from lakebound.control.quarantine_samples import read_samples
 from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
@@ -119,6 +121,7 @@ def landing_pipeline(folder: Path, topics: Topics, lane: Lane) -> Pipeline:
         *topics.all,
         lane=lane,
         transform=TAG_ROWS,
+        quarantine_samples=2,
         tables=[
             {"format": "delta", "name": "shop.tags", "partition_by": ["tag"]},
             {"format": "iceberg", "name": "shop.tags", "partition_by": ["tag", "truncate(1000, id)"]},
@@ -251,6 +254,24 @@ def test_bad_input_is_landed_or_quarantined_as_the_spec_says(landing: Landing) -
         topics.producer.send(topics.plain, bad, key=b"tombstone")
     topics.producer.flush()
     landing.assert_landed()
+    # A batch that only the executors hold is asked for samples at most once a minute.
+    fewest = 3 if landing.pipeline.spec.driver_lane.max_rows else 1
+    landing.application.wait_for(lambda: len(_reasons(landing)) >= fewest, 40, "samples of the quarantine")
+    assert max(_reasons(landing).values()) <= 2
+    rows = landing.pipeline.read(landing.pipeline.spec.quarantine_table).to_pylist()
+    held = {
+        (row["_kafka"]["topic"], row["_kafka"]["partition"], row["_kafka"]["offset"]): (row["reason"], row["value"])
+        for row in rows
+    }
+    for sample in read_samples(landing.pipeline.control, time.time()):
+        reason, value = held[sample.topic, sample.partition, sample.offset]
+        begin = None if sample.value is None else sample.value.removesuffix("…")[:3].encode()
+        assert sample.value_bytes == (None if value is None else len(value)), sample
+        assert sample.reason.startswith(reason) and (value is begin if value is None else value.startswith(begin)), sample
+
+
+def _reasons(landing: Landing) -> Counter[str]:
+    return Counter(sample.reason for sample in read_samples(landing.pipeline.control, time.time()))
 
 
 def test_idle_is_not_silent(landing: Landing) -> None:

@@ -34,8 +34,8 @@ from lakebound_spark.stream.stop_signal import StopSignal
 
 pytestmark = pytest.mark.spark
 
-SAMPLE = 24
-"""Cases of the short form, by a seed; ``make test-edits`` tries all."""
+SAMPLE = 12
+"""Cases of the short form, by a seed; ``make test-edits`` and ``make test-spark`` try all."""
 SEED = int(os.environ.get("LAKEBOUND_SEED") or 1)
 
 READERS = ("library", "polars", "spark")

@@ -17,8 +17,10 @@ from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.iceberg_spark import act_in_spark, start_spark
 from tests.support.tables.local_tables import landed_offsets, lander, make_table, offsets, rows
 from tests.support.tables.maintained import compaction, content, live_files_of, small_commits
+from tests.support.tables.taking import taking_stream
 
 from lakebound.control.folder import ControlFolder
+from lakebound.control.handover import HandOver
 from lakebound.control.processes import wait_until
 from lakebound.control.turns import AskForTurn, GiveTurns
 from lakebound.ledger.entry import Entry
@@ -36,7 +38,7 @@ from lakebound.operations.maintenance.steps import (
 )
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.catalog import CATALOG_NAME, open_catalog
 from lakebound.tables.iceberg.health import read_facts
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.places import Places
@@ -174,12 +176,14 @@ def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act:
     spec = iceberg("beside.orders")
     app = small_commits(spec, at, 60)
     app.attempts = 20
+    give_turn = GiveTurns(ControlFolder(at.home, "orders"))  # as an application does: a slow machine needs it
     ended, stop = threading.Event(), threading.Event()
     landed = 60
 
     def stream() -> None:
         nonlocal landed
         while not stop.is_set():
+            give_turn(spec.id, app.table.has_moved_on)
             app.land(landed, landed + 1)
             landed += 1
             stop.wait(0.4)
@@ -243,6 +247,45 @@ def _compacted_beside_a_hasty_stream(spec: TableSpec, at: Places, act: Act) -> t
     finally:
         stop.set()
         streaming.join()
+
+
+def test_what_iceberg_prepared_is_committed_by_the_stream_and_spark_reads_it(
+    at: Places, act: Act, pool: ProcessPoolExecutor
+) -> None:
+    """Deletes of rows, too: they hold for the same rows before and after, and one that comes later finds its rows."""
+    spec = iceberg("handed.orders")
+    small_commits(spec, at, 150)
+    name = f"{CATALOG_NAME}.handed.orders"
+
+    def sql(query: str) -> list[dict[str, Any]]:
+        return pool.submit(_sql, query).result(timeout=DEADLINE_SECONDS)
+
+    sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
+    for rest in range(3):
+        sql(f"DELETE FROM {name} WHERE id % 10 = {rest}")
+    steps = (("rewrite_position_deletes", None), ("rewrite_manifests", None), ("compact", compaction(spec, with_deletes=True)))
+    with taking_stream(spec, at, 150) as stream:
+        results = [act(kind, spec, step) for kind, step in steps]
+        kept = {one.snapshot_id for one in foreign_iceberg(spec, at).metadata.snapshots[:100]}
+        step = ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=tuple(kept))
+        control = ControlFolder(at.home, "orders")
+        expired = expire(spec, step, at, AskForTurn(control, spec.id), HandOver(control, spec.id))
+    assert all(isinstance(done, StepEffect) and done.commits == 1 for done in results), results
+    committed = [
+        kind for kind, one in zip(stream.answers.kinds, stream.answers.given, strict=True) if one.outcome == "committed"
+    ]
+    assert committed == [*["manifest_replacement"] * 3, "snapshot_expiry"], stream.answers
+    assert expired.files_before - expired.files_after == 100 and expired.conflicts == 0, expired
+    left = [one for one in range(150) if one % 10 > 2] + list(range(150, stream.landed))
+    assert sorted(row["id"] for row in sql(f"SELECT id FROM {name}")) == left == landed_offsets(open_table(spec, at))
+    sql(f"DELETE FROM {name} WHERE id % 10 = 3")
+    left = [one for one in left if one % 10 != 3]
+    assert sorted(row["id"] for row in sql(f"SELECT id FROM {name}")) == left == landed_offsets(open_table(spec, at))
+    totals = sql(f"SELECT summary FROM {name}.snapshots ORDER BY committed_at DESC LIMIT 1")[0]["summary"]
+    deleted = int(totals["total-position-deletes"])
+    assert int(totals["total-records"]) - deleted == len(left), totals
+    lander(spec, at, 9).land(stream.landed, stream.landed + 1)
+    assert open_table(spec, at).read_ledger().coverage == offsets(0, stream.landed + 1)
 
 
 def test_of_two_compactions_at_once_one_does_it(at: Places, act: Act) -> None:

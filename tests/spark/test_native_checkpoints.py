@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import topic_maker
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.worlds.native_streams import NativeSpark, NativeStream, StreamFailedError, landed, native_spark, produce
 from tests.support.worlds.spark_restart import NativeTable, restart
 
@@ -182,7 +183,7 @@ def place(stream: NativeStream, tmp_path: Path) -> Place:
     return copy
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES if LONG_FORM else CASES[::2], ids=lambda case: case.name)
 def test_spark_restarts_as_the_oracle_and_the_doctor_say(
     case: Case, place: Place, stream: NativeStream, spark: NativeSpark
 ) -> None:

@@ -73,7 +73,8 @@ class Stream:
         self.book = open_book(session, spec, at)
         self.told: dict[str, ReferenceProgress] = {}
         self.watch = ReferenceWatch(session, self.book, self.told.update)
-        self.world = LaneWorld(session, folder, spec, way, load_transform(spec, self.book.frames), has_transform=True)
+        transform = load_transform(spec, self.book.frames)
+        self.world = LaneWorld(session, folder, spec, way, transform, has_transform=True, versions=self.book.versions)
         lander = self.world.lander
         lander._writer = replace(lander._writer, references=self.book.versions)
         self.next = 0

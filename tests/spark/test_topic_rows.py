@@ -58,7 +58,7 @@ def test_a_message_is_too_large_for_both_or_for_none(session: SparkSession, key:
     columns = ["repeat('é', id) AS name", "CAST(repeat('x', id) AS BINARY) AS bytes", "id AS number", KAFKA]
     output = with_json(lambda frame: frame)(session.range(100).selectExpr(*columns))
     bound = MessageBound("topic:out", key, 512 + 300)
-    check = make_check(without_json(output.schema), [], has_transform=False, messages=[bound])
+    check = make_check(without_json(output.schema), [], has_transform=False, bounds=[bound])
     too_large = {row["offset"] for row in places(check.places(output))}
     assert 0 < len(too_large) < 100
     for offset in range(100):

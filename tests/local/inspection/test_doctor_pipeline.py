@@ -281,6 +281,8 @@ def test_a_start_after_an_unclean_end_says_what_is_read_again_and_what_is_trimme
     last = replace(last, progress=last.progress.model_copy(update={"high_water_marks": {"orders": {0: 130}}}))
     coverages = {"delta:lake.orders": offsets(0, 120), "iceberg:lake.orders": offsets(0, 100)}
     found = start_incident(last, coverages, {"orders": {0: 100}})
+    resent = start_incident(last, coverages, {"orders": {0: 100}}, ["topic:sent"])
+    assert resent.what == f"{found.what}; rows that were sent in real time after the newest entry are sent again to topic:sent"
     assert (found.facts["replayed"], found.facts["trimmed"]) == (30, {"delta:lake.orders": 20, "iceberg:lake.orders": 0})
     assert "a died without an outcome" in found.what
     assert "at least 30 offsets" in found.what

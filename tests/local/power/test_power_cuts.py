@@ -25,7 +25,7 @@ from lakebound.tables.iceberg import catalog as iceberg_catalog
 from lakebound.tables.places import Places
 
 WHOLE = os.environ.get("LAKEBOUND_POWER_CUTS") == "all"
-MOST = 200 if WHOLE else 10
+MOST = 200 if WHOLE else 4
 """States of one moment; where there are more, as many are chosen by seed."""
 pytestmark = pytest.mark.timeout(7200 if WHOLE else 600)
 SEED = int(os.environ.get("LAKEBOUND_POWER_CUTS_SEED", "1"))

@@ -13,7 +13,9 @@ import pytest
 from airflow._shared.module_loading import import_string
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from tests.support.airflow.task_instances import Alerts, FakeTi, States, context, control_fixture, sent_fixture, states_fixture  # noqa: F401
-from tests.support.streams.stand_ins import OWNER, settings_fixture  # noqa: F401
+from tests.support.s3.running import S3Server
+from tests.support.state.shared import tell_state
+from tests.support.streams.stand_ins import OWNER, orders, settings_fixture  # noqa: F401
 
 from lakebound.control.applications import living_submission
 from lakebound.control.crash_loop import CrashLoop, read_crash_loop, write_crash_loop
@@ -31,6 +33,14 @@ from lakebound_airflow.operators.stream import StreamFailedError, StreamOperator
 from lakebound_airflow.triggers import stream_watch
 from lakebound_airflow.triggers.stream import ReplaceTrigger, StreamTrigger, WantedTrigger
 from lakebound_airflow.triggers.stream_watch import StreamWatch, end_of_replaced
+
+
+@pytest.fixture
+def shared_settings(settings: Settings, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """The same places, and state in a bucket."""
+    for name, value in tell_state(s3_server, s3_server.new_bucket(), settings.pipelines).items():
+        monkeypatch.setenv(name, value)
+    return settings
 
 
 @pytest.fixture
@@ -66,7 +76,12 @@ def event(trigger: Any, deadline_seconds: float = 20) -> dict[str, str]:
     return asyncio.run(first())  # type: ignore[no-any-return]
 
 
-def test_the_task_submits_and_defers_and_ends_with_the_outcome(operator: StreamOperator, control: ControlFolder) -> None:
+@pytest.mark.parametrize("places", ["settings", "shared_settings"])
+def test_the_task_submits_and_defers_and_ends_with_the_outcome(
+    operator: StreamOperator, request: pytest.FixtureRequest, places: str
+) -> None:
+    control = orders(request.getfixturevalue(places)).control
+    assert control.is_shared == (places == "shared_settings")
     submission = running(operator, control)
     assert (submission.owner, submission.custody) == (OWNER, Custody.WATCHED)
     change_desired(control, "stopped", reason="test")
@@ -74,6 +89,7 @@ def test_the_task_submits_and_defers_and_ends_with_the_outcome(operator: StreamO
     assert seen["event"] == "ended"
     result = operator.resume(context(FakeTi()), seen)
     assert result["verdict"] == "stopped"
+    assert control.lease.exists() and (control.folder / "lease.json").exists() != control.is_shared
 
 
 def test_while_stopped_or_held_nothing_starts_and_start_starts(operator: StreamOperator, control: ControlFolder) -> None:

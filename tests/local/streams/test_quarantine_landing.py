@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -9,12 +10,16 @@ import pyarrow as pa
 import pytest
 from tests.support.tables.local_tables import FIRST_DAY_US, PIPELINE, TOPIC, TOPIC_ID, genesis, landed_offsets, lander, offsets
 
+from lakebound.control.folder import ControlFolder
+from lakebound.control.quarantine_samples import read_samples
+from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.release.reading import read_places
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander, QuarantineMismatchError
+from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Target, Writer
 
@@ -104,3 +109,20 @@ def test_other_numbers_than_were_counted_are_not_committed(quarantine: Table, sp
     with pytest.raises(QuarantineMismatchError):
         quarantine_lander.land(offsets(0, 10), bad(4, 5, counted=1))
     assert landed_offsets(open_table(spec, at)) == [4]
+
+
+def test_a_few_of_the_bad_records_are_kept_to_look_at(quarantine: Table, spec: TableSpec, at: Places) -> None:
+    control = ControlFolder(at.home, PIPELINE)
+    recorder = SampleRecorder(control, 2)
+    target = Target(quarantine, quarantine.read_ledger())
+    sampling = QuarantineSampling(recorder, 2, None)
+    writer = Writer(PIPELINE, 1, lambda: None, attempts=3)
+    lander_ = QuarantineLander(target, writer, partial(read_places, spec, at), None, sampling)
+    lander_.land(offsets(0, 10), bad(3, 5, 7))
+    recorder.tick()
+    found = read_samples(control, time.time())
+    assert [(one.reason, one.topic, one.offset, one.value, one.value_bytes) for one in found] == [
+        ("does_not_fit", TOPIC, 7, "v", 1),
+        ("does_not_fit", TOPIC, 5, "v", 1),
+    ]
+    assert landed_offsets(open_table(spec, at)) == [3, 5, 7]

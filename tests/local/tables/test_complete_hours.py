@@ -178,3 +178,11 @@ def test_a_rewind_tells_the_hours_again_though_as_many_offsets_have_landed_since
     scene.told(keeper)
     scene.pass_to(2, 11)
     assert scene.told(keeper) == [(hour(0), version, True), (hour(1), version, True)]
+
+
+def test_the_file_shows_that_somebody_looks_also_after_the_clock_was_set_back(scene: Scene) -> None:
+    keeper = scene.application()
+    scene.pass_to(0, 50)
+    keeper.look()
+    scene.pass_to(0, 20)
+    assert keeper.look().looked_at_ms == scene.now_ms

@@ -18,6 +18,7 @@ from tests.support.tables.local_tables import Lander, lander, make_table, offset
 from tests.support.tables.stored import KEY_ID, SECRET, places_in
 
 from lakebound.errors import CommitFailedError
+from lakebound.inspection.store_cost import DELTA_COMMIT
 from lakebound.ledger.entry import common, count
 from lakebound.spec.pipeline import TableSpec
 from lakebound.storage import location, options
@@ -145,3 +146,23 @@ def test_two_round_trips_until_readers_see_a_commit_and_one_to_report_it(
         ("PUT", "delta commit"): 1,
         ("HEAD", "delta commit"): 1,
     } in requests
+
+
+def test_the_reckoned_requests_of_a_commit_are_those_of_many(
+    at: Places, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "TIMEOUT_SECONDS", 20)
+    make_table(SPEC, at)
+    app = lander(SPEC, at)
+    for start in range(0, 600, 10):
+        app.land(start, start + 10)
+        app.table.keep_cheap()
+    with s3_server.counters.counting() as counted:  # two log checkpoints are in it
+        for start in range(600, 1600, 10):
+            app.land(start, start + 10)
+            app.table.keep_cheap()
+    reads = counted.only(
+        lambda one: one.method == "HEAD" or (one.method == "GET" and bool(one.key) and "List" not in one.operation)
+    )
+    assert reads.total / 100 == pytest.approx(DELTA_COMMIT.reads, rel=0.1)
+    assert (counted.total - reads.total) / 100 == pytest.approx(DELTA_COMMIT.writes, rel=0.1)

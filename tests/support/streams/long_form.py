@@ -1,4 +1,4 @@
-"""Tests that take long have a short form in ``make test``; ``make chaos`` and ``make test-readers`` run them whole."""
+"""Tests that take long have a short form in ``make test``; other targets of the Makefile run them whole (tests/README.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 LONG_FORM = os.environ.get("LAKEBOUND_CHAOS") == "full"
 
-only_in_long_form = pytest.mark.skipif(not LONG_FORM, reason="only in make chaos")
+only_in_long_form = pytest.mark.skipif(not LONG_FORM, reason="only in the long form: make chaos, make test-spark")
 
 ALL_READERS = os.environ.get("LAKEBOUND_READERS") == "full"
 """``make test-readers`` asks every reader everything of every generated table; ``make test`` takes a sample by the seed."""

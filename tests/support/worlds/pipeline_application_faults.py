@@ -6,7 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lakebound.inspection.doctor.pipeline.facts import OpenTransaction, Retention, ScratchFacts, Waiting, WrittenTopics
+from lakebound.inspection.doctor.pipeline.facts import (
+    OpenTransaction,
+    Retention,
+    ScratchFacts,
+    StoresLook,
+    Waiting,
+    WrittenTopics,
+)
 from lakebound.inspection.doctor.pipeline.topic_rules import HANGING_SECONDS
 from tests.support.worlds.pipeline_fault import Break, Fault, both, dropping
 from tests.support.worlds.pipeline_table_faults import drop
@@ -139,7 +146,21 @@ def number_faults() -> Iterator[Fault]:
         cautious="nothing is lost: readers wait",
     )
     yield Fault("a transaction is open", lambda w: w.alterations.update(written=_open_since(w.now - HANGING_SECONDS + 5)))
+    yield Fault(
+        "a store is another one than its ledger names",
+        _stores(StoresLook(refusals={"redis:velocity": "it is another one"})),
+        frozenset({"target-store-refused"}),
+        cautious="the start of a world has no stores as targets",
+    )
+    yield Fault("a store is away", _stores(StoresLook(away={"redis:velocity": "no answer"})), frozenset({"target-store-away"}))
+    yield Fault(
+        "a store may forget", _stores(StoresLook(advice={"redis:velocity": "it evicts"})), frozenset({"target-store-setup"})
+    )
     yield Fault("a number is not to be had", lambda w: w.look.update(unread=("no time",)), frozenset({"facts-unread"}))
+
+
+def _stores(look: StoresLook) -> Break:
+    return lambda world: world.alterations.update(stores=look)
 
 
 def _open_since(seconds: float) -> WrittenTopics:

@@ -34,6 +34,7 @@ def test_check_static_accepts_a_right_file(settings: Settings) -> None:
         "warnings": [],
         "tables": {},
         "changes": {},
+        "costs": {},
     }
     assert answer("check", "orders", "--static")["ok"]
 

@@ -44,7 +44,7 @@ def land(recorder: LedgerRecorder, number: int) -> None:
 
 def test_it_writes_every_ten_seconds_what_all_tables_hold(control: ControlFolder) -> None:
     clock = Clock()
-    recorder = LedgerRecorder(control, clock)
+    recorder = LedgerRecorder(control, clock, clock)
     land(recorder, 0)
     clock.now += 9
     recorder.tick()
@@ -65,7 +65,7 @@ def test_it_writes_every_ten_seconds_what_all_tables_hold(control: ControlFolder
 
 def test_what_tables_hold_is_written_before_the_first_batch(control: ControlFolder) -> None:
     clock = Clock()
-    recorder = LedgerRecorder(control, clock)
+    recorder = LedgerRecorder(control, clock, clock)
     recorder.hold([offsets((0, 7)), offsets((2, 9))])
     clock.now += 10
     recorder.tick()
@@ -110,7 +110,7 @@ def test_a_failure_is_told_once_and_tried_again(control: ControlFolder, caplog: 
     control.folder.parent.mkdir(parents=True)
     control.folder.write_text("in the way")
     clock = Clock()
-    recorder = LedgerRecorder(control, clock)
+    recorder = LedgerRecorder(control, clock, clock)
     land(recorder, 0)
     for _ in range(3):
         clock.now += 10
@@ -130,3 +130,13 @@ def test_a_torn_file_is_replaced(control: ControlFolder) -> None:
     recorder.end()
     found = read_recent_ledger(control)
     assert found is not None and [batch.batch for batch in found.batches] == [7]
+
+
+def test_a_clock_set_back_does_not_stop_the_writing(control: ControlFolder) -> None:
+    clock, seconds = Clock(), Clock()
+    recorder = LedgerRecorder(control, clock, seconds)
+    land(recorder, 0)
+    clock.now, seconds.now = NOW - 3600, seconds.now + 10
+    recorder.tick()
+    found = read_recent_ledger(control)
+    assert found is not None and found.written_at == NOW - 3600

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from lakebound.control.folder import ControlFolder
+from lakebound.control.processes import wait_until
 from lakebound.control.progress import Progress, TableProgress
 from lakebound.control.rollup_book import sum_of
 from lakebound.control.rollup_files import read_buckets, read_totals, rollup_file
 from lakebound.control.rollups import HOUR, MINUTE, TEN_SECONDS, Figures
+from lakebound.landing.cpu_seconds import CpuClock
 from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
 
 NOW = 1_700_006_400.0
@@ -69,6 +73,36 @@ def test_batches_of_applications_that_follow_each_other_add_up(control: ControlF
     assert totals.figures.freshness.count == landed and totals.figures.batches["direct"].count == 1500
     assert totals.figures.steps["direct"]["direct_write"] == pytest.approx(45.0)
     assert read_buckets(control, MINUTE, NOW)[0].figures.lag_records == 4
+
+
+def test_each_bucket_has_the_cpu_seconds_of_its_time(control: ControlFolder) -> None:
+    clock, used = Clock(), [5.0]
+    recorder = RollupRecorder(control, clock, lambda: used[0])
+    for second in range(25):
+        clock.now, used[0] = NOW + second, 5.0 + second / 2
+        recorder.add(batch(), tables(10))
+        recorder.tick(progress(10))
+    used[0] = 4.0  # what cannot be counted once takes nothing away
+    recorder.end(progress(10))
+    assert [bucket.figures.cpu_seconds for bucket in read_buckets(control, TEN_SECONDS, NOW)] == [10.0, 5.0, 0.0]
+    used[0] = 7.0
+    recorder = RollupRecorder(control, clock, lambda: used[0])
+    recorder.end(progress())
+    totals = read_totals(control)
+    assert totals is not None and totals.figures.cpu_seconds == 22.0, "an application begins at nought, its start counts"
+
+
+def test_the_cpu_seconds_of_children_count_also_when_they_have_ended() -> None:
+    burn = "import time; [0 for _ in iter(lambda: time.process_time() < {}, False)]"
+    grandchild = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn.format(0.15)!r}]); input()"
+    with subprocess.Popen([sys.executable, "-c", grandchild], stdin=subprocess.PIPE) as child:
+        clock = CpuClock(child.pid)
+        wait_until(lambda: clock() >= 0.15, 30, "its CPU seconds")
+        assert child.stdin is not None
+        child.stdin.close()
+        child.wait(30)
+        before = clock()
+        assert before >= 0.15 and clock() == before, "of a process that is gone, what was known last"
 
 
 def test_it_writes_only_when_ten_seconds_are_over(control: ControlFolder) -> None:

@@ -89,6 +89,11 @@ def test_further_jvm_options_follow_the_applications_own(tmp_path: Path) -> None
     assert load_settings(wanted.environment()) == wanted
 
 
+def test_the_launchers_jvm_compiles_once_unless_somebody_says_otherwise(tmp_path: Path) -> None:
+    assert "-XX:TieredStopAtLevel=1" in spark_environment(settings(tmp_path), {})["SPARK_LAUNCHER_OPTS"]
+    assert spark_environment(settings(tmp_path), {"SPARK_LAUNCHER_OPTS": "-Dx=y"})["SPARK_LAUNCHER_OPTS"] == "-Dx=y"
+
+
 def test_the_password_reaches_the_application_by_its_environment_alone(tmp_path: Path) -> None:
     environ = {"LAKEBOUND_SECRET_ORDERS": "s3cret", "LAKEBOUND_SECRET_OTHERS": "other", "PATH": "/bin"}
     spec = run_spec(tmp_path).spec

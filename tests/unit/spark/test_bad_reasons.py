@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import DoubleType, MapType, StringType, StructField, StructType
 
 from lakebound_spark.batch import bad_reasons
-from lakebound_spark.batch.bad_reasons import REASONS, reasons_of, short_reason
+from lakebound_spark.batch.bad_reasons import REASONS, column_names, reasons_of, short_reason
 from lakebound_spark.batch.misfits import explain
 
 SCHEMA = StructType(
@@ -23,7 +23,7 @@ SCHEMA = StructType(
         StructField("m", MapType(StringType(), DoubleType())),
     ]
 )
-COLUMNS = ["amount_eur", "amount", "m"]
+COLUMNS = column_names(SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_reason_is_short(reason: str, error: str, told: str) -> None:
 def test_no_value_of_a_record_is_in_a_reason(record: dict[str, object]) -> None:
     error = explain(json.dumps(record).encode(), SCHEMA) or ""
     rows = pa.table({"reason": ["does_not_fit"], "error": [error]})
-    assert set(reasons_of(rows, SCHEMA)) <= {"does_not_fit", *(f"does_not_fit: {name}" for name in COLUMNS)}
+    assert set(reasons_of(rows, SCHEMA)) <= {"does_not_fit", *(f"does_not_fit: {name}" for name in COLUMNS.names)}
     assert set(reasons_of(rows, None)) == {"does_not_fit"}
 
 

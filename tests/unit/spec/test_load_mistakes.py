@@ -89,12 +89,13 @@ MISTAKES = {
     ),
     "bad freshness": (
         RIGHT.replace("500ms", "half a second"),
-        "orders.yaml:8: freshness: 'half a second' is neither available_now nor an interval such as 500ms, 5s or 1m",
+        "orders.yaml:8: freshness: 'half a second' is neither available_now nor real_time nor an interval such as 500ms, 5s or "
+        "1m",
     ),
-    "freshness that is to come": (
+    "real time without topics": (
         RIGHT.replace("500ms", "real_time"),
-        "orders.yaml:8: freshness: real_time is not available yet; "
-        "use 0ms, which starts a batch as soon as the previous one has ended",
+        "orders.yaml:1: freshness: real_time sends rows to Kafka topics, and there are no to_topics; "
+        "0ms is the nearest for tables",
     ),
     "bad topic": (RIGHT.replace("[orders]", "[or ders]"), "orders.yaml:2: topics: 'or ders' is not a Kafka topic name"),
     "bad pipeline name": (

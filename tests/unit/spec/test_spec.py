@@ -24,13 +24,18 @@ BODY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("0ms", 0.0), ("250ms", 0.25), ("5s", 5.0), ("5 s", 5.0), ("2m", 120.0), ("available_now", None)]
+    ("text", "seconds"),
+    [("0ms", 0.0), ("250ms", 0.25), ("5s", 5.0), ("5 s", 5.0), ("2m", 120.0), ("available_now", None)],
 )
 def test_freshness_in_seconds(text: str, seconds: float | None) -> None:
     assert parse_freshness(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "500", "0.5s", "-1s", "1h", "500ms ", "real_time", "continuous"])
+def test_real_time_starts_no_batches() -> None:
+    assert parse_freshness("real_time") == 0.0
+
+
+@pytest.mark.parametrize("text", ["", "500", "0.5s", "-1s", "1h", "500ms ", "continuous"])
 def test_other_freshness_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_freshness(text)
