@@ -233,6 +233,52 @@ class TargetNotEmptyError(LakeboundError):
         )
 
 
+class StoreUnavailableError(LakeboundError):
+    """A store that a pipeline writes to does not answer, or cannot at this moment: usually passes by itself."""
+
+    passes = True
+    runbook = "target-store"
+
+    def __init__(self, store: str, place: str, reason: str) -> None:
+        super().__init__(f"store {store} at {place} does not answer: {reason}")
+
+
+class StoreRefusedError(LakeboundError):
+    """A store cannot be written to as it is: login, rights, columns or settings. A person has to change one of them."""
+
+    runbook = "target-store"
+    is_refusal = True
+
+    def __init__(self, store: str, place: str, reason: str) -> None:
+        super().__init__(f"store {store} at {place}: {reason}. Follow the runbook target-store")
+
+
+class StoreNotEmptyError(LakeboundError):
+    """A store that a pipeline is to write to has rows, and no entry of a ledger says what they are."""
+
+    runbook = "target-store"
+    is_refusal = True
+
+    def __init__(self, store: str, place: str) -> None:
+        super().__init__(
+            f"store {store} at {place} has rows, but its ledger has no entry, so it is unknown which they are; nothing was "
+            f"written. Follow the runbook target-store"
+        )
+
+
+class StoreTornError(LakeboundError):
+    """A commit to counters in Redis began and did not end: which of its counts are in them is not known."""
+
+    runbook = "target-store"
+    is_refusal = True
+
+    def __init__(self, store: str, place: str, commit: str) -> None:
+        super().__init__(
+            f"store {store} at {place}: the commit {commit} began and did not end, so some of its counts may be in the "
+            f"counters and others not; nothing more is written. Follow the runbook target-store"
+        )
+
+
 class OpenTransactionError(LakeboundError):
     """A transaction that is not ended keeps the ledger topic from being read to its end."""
 
@@ -277,7 +323,7 @@ class LockHeldError(LakeboundError):
 
     runbook = "control-files"
 
-    def __init__(self, lock: Path, holder: str, deadline_seconds: float) -> None:
+    def __init__(self, lock: Path | str, holder: str, deadline_seconds: float) -> None:
         super().__init__(
             f"{lock} is locked by {holder} for more than {deadline_seconds:g} s; end that process if it is not "
             f"Lakebound's, else wait for it and try again"
@@ -291,6 +337,31 @@ class LeaseLostError(LakeboundError):
         super().__init__(
             f"pipeline {pipeline!r}: epoch {own_epoch} was superseded by epoch {found_epoch} of another application; this "
             f"application ends without writing"
+        )
+
+
+class NotWithSharedStateError(LakeboundError):
+    """Something was asked that needs all state to be in a folder of this machine, while LAKEBOUND_STATE shares it."""
+
+    is_refusal = True
+
+    def __init__(self, what: str, instead: str) -> None:
+        super().__init__(
+            f"{what} works on state in a folder of this machine, but LAKEBOUND_STATE shares it in an object store; nothing was "
+            f"done. {instead}. The page docs/how-to/object-stores.md lists what works with shared state"
+        )
+
+
+class StateAwayError(LakeboundError):
+    """The shared state does not answer for as long as a lease lasts, so another application may have taken it."""
+
+    passes = True
+    runbook = "state-folder"
+
+    def __init__(self, pipeline: str, place: object, seconds: float) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: the state in {place} took no sign of life for {seconds:.0f} s, as long as the lease "
+            f"lasts; the application ends. What is committed stays, and the next one continues from the tables"
         )
 
 
@@ -516,6 +587,16 @@ class TransformRefusedError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r}: transform {transform}: {reason}")
 
 
+class RealTimeRefusedError(LakeboundError):
+    """A pipeline cannot run in real time: Spark refuses it, or a record could get lost."""
+
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(f"pipeline {pipeline!r} cannot run with freshness: real_time: {reason}; use freshness: 0ms")
+
+
 class TransformFailsError(LakeboundError):
     """The transform raises on more records of a batch than are put into quarantine for it: it is the user's to mend."""
 
@@ -547,7 +628,7 @@ class ControlFileError(LakeboundError):
 
     runbook = "control-files"
 
-    def __init__(self, pipeline: str, folder: Path, reason: str) -> None:
+    def __init__(self, pipeline: str, folder: object, reason: str) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: a file in {folder} cannot be read: {reason}; `lakebound status {pipeline}` names it. "
             f"Nothing was changed. Follow the runbook control-files"

@@ -36,8 +36,14 @@ POINTS = (
     "topic_begun",
     "topic_rows_sent",
     "topic_delivered",
+    "store_changes_made",
+    "store_begun",
+    "store_rows_sent",
+    "store_ledger_sent",
     "after_commit",
     "batch_ends",
+    "epoch_sent",
+    "epoch_noted",
 )
 _RULE = re.compile(r"^(kill|stop|hold|fail)@([a-z_]+)(?:/([a-z_]+))?(?:#(\d+))?$")
 _seen: Counter[str] = Counter()

@@ -12,6 +12,7 @@ from lakebound.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
     from lakebound.cli.plan_check import SparkPlan
+    from lakebound.inspection.store_cost import StoreCost
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
 
@@ -26,6 +27,7 @@ class _Report:
     warnings: dict[str, list[str]] = field(default_factory=dict)
     of_the_machine: list[str] = field(default_factory=list)
     wrong: set[str] = field(default_factory=set)
+    costs: dict[str, StoreCost] = field(default_factory=dict)
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     changes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
@@ -66,6 +68,7 @@ def check(
     for path, spec in report.specs.items():
         own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]
         report.add(spec.pipeline, own, _warnings(spec, settings))
+        _reckon_cost(report, spec, settings)
     if not json:
         _print_problems(report.problems)
     if report.specs and not static:
@@ -190,12 +193,28 @@ def _warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
     from lakebound.operations.maintenance.property_warnings import property_warnings
     from lakebound.operations.maintenance.refusals import refused_settings
     from lakebound.spec.partition_warnings import partition_warnings
+    from lakebound.spec.real_time import real_time_warnings
     from lakebound.tables.places import places_of
 
     tables = (*spec.tables, spec.quarantine_table)
     properties = [line for table in tables for line in property_warnings(table.id, table.properties, spec.maintenance)]
     places = places_of(settings, spec.warehouse)
-    return [*properties, *partition_warnings(spec), *refused_settings(tables, spec.maintenance, places)]
+    return [
+        *properties,
+        *partition_warnings(spec),
+        *real_time_warnings(spec),
+        *refused_settings(tables, spec.maintenance, places),
+    ]
+
+
+def _reckon_cost(report: _Report, spec: PipelineSpec, settings: Settings) -> None:
+    """Note what a pipeline's commits cost, where its tables are in an object store."""
+    from lakebound.inspection.store_cost import store_cost
+    from lakebound.tables.places import places_of
+
+    cost = store_cost(spec, places_of(settings, spec.warehouse).warehouse)
+    if cost is not None:
+        report.costs[spec.pipeline] = cost
 
 
 def _expectation_problems(spec: PipelineSpec, settings: Settings, *, static: bool) -> list[str]:
@@ -225,6 +244,7 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from lakebound.cli.plan_check import check_plans
+    from lakebound.landing.real_time_check import look_at_real_time
     from lakebound.landing.topic_check import look_at_topics
     from lakebound.spec.placed import PlacedProblem, told
     from lakebound.tables.places import places_of
@@ -233,14 +253,21 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
     say(f"check: Spark plans {_counted(len(specs))} (it takes some seconds to start; --static skips this step)")
     with ThreadPoolExecutor(8) as pool:
         looks = [pool.submit(look_at_topics, spec, places_of(settings, spec.warehouse).read_only()) for spec in specs]
-        for path, spec, plan, look in zip(files, specs, check_plans(specs, settings), looks, strict=True):
+        real_time = [pool.submit(look_at_real_time, spec, settings.spark_master) for spec in specs]
+        planned = zip(files, specs, check_plans(specs, settings), looks, real_time, strict=True)
+        for path, spec, plan, look, real_time_look in planned:
             known = set(report.problems)
             topics, awaited = look.result()
-            problems = [*(PlacedProblem(topic, ("topics",)) for topic in topics), *plan.problems]
+            refused, told_of_it = real_time_look.result()
+            problems = [
+                *(PlacedProblem(topic, ("topics",)) for topic in topics),
+                *(PlacedProblem(f"freshness: real_time: {reason}", ("freshness",)) for reason in refused),
+                *plan.problems,
+            ]
             found = [told(problem, spec, path, settings.apps) for problem in problems]
             found += [] if plan.problems else _planned_problems(spec, plan, settings)
             new = [problem for problem in found if problem not in known]
-            report.add(spec.pipeline, new, awaited)
+            report.add(spec.pipeline, new, [*awaited, *told_of_it])
             report.tables[spec.pipeline] = plan.tables
             report.changes[spec.pipeline] = plan.changes
             if not quiet:
@@ -260,7 +287,15 @@ def _print_problems(problems: list[str]) -> None:
 def _print_json(report: _Report) -> None:
     warnings = [line for lines in (*report.warnings.values(), report.of_the_machine) for line in lines]
     found = {"problems": report.problems, "warnings": warnings, "tables": report.tables, "changes": report.changes}
-    print_json({"ok": not report.problems, **found})
+    print_json({"ok": not report.problems, **found, "costs": {name: _cost(one) for name, one in report.costs.items()}})
+
+
+def _cost(cost: StoreCost) -> dict[str, float | None]:
+    return {
+        "requests_per_batch": cost.per_batch.total,
+        "requests_per_hour": cost.requests_per_hour,
+        "dollars_per_month": cost.dollars_per_month,
+    }
 
 
 def _print_pipeline(report: _Report, name: str) -> None:
@@ -269,6 +304,8 @@ def _print_pipeline(report: _Report, name: str) -> None:
         typer.echo(f"{name}: valid")
     for line in report.warnings[name]:
         typer.echo(f"  warning: {line}")
+    if name in report.costs:
+        typer.echo(f"  cost: {report.costs[name].sentence()}")
     for table, columns in report.tables.get(name, {}).items() if name not in report.wrong else ():
         # Arrow indents what is nested, and repeats it.
         typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")

@@ -41,7 +41,7 @@ def control(
     action: Annotated[Action, typer.Argument(help="What the pipeline must do.")],
     reason: Reason = "",
     freshness: Annotated[
-        str | None, typer.Option(help="Replaces the freshness in the YAML until the next action: 500ms, 5s, available_now, ...")
+        str | None, typer.Option(help="Replaces the freshness in the YAML until the next action: 500ms, 5s, real_time, ...")
     ] = None,
     offsets: Annotated[
         str | None, typer.Option(help='For bounded-run: up to these offsets (exclusive), as JSON: {"topic": {"0": 1200}}')
@@ -104,7 +104,7 @@ def act(
         before, loop, living = read_desired(folder), read_crash_loop(folder), living_submission(folder)
         desired = write_wish(folder, wish, by=operating_system_user())
     except ValueError as exc:
-        raise ControlFileError(pipeline, folder.folder, first_line(exc)) from exc
+        raise ControlFileError(pipeline, folder.shared, first_line(exc)) from exc
     ended = _ended_by(before, len(loop.since(before.since).ends), spec) if action is Action.START else ""
     # Another freshness or bound than before is a new generation, too.
     ends_it = not desired.wants_app or desired.generation > before.generation
@@ -144,7 +144,7 @@ def _spec(pipeline: str, settings: Settings, folder: ControlFolder, action: Acti
     try:
         return owned_pipeline(pipeline, settings)
     except (InvalidSpecError, UnknownPipelineError):
-        if action in (Action.STOP, Action.HOLD) and folder.folder.is_dir():
+        if action in (Action.STOP, Action.HOLD) and folder.exists():
             return None
         raise
 

@@ -38,10 +38,10 @@ def status(
     from lakebound.landing.brokers import ASK_SECONDS, look_at_brokers
     from lakebound.local.airflow_view import airflow_health
     from lakebound.local.stack import status as services_status
-    from lakebound.settings import load_settings
+    from lakebound.settings import load_settings, state_address
     from lakebound.tables.declared import shown_pipelines
 
-    settings = load_settings()
+    settings, state = load_settings(), state_address()
     services = services_status(settings)
     loaded = shown_pipelines(settings)
     airflow = airflow_health(settings)
@@ -54,9 +54,18 @@ def status(
     disks, silent = look_at_disks(settings, load_alerts_or_default(settings)[0].disks, time.time(), remember=False)
     if json:
         asked = {"brokers": [asdict(found) for found in brokers], "airflow": None if airflow is None else asdict(airflow)}
-        print_json({"home": str(settings.home), **_body(services, disks, pipelines, [*loaded.problems, *silent]), **asked})
+        print_json(
+            {
+                "home": str(settings.home),
+                "state": state,
+                **_body(services, disks, pipelines, [*loaded.problems, *silent]),
+                **asked,
+            }
+        )
         return
     typer.echo(f"LAKEBOUND_HOME: {settings.home}")
+    if state is not None:
+        typer.echo(f"LAKEBOUND_STATE: {state} (logs, checkpoints and rollups: LAKEBOUND_HOME of the application's machine)")
     _print_services(services, brokers, airflow)
     _print_disks(disks)
     _print_pipelines(pipelines)

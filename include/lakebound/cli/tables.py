@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lakebound.ledger.entry import Offsets
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec, TableSpec
+    from lakebound.spec.to_stores import ToStoreSpec
     from lakebound.spec.to_topics import ToTopicSpec
     from lakebound.tables.places import Places
     from lakebound.tables.table import CommittedEntry
@@ -40,7 +41,7 @@ class UndeclaredTableError(LakeboundError):
 
 def ledger(
     pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
-    table: Annotated[str | None, typer.Option(help="One table or topic: name or format:name. Default: all.")] = None,
+    table: Annotated[str | None, typer.Option(help="One table, topic or store: name or format:name. Default: all.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries per table, newest first.")] = 20,
     json: Json = False,
 ) -> None:
@@ -53,9 +54,11 @@ def ledger(
     spec = owned_pipeline(pipeline, settings)
     places = places_of(settings, spec.warehouse)
     topics = [one for one in spec.to_topics if table in (None, one.id, one.topic)]
-    chosen = chosen_tables(spec, table) if table is None or not topics else []
+    stores = [one for one in spec.to_stores if table in (None, one.id, one.name)]
+    chosen = chosen_tables(spec, table) if table is None or not (topics or stores) else []
     found = {wanted.id: list(_entries(wanted, places, limit)) for wanted in chosen}
     found |= {one.id: list(_topic_entries(one, spec, limit)) for one in topics}
+    found |= {one.id: list(_store_entries(one, spec)) for one in stores}
     if json:
         print_json([_entry_body(name, committed) for name, entries in found.items() for committed in entries])
         return
@@ -121,6 +124,12 @@ def _topic_entries(one: ToTopicSpec, spec: PipelineSpec, limit: int) -> Iterator
     from lakebound.landing.to_topics.target import TopicTarget
 
     yield from islice(TopicTarget(one, spec.pipeline, spec.connection).entries(), limit)
+
+
+def _store_entries(one: ToStoreSpec, spec: PipelineSpec) -> Iterator[CommittedEntry]:
+    from lakebound.landing.to_stores.open_store import open_store
+
+    yield from open_store(one, spec).entries()
 
 
 def _entry_body(table: str, committed: CommittedEntry) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from lakebound.control.complete_hours import (
     CutOff,
     TableHours,
     TableSight,
+    by_this_clock,
     decide,
     first_look,
     last_number,
@@ -94,7 +95,7 @@ class CompleteHoursKeeper:
             found[name] = decide(table, before.span, sight, now_ms, number)
             number = max([number, *(one.number for one in found[name].announced[-1:])])
         hours = before.model_copy(update={"tables": {**before.tables, **found}})
-        if hours != before or now_ms - before.looked_at_ms > _WRITE_SECONDS * 1000:
+        if hours != before or abs(now_ms - before.looked_at_ms) > _WRITE_SECONDS * 1000:  # the clock may have been ahead
             hours = hours.model_copy(update={"looked_at_ms": now_ms})
             self._check_lease()
             write_complete_hours(self._control, hours)
@@ -140,7 +141,13 @@ class CompleteHoursKeeper:
 
     def _after_rows(self, before: CompleteHours, name: str, sight: TableSight, now_ms: int) -> TableHours:
         known = before.tables.get(name)
-        return first_look(before.span, sight, now_ms) if known is None else with_rows(known, before.span, sight, now_ms)
+        if known is None:
+            return first_look(before.span, sight, now_ms)
+        current = by_this_clock(known, before.span, now_ms)
+        if current.next_hour < known.next_hour:
+            next_one, was = before.span.key(current.next_hour), before.span.key(known.next_hour)
+            log.warning("complete hours of %s: the clock has gone back, so %s is due next, and not %s", name, next_one, was)
+        return with_rows(current, before.span, sight, now_ms)
 
     def _cut_off(self, found: Mapping[str, TableHours], before: CompleteHours, now_ms: int) -> dict[str, TableHours]:
         known = self._ends()

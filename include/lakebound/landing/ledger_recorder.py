@@ -27,21 +27,29 @@ from lakebound.ledger.entry import Offsets, common
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 10.0
+_EVERY_SECONDS_IN_A_STORE = 60.0
 
 
 class LedgerRecorder:
     """The newest batches. ``hold`` and ``add`` are for the stream's thread; ``tick``, ``end`` and ``close`` are for others."""
 
-    def __init__(self, control: ControlFolder, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        control: ControlFolder,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._control = control
         self._clock = clock
+        self._monotonic = monotonic
+        self._every = _EVERY_SECONDS_IN_A_STORE if control.is_shared else _EVERY_SECONDS
         self._noting = threading.Lock()
         self._writing = threading.Lock()
         self._batches: deque[LandedBatch] = deque(maxlen=MOST_BATCHES)
         self._coverages: tuple[Offsets, ...] = ()
         self._seen: Mapping[str, TableProgress] = {}
         self._earlier: tuple[LandedBatch, ...] | None = None
-        self._written_at = clock()
+        self._written_at = monotonic()
         self._has_more = self._is_closed = self._is_failing = False
 
     def hold(self, coverages: Sequence[Offsets]) -> None:
@@ -70,8 +78,8 @@ class LedgerRecorder:
             log.exception("a batch is missing in the list of the newest batches")
 
     def tick(self) -> None:
-        """Write what is new, every ten seconds; called about once a second by who has the lease."""
-        if self._has_more and self._clock() - self._written_at >= _EVERY_SECONDS:
+        """Write what is new, every ten seconds, each minute in a store; called about once a second by who has the lease."""
+        if self._has_more and self._monotonic() - self._written_at >= self._every:
             self._write()
 
     def end(self) -> None:
@@ -89,11 +97,11 @@ class LedgerRecorder:
             return
         try:
             with self._noting:
-                self._has_more, self._written_at = False, self._clock()
+                self._has_more, self._written_at = False, self._monotonic()
                 batches, coverages = tuple(self._batches), self._coverages
             if self._earlier is None:
                 self._earlier = _earlier(self._control)
-            ledger = RecentLedger(self._written_at, _held_by_all(coverages), (*self._earlier, *batches))
+            ledger = RecentLedger(self._clock(), _held_by_all(coverages), (*self._earlier, *batches))
             write_recent_ledger(self._control, ledger)
             self._is_failing = False
         except Exception as exc:

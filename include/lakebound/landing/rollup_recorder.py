@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
+from lakebound.control.bounds import seconds_summed
 from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import NO_DURATIONS, histogram_of
 from lakebound.control.progress import Progress, TableProgress
@@ -53,7 +54,7 @@ def figures_of_batch(
         oldest_age_seconds: How old its oldest record was when it landed; None where that is not known.
         reasons: Why records went to quarantine, as far as that is known.
     """
-    steps = {step: max(0.0, milliseconds) / 1000 for step, milliseconds in durations_ms.items()}
+    steps = {step: seconds_summed(milliseconds / 1000) for step, milliseconds in durations_ms.items()}
     return Figures(
         read=read,
         filtered=filtered,
@@ -68,9 +69,21 @@ def figures_of_batch(
 class RollupRecorder:
     """The figures of one application. ``add`` is for the stream's thread; ``tick``, ``end`` and ``close`` are for others."""
 
-    def __init__(self, control: ControlFolder, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, control: ControlFolder, clock: Callable[[], float] = time.time, cpu_clock: Callable[[], float] | None = None
+    ) -> None:
+        """Count nothing yet.
+
+        Args:
+            control: State folder of the pipeline.
+            clock: Returns the time, in epoch seconds.
+            cpu_clock: Returns the CPU seconds that the application has used so far; None where nobody counts them.
+        """
         self._control = control
         self._clock = clock
+        self._cpu_clock = cpu_clock
+        self._cpu_seconds = 0.0
+        self._cpu_counted_at = TEN_SECONDS.start_of(clock())
         self._counting = threading.Lock()
         self._writing = threading.Lock()
         self._open = Bucket(TEN_SECONDS.start_of(clock()))
@@ -120,6 +133,7 @@ class RollupRecorder:
 
     def _write_what_is_over(self, progress: Progress, *, is_last: bool) -> None:
         lag_records = waiting_records(progress)
+        self._count_cpu(is_last=is_last)
         self._count(Figures(lag_records=None if lag_records is None else max(0, lag_records)), progress.tables)
         with self._counting:
             if len(self._over) > _MAX_UNWRITTEN:
@@ -133,6 +147,20 @@ class RollupRecorder:
         self._book.write(written, latest.at)
         with self._counting:
             del self._over[: len(over)]
+
+    def _count_cpu(self, *, is_last: bool) -> None:
+        """Give the bucket that has just ended its CPU seconds: to look takes milliseconds, so it is done once per bucket."""
+        at = TEN_SECONDS.start_of(self._clock())
+        if self._cpu_clock is None or (at == self._cpu_counted_at and not is_last):
+            return
+        self._cpu_counted_at, before = at, self._cpu_seconds
+        self._cpu_seconds = max(before, self._cpu_clock())
+        used = Figures(cpu_seconds=seconds_summed(self._cpu_seconds - before))
+        with self._counting:
+            if self._over and not is_last:
+                self._over[-1] = self._over[-1].plus(used)
+            else:
+                self._open = self._open.plus(used)
 
     def _count(self, figures: Figures, tables: Mapping[str, TableProgress]) -> None:
         with self._counting:

@@ -28,8 +28,16 @@ class RunSpec(Frozen):
 
     @property
     def secret_variables(self) -> tuple[str, ...]:
-        """The environment variables that hold secrets of the pipeline's connection, reference data and warehouse."""
-        return (*self.spec.connection.secret_variables, *self.planning_secrets)
+        """The environment variables with secrets of the pipeline's connection, reference data, stores, warehouse and state."""
+        of_stores = (ref.env for ref in self.spec.store_secrets.values() if ref.env)
+        of_state = self.places.state.secret_variables if self.places.state is not None else ()
+        return (*self.spec.connection.secret_variables, *of_stores, *of_state, *self.planning_secrets)
+
+    @property
+    def own_variables(self) -> tuple[str, ...]:
+        """The variables by which the machine's own credentials are found, where the warehouse or the state goes by these."""
+        of_state = self.places.state.own_variables if self.places.state is not None else ()
+        return tuple(dict.fromkeys((*self.places.warehouse.own_variables, *of_state)))
 
     @property
     def planning_secrets(self) -> tuple[str, ...]:
@@ -57,7 +65,7 @@ class RunSpec(Frozen):
     @property
     def control(self) -> ControlFolder:
         """The pipeline's folder."""
-        return ControlFolder(self.places.home, self.spec.pipeline)
+        return ControlFolder(self.places.home, self.spec.pipeline, self.places.state)
 
 
 def make_run_spec(spec: PipelineSpec, settings: Settings, desired: Desired, app_id: str) -> RunSpec:

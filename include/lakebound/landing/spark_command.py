@@ -25,11 +25,14 @@ fails with "Out of space in CodeCache".
 Source: https://docs.oracle.com/en/java/javase/17/docs/specs/man/java.html, ``ReservedCodeCacheSize``.
 """
 
+LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Of the JVM that only puts the application's command line together (``spark-class``): it lives for half a second."""
+
 # What the system, Python, Java and Spark need. Anything else may be a secret, and a transform is a colleague's code.
 _INHERITED = re.compile(
     r"LC_\w+|LD_\w+|MALLOC_\w+|OMP_NUM_THREADS|XDG_\w+|PYTHON(?!ASYNCIODEBUG)\w+|"
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TERM|TZ|TMPDIR|PWD|HOSTNAME|VIRTUAL_ENV|JAVA_HOME|"
-    r"SPARK_LOCAL_(DIRS|IP|HOSTNAME)|SPARK_PUBLIC_DNS|SPARK_SUBMIT_OPTS|SPARK_USER|HADOOP_(HOME|CONF_DIR|USER_NAME)|KRB5_CONFIG|"
+    r"SPARK_LOCAL_(DIRS|IP|HOSTNAME)|SPARK_PUBLIC_DNS|SPARK_(LAUNCHER|SUBMIT)_OPTS|SPARK_USER|HADOOP_(HOME|CONF_DIR|USER_NAME)|KRB5_CONFIG|"
     r"KRB5CCNAME|SSL_CERT_(FILE|DIR)|LAKEBOUND_(?!SECRET_)\w+"
 )
 
@@ -184,6 +187,7 @@ def spark_environment(
         PYTHONUNBUFFERED="1",
         TZ="UTC",
     )
+    environment.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_OPTIONS)
     if is_local(settings.spark_master):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     elif AUTH_SECRET in inherited:
@@ -198,7 +202,7 @@ def run_environment(orders: RunSpec, settings: Settings) -> dict[str, str]:
         orders: What it is told.
         settings: This machine's places.
     """
-    return spark_environment(settings, secrets=orders.secret_variables, others=orders.places.warehouse.own_variables)
+    return spark_environment(settings, secrets=orders.secret_variables, others=orders.own_variables)
 
 
 def stream_environment(orders: RunSpec, settings: Settings) -> dict[str, str]:

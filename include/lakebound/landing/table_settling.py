@@ -113,7 +113,7 @@ def settle_tables(
         TableMismatchError: A table's format refuses the change.
         LeaseLostError: A later application writes for this pipeline: it has compared by itself.
     """
-    control = ControlFolder(places.home, spec.pipeline)
+    control = ControlFolder(places.home, spec.pipeline, places.state)
     settled = compare_tables(spec, places, wanted, value_fields)
     check_lease()
     if settled.differences:

@@ -107,6 +107,11 @@ class Entry(FrozenRecord):
         default=None, description="Hours of this commit's rows; None where the pipeline announces no complete hours."
     )
     quarantine: str | None = None
+    delivery: Literal["at_least_once"] | None = Field(
+        default=None,
+        description="Of a topic in real time: rows are sent before the entry that counts them, so a row of the time after the "
+        "newest entry may be in the topic more than once. None: exactly once.",
+    )
     rewind: str | None = Field(default=None, description="Of a reset that a rewind made: the hash of its plan.")
     undoes: str | None = Field(default=None, description="Of a reset that undid a rewind: the hash of the rewind's plan.")
 

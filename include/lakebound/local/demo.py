@@ -39,6 +39,7 @@ from lakebound.local.produce import Feed, Produced, produce
 from lakebound.settings import Settings
 from lakebound.spec.load import load_pipeline
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.state_store import refuse_with_shared_state
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
@@ -91,7 +92,9 @@ def run_demo(settings: Settings, say: Say | None = None) -> int:
     Raises:
         DemoFailedError: Records are missing or doubled, or a proof does not hold.
         LakeboundError: A part could not be started.
+        NotWithSharedStateError: LAKEBOUND_STATE is set.
     """
+    refuse_with_shared_state("lakebound demo", "Unset LAKEBOUND_STATE")
     say = say or _stopwatch()
     home = settings.home / "demo"
     shutil.rmtree(home, ignore_errors=True)

@@ -22,6 +22,7 @@ from lakebound.landing.kafka_clients import make_admin
 from lakebound.local.airflow import Airflow
 from lakebound.local.broker import Broker
 from lakebound.settings import Settings
+from lakebound.spec.state_store import refuse_with_shared_state
 
 KAFKA_PORT = 9092
 AIRFLOW_PORT = 8080
@@ -101,6 +102,7 @@ def up(
         ServiceError: A service could not start.
         DeadlineExceededError: A service does not answer in time.
     """
+    refuse_with_shared_state("The stack of `lakebound up`", "Unset LAKEBOUND_STATE, or use a Kafka and an Airflow of your own")
     make_home(settings.home)
     tighten(settings.home)
     broker = broker_of(settings)

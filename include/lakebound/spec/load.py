@@ -1,8 +1,8 @@
 """Reads pipeline YAML files; says of each mistake in which file, line and field it is. Imports nothing heavy.
 
-``${NAME}`` and ``${NAME:-default}`` stand for environment variables in texts under ``connection``, and under ``postgres`` of
-reference data, and nowhere else. Which ones, and where secrets may lie, is said by whoever runs Lakebound
-(``lakebound.settings.YamlAccess``): who writes YAML cannot read the machine.
+``${NAME}`` and ``${NAME:-default}`` stand for environment variables in texts under ``connection``, under ``postgres`` of
+reference data and under the server of a store, and nowhere else. Which ones, and where secrets may lie, is said by whoever runs
+Lakebound (``lakebound.settings.YamlAccess``): who writes YAML cannot read the machine.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ SUFFIXES = (".yaml", ".yml")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TABLE = "table "
 _TO_TOPIC = "target topic "
+_TO_STORE = "store "
+_SERVERS = ("postgres", "redis")
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,14 @@ def _with_texts(root: Mapping[str, Any], expand: Callable[[Any, Keys], Any]) -> 
             name: {**one, "postgres": expand(one["postgres"], ("reference", name, "postgres"))}
             for name, one in with_database.items()
         }
+    stores = root.get("to_stores")
+    if isinstance(stores, list):
+        found["to_stores"] = [
+            {key: expand(part, ("to_stores", position, key)) if key in _SERVERS else part for key, part in one.items()}
+            if isinstance(one, dict)
+            else one
+            for position, one in enumerate(stores)
+        ]
     return found
 
 
@@ -269,6 +279,7 @@ def _claims(spec: PipelineSpec) -> Iterator[str]:
     yield f"pipeline {spec.pipeline}"
     yield from (table_claim(spec, table) for table in _tables(spec))
     yield from (f"{_TO_TOPIC}{one.topic} at {spec.connection.bootstrap_servers}" for one in spec.to_topics)
+    yield from (f"{_TO_STORE}{one.id} at {one.place}" for one in spec.to_stores)
 
 
 def _tables(spec: PipelineSpec) -> tuple[TableSpec, ...]:
@@ -288,7 +299,9 @@ def _claim_line(path: Path, claim: str) -> int:
         return source.line_of(("pipeline",))
     if claim.startswith(_TO_TOPIC):
         return source.line_of(("to_topics",))
-    places: list[Keys] = [("tables", position) for position in range(len(source.root["tables"]))]
+    if claim.startswith(_TO_STORE):
+        return source.line_of(("to_stores",))
+    places: list[Keys] = [("tables", position) for position in range(len(source.root.get("tables") or ()))]
     for keys in [*places, ("quarantine",)]:
         found = source.root.get("quarantine") if keys == ("quarantine",) else source.root["tables"][keys[1]]
         if found and name in (f"{found['format']}:{found['name']}", f"{found['format']}:default.{found['name']}"):

@@ -85,8 +85,10 @@ def secret_keys(keys: Keys) -> Keys | None:
 
 
 def _in_a_login(keys: Keys) -> bool:
-    """Whether these are keys of a database of reference data; somebody may write an address there with its password."""
-    return keys[:1] == ("reference",) and keys[2:3] == ("postgres",)
+    """Whether these are keys of a database of reference data or of a store; somebody may write an address with its password."""
+    return (keys[:1] == ("reference",) and keys[2:3] == ("postgres",)) or (
+        keys[:1] == ("to_stores",) and keys[2:3] in (("postgres",), ("redis",))
+    )
 
 
 def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:

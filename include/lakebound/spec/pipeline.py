@@ -12,8 +12,10 @@ from lakebound.spec.complete_hours import CompleteHoursSpec
 from lakebound.spec.connection import ConnectionSpec, SecretRef
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
+from lakebound.spec.real_time import REAL_TIME, RealTimeSpec, real_time_problem
 from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.spark import SparkSpec
+from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.spec.to_topics import ToTopicSpec, is_topic_name
 from lakebound.spec.value import ValueSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
@@ -211,7 +213,13 @@ class PipelineSpec(Frozen):
         description="Where to start in a topic from which a table has landed nothing yet. Afterwards the ledger in the table "
         "says where to continue.",
     )
-    freshness: str = Field(description="Trigger interval such as 500ms, 5s or 1m; or available_now, which runs on 'schedule'.")
+    freshness: str = Field(
+        description="Trigger interval such as 500ms, 5s or 1m; available_now, which runs on 'schedule'; or real_time, which "
+        "sends each row to the topics as it comes, at least once. See docs/how-to/real-time.md.",
+    )
+    real_time: RealTimeSpec = Field(
+        default=RealTimeSpec(), description="How the pipeline runs with freshness: real_time. Others do not read this."
+    )
     schedule: str = Field(default="*/10 * * * *", description="Cron expression. Only available_now pipelines use it.")
     schema_evolution: SchemaEvolution = Field(
         default="refuse",
@@ -229,14 +237,31 @@ class PipelineSpec(Frozen):
         "mapping of these names to DataFrames. See docs/how-to/reference-data.md.",
     )
     tables: tuple[TableSpec, ...] = Field(
-        min_length=1, description="Target tables. Every row is written to each of them. No other pipeline may write to them."
+        default=(),
+        description="Target tables. Every row is written to each of them. No other pipeline may write to them. May be left out "
+        "where there are to_topics.",
     )
     to_topics: tuple[ToTopicSpec, ...] = Field(
         default=(),
-        description="Kafka topics that get every row, too, as JSON, each row once. See docs/how-to/topics.md.",
+        description="Kafka topics that get every row as JSON, each row once, beside the tables or instead of them. See "
+        "docs/how-to/topics.md.",
+    )
+    to_stores: tuple[ToStoreSpec, ...] = Field(
+        default=(),
+        description="Tables in PostgreSQL and keys in Redis that hold the newest row of each key, or its counters. Each "
+        "row takes effect once. See docs/how-to/stores.md.",
     )
     quarantine: TableSpec | None = Field(
         default=None, description="Table of records that could not be landed. Default: a Delta table quarantine.<pipeline>."
+    )
+    quarantine_samples: int = Field(
+        default=0,
+        ge=0,
+        le=10,
+        description="How many of the newest records of each reason the application also keeps in its state, cut and escaped, "
+        "so that the page in Airflow can show them to those who may edit the pipeline's DAG. 0: no value of a record leaves "
+        "the tables. With freshness: real_time none are kept: bad records are in the quarantine topic. See "
+        "docs/how-to/quarantine.md.",
     )
     warehouse: str = Field(
         default=DEFAULT_WAREHOUSE,
@@ -299,6 +324,14 @@ class PipelineSpec(Frozen):
         return transform
 
     @model_validator(mode="after")
+    def _lands_somewhere(self) -> PipelineSpec:
+        if not self.tables and not self.to_topics:
+            raise ValueError("tables: is missing; name a table here, or a topic in to_topics")
+        if not self.tables and self.complete_hours is not None:
+            raise ValueError("complete_hours: hours are those of tables, and there are none")
+        return self
+
+    @model_validator(mode="after")
     def _distinct_tables(self) -> PipelineSpec:
         ids = [table.id for table in (*self.tables, self.quarantine_table)]
         if len(set(ids)) != len(ids):
@@ -314,6 +347,21 @@ class PipelineSpec(Frozen):
             raise ValueError("to_topics: a topic is named twice")
         if both := sorted({*written} & {*self.topics}):
             raise ValueError(f"to_topics: {both[0]} is a topic that the pipeline reads: it would read its own rows for ever")
+        return self
+
+    @model_validator(mode="after")
+    def _distinct_stores(self) -> PipelineSpec:
+        # By their names alone: progress, proof and ledgers know a target by its id.
+        ids = [one.id for one in self.to_stores]
+        if len(set(ids)) != len(ids):
+            raise ValueError("to_stores: a store is named twice")
+        return self
+
+    @model_validator(mode="after")
+    def _real_time(self) -> PipelineSpec:
+        problem = real_time_problem(self) if self.freshness == REAL_TIME else None
+        if problem is not None:
+            raise ValueError(f"{problem[0][0]}: {problem[1]}")
         return self
 
     @model_validator(mode="after")
@@ -346,14 +394,53 @@ class PipelineSpec(Frozen):
         return {("reference", name, *keys): ref for name, one in named for keys, ref in one.secrets.items()}
 
     @property
-    def secrets(self) -> dict[tuple[str, ...], SecretRef]:
+    def store_secrets(self) -> dict[tuple[str | int, ...], SecretRef]:
+        """Where the secrets of its stores are, by their keys in the YAML."""
+        named = enumerate(self.to_stores)
+        return {("to_stores", position, *keys): ref for position, one in named for keys, ref in one.secrets.items()}
+
+    @property
+    def secrets(self) -> dict[tuple[str | int, ...], SecretRef]:
         """Where all of its secrets are, by their keys in the YAML."""
-        return {**self.connection.secrets, **self.reference_secrets}
+        parts = (self.connection.secrets.items(), self.reference_secrets.items())
+        return {keys: ref for part in parts for keys, ref in part} | self.store_secrets
+
+    @property
+    def other_targets(self) -> tuple[ToTopicSpec | ToStoreSpec, ...]:
+        """What rows go to beside the tables."""
+        return (*self.to_topics, *self.to_stores)
 
     @property
     def quarantine_table(self) -> TableSpec:
         """The table of records that could not be landed."""
         return self.quarantine or TableSpec(format="delta", name=f"quarantine.{self.pipeline}")
+
+    @property
+    def quarantine_topic(self) -> str:
+        """The topic of records that could not be sent on in real time."""
+        return self.real_time.quarantine_topic or f"quarantine.{self.pipeline}"
+
+    @property
+    def main_table(self) -> TableSpec:
+        """The table by whose commits the others' maintenance is timed: the first, or the quarantine where it is alone."""
+        return (*self.tables, self.quarantine_table)[0]
+
+    def pace(self, freshness: str | None = None) -> str:
+        """Return the interval between commits, as text.
+
+        Args:
+            freshness: The one that a start was asked for instead of the YAML's.
+        """
+        wanted = freshness or self.freshness
+        return self.real_time.epoch if wanted == REAL_TIME else wanted
+
+    def epoch_seconds(self, freshness: str | None = None) -> int:
+        """Return for how long rows are sent before the ledger notes it: the epoch in real time, 0 in batches.
+
+        Args:
+            freshness: The one that a start was asked for instead of the YAML's.
+        """
+        return self.real_time.epoch_seconds if (freshness or self.freshness) == REAL_TIME else 0
 
     @property
     def runs_continuously(self) -> bool:
@@ -362,16 +449,16 @@ class PipelineSpec(Frozen):
 
 
 def parse_freshness(freshness: str) -> float | None:
-    """Return the trigger interval in seconds, or None for ``available_now``.
+    """Return the trigger interval in seconds, or None for ``available_now``; 0 in real time, whose epochs ``pace`` tells.
 
     Raises:
         ValueError: It is neither.
     """
     if freshness == AVAILABLE_NOW:
         return None
-    if freshness == "real_time":
-        raise ValueError("real_time is not available yet; use 0ms, which starts a batch as soon as the previous one has ended")
+    if freshness == REAL_TIME:
+        return 0.0
     match = _INTERVAL.fullmatch(freshness)
     if match is None:
-        raise ValueError(f"{freshness!r} is neither available_now nor an interval such as 500ms, 5s or 1m")
+        raise ValueError(f"{freshness!r} is neither available_now nor real_time nor an interval such as 500ms, 5s or 1m")
     return int(match[1]) * _SECONDS[match[2]]

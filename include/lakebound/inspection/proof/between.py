@@ -78,8 +78,8 @@ def _bounds(entries: Sequence[CommittedEntry], *, whole: Spans | None, outside: 
     for entry in (committed.entry for committed in entries):
         is_recall = entry.kind == "recall"
         spans = spans_of(entry.releases if is_recall else entry.range)
-        if not entry.quarantined or not spans:
-            continue
+        if not entry.quarantined or not spans or entry.delivery is not None:
+            continue  # in real time bad records go to a topic
         touched = whole is None or any(_touches(spans, whole))
         inside = whole is None or _is_inside(spans, whole)
         most += entry.quarantined if touched else 0

@@ -19,8 +19,12 @@ from lakebound.inspection.proof import Proof, TableAsFound, judge
 from lakebound.inspection.proof.facts import Readable
 from lakebound.inspection.proof.judgement import hull
 from lakebound.inspection.proof.readable_offsets import read_offsets
+from lakebound.inspection.proof.real_time import sent_at_least_once
 from lakebound.inspection.validation.quarantine_copies import without_copies
 from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.to_stores.open_store import open_stores
+from lakebound.landing.to_stores.target import StoreTarget
+from lakebound.landing.to_topics.scan import scan_sources
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import Offsets
 from lakebound.ledger.intervals import Interval
@@ -30,6 +34,15 @@ from lakebound.tables.places import Places
 from lakebound.tables.table import CommittedEntry, Table, open_table
 
 _READINGS = 3
+_NO_TABLES = (TopicTarget, StoreTarget)
+
+_NOT_COMPARED = {
+    "topic": "Kafka has deleted messages of it: its rows were not compared",
+    "store": "a store holds the newest row of each key, or sums: its rows were not compared",
+}
+
+Proved = Table | TopicTarget | StoreTarget
+"""What a pipeline lands in."""
 
 
 def prove(
@@ -70,13 +83,13 @@ def table_id(spec: PipelineSpec, name: str, *, with_topics: bool = False) -> str
     Args:
         spec: The pipeline.
         name: Name or id.
-        with_topics: Whether a target topic may be meant, too.
+        with_topics: Whether a target topic or store may be meant, too.
 
     Raises:
         UnknownTableError: None is, or several are.
     """
-    topics = [one.id for one in spec.to_topics] if with_topics else []
-    ids = [*(one.id for one in spec.tables), *topics, spec.quarantine_table.id]
+    others = [one.id for one in spec.other_targets] if with_topics else []
+    ids = [*(one.id for one in spec.tables), *others, spec.quarantine_table.id]
     matches = [found for found in ids if name in (found, found.partition(":")[2])]
     if len(matches) != 1:
         raise UnknownTableError(spec.pipeline, name, ids)
@@ -86,15 +99,34 @@ def table_id(spec: PipelineSpec, name: str, *, with_topics: bool = False) -> str
 def _read_tables(spec: PipelineSpec, places: Places, *, deep: bool) -> list[TableAsFound]:
     """Read all ledgers, then all rows, the quarantine last each time: bad records are committed before the coverage of them."""
     topics = [TopicTarget(one, spec.pipeline, spec.connection) for one in spec.to_topics]
-    tables: list[Table | TopicTarget] = [open_table(one, places) for one in spec.tables]
-    tables += [*topics, open_table(spec.quarantine_table, places)]
+    tables: list[Proved] = [open_table(one, places) for one in spec.tables]
+    tables += [*topics, *open_stores(spec), open_table(spec.quarantine_table, places)]
     ledgers = [_read_ledger(table, "target") for table in tables[:-1]] + [_read_ledger(tables[-1], "quarantine")]
     if not deep:
         return ledgers
-    return [_with_rows(table, ledger) for table, ledger in zip(tables, ledgers, strict=True)]
+    read = [_with_rows(table, ledger) for table, ledger in zip(tables, ledgers, strict=True)]
+    return [_sent_in_real_time(spec, facts) if _is_real_time(facts) else facts for facts in read]
 
 
-def _read_ledger(table: Table | TopicTarget, role: TableRole) -> TableAsFound:
+def _is_real_time(facts: TableAsFound) -> bool:
+    by_totals = facts.totals is not None and facts.totals.real_time_rows > 0
+    return facts.rows is not None and (by_totals or any(found.entry.delivery is not None for found in facts.entries))
+
+
+def _sent_in_real_time(spec: PipelineSpec, facts: TableAsFound) -> TableAsFound:
+    """Return the facts with each row once, and with the records that went to the quarantine topic."""
+    rows, note = sent_at_least_once(facts.rows, facts.coverage)
+    ids = {topic: held.topic_id for topic, held in facts.coverage.items()}
+    try:
+        bad = scan_sources(spec.connection, spec.quarantine_topic, ids)
+    except MissingTopicError:
+        bad = rows.slice(0, 0)
+    if bad is None:
+        return replace(facts, rows=None)  # Kafka has deleted some: what is missing cannot be told from what was bad
+    return replace(facts, rows=rows, bad_rows=sent_at_least_once(bad, facts.coverage)[0], note=note)
+
+
+def _read_ledger(table: Proved, role: TableRole) -> TableAsFound:
     facts = TableAsFound(table.spec.id, role)
     try:
         if not table.exists():
@@ -105,14 +137,14 @@ def _read_ledger(table: Table | TopicTarget, role: TableRole) -> TableAsFound:
         entries = _readable_entries(table)
         former, released = view.entry.former, view.released
         facts = replace(facts, source="entry", coverage=view.coverage, former=former, released=released, entries=entries)
-        return replace(facts, totals=table.totals) if isinstance(table, TopicTarget) else facts
+        return replace(facts, totals=table.totals) if isinstance(table, _NO_TABLES) else facts
     except NoLedgerError as exc:
-        return replace(facts, error=str(exc)) if isinstance(table, TopicTarget) else _reconstructed(table, facts, exc)
+        return replace(facts, error=str(exc)) if isinstance(table, _NO_TABLES) else _reconstructed(table, facts, exc)
     except LakeboundError as exc:
         return replace(facts, error=str(exc))
 
 
-def _readable_entries(table: Table | TopicTarget) -> tuple[CommittedEntry, ...]:
+def _readable_entries(table: Proved) -> tuple[CommittedEntry, ...]:
     """Return the entries newest first, down to the birth or to one that cannot be read, which a reset has replaced."""
     found: list[CommittedEntry] = []
     try:
@@ -131,7 +163,7 @@ def _reconstructed(table: Table, facts: TableAsFound, reason: NoLedgerError) -> 
     return replace(facts, error=str(reason)) if found is None else replace(facts, source=found.source, coverage=found.coverage)
 
 
-def _with_rows(table: Table | TopicTarget, facts: TableAsFound) -> TableAsFound:
+def _with_rows(table: Proved, facts: TableAsFound) -> TableAsFound:
     """Return the facts with the rows, and with the coverage as it stands after them.
 
     A rewind between the two readings takes rows away that the first one expects: then everything is read again.
@@ -154,8 +186,10 @@ def _with_rows(table: Table | TopicTarget, facts: TableAsFound) -> TableAsFound:
     return replace(facts, source="none", error=f"table {facts.table} is being rewound: prove it again when that is done")
 
 
-def _rows(table: Table | TopicTarget, facts: TableAsFound) -> pa.Table | None:
-    """Return where the rows come from; None of a topic whose first messages Kafka has deleted."""
+def _rows(table: Proved, facts: TableAsFound) -> pa.Table | None:
+    """Return where the rows come from; None of a store, and of a topic whose first messages Kafka has deleted."""
+    if isinstance(table, StoreTarget):
+        return None
     if isinstance(table, TopicTarget):
         return table.scan_sources({topic: held.topic_id for topic, held in facts.coverage.items()})
     rows = table.scan_kafka()
@@ -163,9 +197,9 @@ def _rows(table: Table | TopicTarget, facts: TableAsFound) -> pa.Table | None:
 
 
 def _with_totals(proof: Proof, tables: Sequence[TableAsFound], *, deep: bool) -> Proof:
-    """Return the proof with a topic's counts from the sums in its ledger where its rows were not counted.
+    """Return the proof with the counts of a topic or store from the sums in its ledger where its rows were not counted.
 
-    Compaction keeps the newest entries only, so that these do not add up to what has landed.
+    Compaction keeps the newest entries only, and a store the newest one, so that these do not add up to what has landed.
     """
     totals = {facts.table: facts.totals for facts in tables if facts.totals is not None and facts.rows is None}
     found = []
@@ -173,13 +207,13 @@ def _with_totals(proof: Proof, tables: Sequence[TableAsFound], *, deep: bool) ->
         known = totals.get(one.table)
         if known is not None:
             counts = {name: getattr(known, name) for name in ("rows", "filtered", "quarantined")}
-            notes = ["Kafka has deleted messages of it: its rows were not compared"] if deep else []
+            notes = [_NOT_COMPARED["topic" if one.table.startswith("topic:") else "store"]] if deep else []
             one = one.adding(records=known.landed, notes=notes, **counts)
         found.append(one)
     return proof.model_copy(update={"tables": tuple(found)})
 
 
-def _said_since(table: Table | TopicTarget, version: str) -> tuple[Offsets, tuple[Offsets, ...]] | None:
+def _said_since(table: Proved, version: str) -> tuple[Offsets, tuple[Offsets, ...]] | None:
     """Return the coverage now and what was released since, or None when the table does not merely continue that version."""
     releases: list[Offsets] = []
     try:

@@ -40,6 +40,8 @@ class TableAsFound:
         released: How many offsets were released from quarantine so far, as the counting entry says it.
         later_releases: Offsets released after the ledger was read, per commit.
         totals: Of a topic: what all its entries have counted, those included that are no longer kept.
+        bad_rows: Of a topic that was written in real time: where the records in the quarantine topic come from.
+        note: What is to be said of the rows.
     """
 
     table: str
@@ -55,3 +57,5 @@ class TableAsFound:
     released: int = 0
     later_releases: tuple[Offsets, ...] = ()
     totals: TargetTotals | None = None
+    bad_rows: pa.Table | None = None
+    note: str | None = None

@@ -119,4 +119,8 @@ def _of_rows(proof: TableProof, case: _Case, others: Sequence[_Case], kafka: Kaf
     if case.facts.role == "quarantine":
         return judge_quarantine_rows(proof, case.facts, case.history, rows, involved)
     quarantine = next((other.rows for other in others if other.facts.role == "quarantine" and other.rows), empty)
+    if case.facts.bad_rows is not None:
+        found = (other.facts.rows for other in others if other.facts.role == "quarantine")
+        quarantine = index_rows(case.facts.bad_rows, *(rows for rows in found if rows is not None))
+        proof = proof.adding(notes=[case.facts.note] if case.facts.note else [])
     return judge_target_rows(proof, case.facts, case.history, rows, quarantine, kafka, involved=involved, may_filter=may_filter)

@@ -38,12 +38,13 @@ class RowOffsets:
     without_origin: int
 
 
-def index_rows(kafka: pa.Table) -> RowOffsets:
-    """Return the rows of a table by partition.
+def index_rows(*tables: pa.Table) -> RowOffsets:
+    """Return rows by partition.
 
     Args:
-        kafka: As ``Table.scan_kafka`` gives it.
+        *tables: Each as ``Table.scan_kafka`` gives it.
     """
+    kafka = pa.concat_tables([table.select(_ORIGIN) for table in tables], promote_options="permissive")
     known = kafka.select(_ORIGIN).drop_null()
     rows: Arrays = {}
     records: Arrays = {}

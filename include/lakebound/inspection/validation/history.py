@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from lakebound.control.folder import ControlFolder, locked_if_free, read_json, write_json, write_text
 from lakebound.control.private_files import open_private
-from lakebound.errors import LakeboundError
+from lakebound.errors import LakeboundError, NotWithSharedStateError
 from lakebound.frozen import FrozenRecord
 from lakebound.inspection.validation.line import Gap, ValidatedSoFar
 from lakebound.inspection.validation.verdict import ValidatedRange
@@ -72,13 +72,25 @@ def history_file(control: ControlFolder) -> Path:
     return folder(control) / "history.jsonl"
 
 
+def refuse_shared(control: ControlFolder) -> None:
+    """Keep a machine from validating what another one has validated: the record is this machine's alone.
+
+    Raises:
+        NotWithSharedStateError: Machines share the pipeline's state.
+    """
+    if control.is_shared:
+        raise NotWithSharedStateError("lakebound validate", "Its record is not shared; validate with state in a folder")
+
+
 @contextmanager
 def only_run(control: ControlFolder) -> Iterator[None]:
     """Be the pipeline's only validation on this machine inside the block; the lock of a killed run is free by itself.
 
     Raises:
         ValidationRunsError: Another one is under way.
+        NotWithSharedStateError: Another machine may have validated what this one would validate again.
     """
+    refuse_shared(control)
     with locked_if_free(folder(control) / "run") as is_mine:
         if not is_mine:
             raise ValidationRunsError(control.pipeline)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lakebound.control.folder import ControlFolder
 from lakebound.frozen import Frozen
 from lakebound.inspection.validation.expectations import ExpectationFile
-from lakebound.inspection.validation.history import done_of, read_history
+from lakebound.inspection.validation.history import done_of, read_history, refuse_shared
 from lakebound.inspection.validation.run import next_due
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
@@ -46,7 +46,9 @@ def plan_validation(spec: PipelineSpec, places: Places, file: ExpectationFile) -
 
 
 def _due(spec: PipelineSpec, places: Places, file: ExpectationFile) -> Iterator[DueTable]:
-    history = read_history(ControlFolder(places.home, spec.pipeline))
+    control = ControlFolder(places.home, spec.pipeline, places.state)
+    refuse_shared(control)
+    history = read_history(control)
     for table in spec.tables:
         expected = file.of(table.id)
         found = next_due(table, places, done_of(table.id, history), max_rows=file.max_rows_per_range) if expected else None

@@ -97,7 +97,7 @@ class _Run:
 
     @property
     def control(self) -> ControlFolder:
-        return ControlFolder(self.places.home, self.spec.pipeline)
+        return ControlFolder(self.places.home, self.spec.pipeline, self.places.state)
 
 
 def run_validation(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from lakebound.control.bounds import Moment
 from lakebound.control.findings import Severity
 from lakebound.frozen import FrozenRecord
 from lakebound.inspection.validation.line import Due, Gap
@@ -118,7 +119,7 @@ class ValidatedRange(FrozenRecord):
     offsets: int = 0
     from_ms: int = 0
     to_ms: int = 0
-    at: float = 0.0
+    at: Moment = 0.0
     results: tuple[ExpectationResult, ...] = ()
     skipped: dict[str, str] = Field(default_factory=dict)
     copied: int = 0

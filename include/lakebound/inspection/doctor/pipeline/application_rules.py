@@ -174,7 +174,7 @@ def _not_committing(facts: PipelineFacts) -> str | None:
 
 
 def _freshness(facts: PipelineFacts) -> str:
-    return (facts.desired.freshness if facts.desired else None) or facts.spec.freshness
+    return facts.spec.pace(facts.desired.freshness if facts.desired else None)
 
 
 def _rests_between_runs(facts: PipelineFacts) -> bool:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from lakebound.control.applications import living_submission
 from lakebound.control.crash_loop import count_last_end, read_crash_loop
 from lakebound.control.desired import read_desired
-from lakebound.control.folder import ControlFolder
+from lakebound.control.folder import ControlFolder, StateFile, modified_at
 from lakebound.control.last_end import read_last_end
 from lakebound.control.lease import lease_is_live, read_lease
 from lakebound.control.progress import read_outcome, read_progress
@@ -25,6 +25,7 @@ from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook, LedgerFacts, PipelineFacts, ScratchFacts
 from lakebound.inspection.doctor.pipeline.kafka_look import look_at_topics, look_at_waiting
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
+from lakebound.inspection.doctor.pipeline.stores_look import look_at_stores
 from lakebound.inspection.doctor.pipeline.written_topics import look_at_written
 from lakebound.landing.checkpoint import read_offset_log
 from lakebound.settings import Settings
@@ -41,6 +42,8 @@ def read_pipeline_facts(spec: PipelineSpec, settings: Settings) -> PipelineFacts
     facts = replace(state, kafka=look_at_topics(spec))
     if spec.to_topics and facts.kafka.problem is None:
         facts = replace(facts, written=look_at_written(spec))
+    if spec.to_stores:
+        facts = replace(facts, stores=look_at_stores(spec))
     return replace(facts, kafka=look_at_waiting(spec, facts.kafka, facts.lowest_marks(), facts.now))
 
 
@@ -109,9 +112,9 @@ def _is_torn(query: Path, path: Path) -> bool:
         return True
 
 
-def _modified_at(path: Path) -> float | None:
+def _modified_at(path: StateFile) -> float | None:
     try:
-        return path.stat().st_mtime
+        return modified_at(path)
     except OSError:
         return None
 
@@ -129,7 +132,7 @@ class _Files:
 
     unreadable: dict[str, str] = field(default_factory=dict)
 
-    def read(self, name: str, path: Path, reading: Callable[[], T]) -> T | None:
+    def read(self, name: str, path: StateFile, reading: Callable[[], T]) -> T | None:
         try:
             return reading()
         except (OSError, ValueError, TypeError, AttributeError) as exc:

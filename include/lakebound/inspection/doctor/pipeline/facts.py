@@ -138,6 +138,21 @@ class WrittenTopics:
 
 
 @dataclass(frozen=True)
+class StoresLook:
+    """What the stores are like, each by the store's id.
+
+    Attributes:
+        refusals: Why a start would refuse it.
+        away: Why it does not answer.
+        advice: What a person should know of how it is set up.
+    """
+
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    away: Mapping[str, str] = field(default_factory=dict)
+    advice: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ScratchFacts:
     """The application's temporary checkpoint folder: never needed, but its size is watched.
 
@@ -163,6 +178,7 @@ class PipelineFacts:
         crash_loop: The failed starts in a row, that of the last application included.
         unreadable: Per control file that cannot be read, why.
         written: The target topics.
+        stores: The stores.
     """
 
     spec: PipelineSpec
@@ -183,6 +199,7 @@ class PipelineFacts:
     scratch: ScratchFacts = ScratchFacts()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     written: WrittenTopics = WrittenTopics()
+    stores: StoresLook = StoresLook()
 
     @property
     def targets(self) -> tuple[LedgerFacts, ...]:

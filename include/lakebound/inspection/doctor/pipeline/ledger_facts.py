@@ -18,6 +18,7 @@ from lakebound.errors import (
 )
 from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import LedgerFacts, TableState
+from lakebound.landing.to_stores.open_store import open_stores
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import check_owner
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
@@ -26,6 +27,7 @@ from lakebound.tables.landed import RECENT_ENTRIES
 from lakebound.tables.places import Places
 from lakebound.tables.stale_ledger import rows_beyond, txn_epoch
 from lakebound.tables.table import LedgerView, Table, open_table
+from lakebound.tables.target import LandingTarget
 
 _STATES: tuple[tuple[type[LakeboundError], TableState], ...] = (
     (NoLedgerError, "no_ledger"),
@@ -41,7 +43,12 @@ def read_ledgers(spec: PipelineSpec, places: Places) -> tuple[LedgerFacts, ...]:
     """Return the facts of each table, the quarantine's last."""
     looking = places.read_only()
     targets = [_read(table, looking, spec.pipeline, "target") for table in spec.tables]
-    return (*targets, *_read_topics(spec), _read(spec.quarantine_table, looking, spec.pipeline, "quarantine"))
+    return (
+        *targets,
+        *_read_topics(spec),
+        *_read_stores(spec),
+        _read(spec.quarantine_table, looking, spec.pipeline, "quarantine"),
+    )
 
 
 def _read_topics(spec: PipelineSpec) -> Iterator[LedgerFacts]:
@@ -57,13 +64,29 @@ def _read_topics(spec: PipelineSpec) -> Iterator[LedgerFacts]:
             yield found
 
 
+def _read_stores(spec: PipelineSpec) -> Iterator[LedgerFacts]:
+    """Yield the facts of each store that has an entry which can be read; why others have none: ``stores_look``."""
+    for target in open_stores(spec):
+        try:
+            found = _described_target(target)
+        except LakeboundError:
+            continue
+        finally:
+            target.close()
+        if found is not None:
+            yield found
+
+
 def _read_topic(one: ToTopicSpec, spec: PipelineSpec) -> LedgerFacts | None:
-    target = TopicTarget(one, spec.pipeline, spec.connection)
+    return _described_target(TopicTarget(one, spec.pipeline, spec.connection))
+
+
+def _described_target(target: LandingTarget) -> LedgerFacts | None:
     view = target.read_ledger()
     if view.entry is None:
         return None
     newest = next((committed for committed in islice(target.entries(), RECENT_ENTRIES) if committed.entry.rows), None)
-    facts = LedgerFacts(one.id, "target", "entry", entry=view.entry, version=view.version)
+    facts = LedgerFacts(target.spec.id, "target", "entry", entry=view.entry, version=view.version)
     if newest is None:
         return facts
     times = newest.entry.timestamps_ms

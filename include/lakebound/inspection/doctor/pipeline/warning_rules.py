@@ -34,7 +34,8 @@ def data_loss_near(facts: PipelineFacts) -> Iterator[RuleFinding]:
         return
     sentence = f"{lag_records(facts)} offsets wait, and Kafka's retention deletes the first of them in {seconds_in_words(left)}"
     quiet = seconds_since_commit(facts)
-    if facts.living is not None and quiet is not None and quiet <= facts.spec.thresholds.stall_seconds:
+    patience = facts.spec.thresholds.stall_seconds + 2 * _epoch_seconds(facts)
+    if facts.living is not None and quiet is not None and quiet <= patience:
         yield warning("data-loss-near", f"{sentence}; the stream is landing: check that it catches up", "data-loss-near")
         return
     yield needs_person("data-loss-near", f"{sentence}, and nothing is being landed", "data-loss-near", seconds_left=left)
@@ -43,8 +44,9 @@ def data_loss_near(facts: PipelineFacts) -> Iterator[RuleFinding]:
 def lag_too_large(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A record waits longer than the pipeline allows, although an application lands."""
     waits = lag_seconds(facts)
-    if facts.living is not None and waits is not None and waits > facts.spec.thresholds.max_lag_seconds:
-        allowed = facts.spec.thresholds.max_lag_seconds
+    # In real time the ledger tells at an epoch's end what was sent during it.
+    allowed = facts.spec.thresholds.max_lag_seconds + _epoch_seconds(facts)
+    if facts.living is not None and waits is not None and waits > allowed:
         sentence = f"the oldest waiting record is {seconds_in_words(waits)} old; the limit is {seconds_in_words(allowed)}"
         yield warning("lag", sentence, "lag", lag_records=lag_records(facts))
 
@@ -98,6 +100,10 @@ def facts_unread(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A number could not be read; the verdict does not need it."""
     for text in facts.kafka.unread:
         yield warning("facts-unread", text)
+
+
+def _epoch_seconds(facts: PipelineFacts) -> int:
+    return facts.spec.epoch_seconds(facts.desired.freshness if facts.desired else None)
 
 
 WARNING_RULES = (
