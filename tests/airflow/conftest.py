@@ -22,7 +22,6 @@ from lakebound.control import processes
 from lakebound.control.applications import living_submission, stop_streams
 from lakebound.control.folder import ControlFolder, write_json
 from lakebound.control.ports import free_port
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import Progress, read_progress
 from lakebound.control.submission import Submission
 from lakebound.local.airflow import Airflow
@@ -31,6 +30,7 @@ from lakebound.settings import Settings, load_settings
 from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.streams.hours_writer import WANTED
 from tests.support.streams.stand_ins import FAKE_APPS, ORDERS
+from tests.support.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[2]
 PASSWORD = "canary-4b1d0c7e"

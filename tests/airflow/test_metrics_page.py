@@ -12,9 +12,9 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lakebound.control.processes import wait_until
 from lakebound.metrics.page import metrics_page
 from tests.airflow.conftest import METRICS_TOKEN, PIPELINES, Stack
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 

@@ -17,12 +17,12 @@ import yaml
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.ports import free_port
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import Progress, write_progress
 from lakebound_airflow.page.navigation import URL_PREFIX
 from tests.support.airflow.page_routes import addresses
 from tests.support.airflow.shown_pipelines import shown_settings
 from tests.support.streams.stand_ins import ORDERS
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 

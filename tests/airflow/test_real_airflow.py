@@ -21,11 +21,11 @@ from lakebound.control.crash_loop import read_crash_loop
 from lakebound.control.desired import read_desired
 from lakebound.control.folder import write_json
 from lakebound.control.lease import read_lease
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome
 from lakebound.control.submission import Submission
 from lakebound.local.airflow_view import airflow_health
 from tests.airflow.conftest import PASSWORD, PIPELINES, WEBHOOK_SECRET, Stack
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 

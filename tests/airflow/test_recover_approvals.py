@@ -18,13 +18,13 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from lakebound.control.incidents import read_incidents
-from lakebound.control.processes import wait_until
 from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
 from tests.airflow.conftest import HASTY, USERS, Stack, request_until_taken
 from tests.conftest import topic_maker
 from tests.support.tables.landed import GOOD, Landed, send
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 

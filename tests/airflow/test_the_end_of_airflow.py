@@ -11,9 +11,9 @@ from lakebound.alerts.airflow_findings import airflow_findings
 from lakebound.control import processes
 from lakebound.control.applications import app_is_alive
 from lakebound.control.process_identity import is_running
-from lakebound.control.processes import wait_until
 from lakebound.local.airflow_view import airflow_health
 from tests.airflow.conftest import Stack
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 

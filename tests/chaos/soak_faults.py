@@ -19,8 +19,8 @@ from confluent_kafka.cimpl import NewPartitions
 from tests.support.streams.applications import Applications, RunningApplication, go_on
 from tests.support.streams.pipelines import LANES, Pipeline
 from tests.support.tables.maintenance import compact_delta, expire_iceberg
+from tests.support.waiting import wait_until
 
-from lakebound.control.processes import wait_until
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
 

@@ -23,9 +23,9 @@ from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import assert_exactly_once, make_pipeline
 from tests.support.streams.spark_cluster import SparkCluster, spark_cluster
 from tests.support.tables.stored import KEY_ID, SECRET, in_warehouse
+from tests.support.waiting import wait_until
 
 from lakebound.control import processes
-from lakebound.control.processes import wait_until
 from lakebound.local.broker import Broker
 from lakebound.storage.location import Location
 from lakebound.storage.race import race

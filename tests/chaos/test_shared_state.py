@@ -18,9 +18,9 @@ from tests.support.state.shared import tell_state
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.support.tables.stored import stored
+from tests.support.waiting import wait_until
 
 from lakebound.control.lease import read_lease
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_progress
 from lakebound.local.broker import Broker
 

@@ -11,8 +11,8 @@ from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import LANES, Lane, assert_exactly_once, make_pipeline
+from tests.support.waiting import wait_until
 
-from lakebound.control.processes import wait_until
 from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.chaos

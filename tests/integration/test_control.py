@@ -19,6 +19,7 @@ from tests.support.kafka.producing import JournalingProducer, as_json, event, se
 from tests.support.runbook_pages import PAGES, REPOSITORY, commands
 from tests.support.streams.command_line import answer, lakebound
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.waiting import wait_until
 from typer.testing import CliRunner
 
 from lakebound.alerts.look import look_at
@@ -30,7 +31,6 @@ from lakebound.control.findings import read_source
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import read_lease
 from lakebound.control.person import operating_system_user
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import Outcome, read_outcome, readable_progress
 from lakebound.ledger.entry import high_water_marks
 from lakebound.local.broker import Broker

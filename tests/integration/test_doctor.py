@@ -20,10 +20,10 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import Applications, applications
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.waiting import wait_until
 
 from lakebound.control.findings import read_source
 from lakebound.control.incidents import read_incidents
-from lakebound.control.processes import wait_until
 from lakebound.inspection.doctor.diagnosis import Diagnosis
 from lakebound.inspection.doctor.examine import examine_pipeline
 from lakebound.ledger.lost import LostRange

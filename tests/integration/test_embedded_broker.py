@@ -12,9 +12,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.conftest import TopicMaker, topic_maker
 from tests.support.kafka.brokers import ShortLivedBroker
+from tests.support.waiting import wait_until
 
 from lakebound.control import processes
-from lakebound.control.processes import wait_until
 from lakebound.errors import LakeboundError, ServiceError
 from lakebound.local.broker import Broker
 from lakebound.local.broker_config import SaslUser

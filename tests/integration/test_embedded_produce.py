@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.conftest import BrokerMaker, TopicMaker, topic_maker
+from tests.support.waiting import wait_until
 
-from lakebound.control.processes import wait_until
 from lakebound.local.broker import Broker
 from lakebound.local.produce import JOURNAL_HEADER, Feed, NotAcknowledgedError, produce
 from lakebound.local.sample_records import BadKind

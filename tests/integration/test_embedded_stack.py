@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.support.waiting import wait_until
 
 from lakebound.control.ports import free_port, is_open
-from lakebound.control.processes import members, wait_until
+from lakebound.control.processes import members
 from lakebound.local import stack
 from lakebound.local.airflow import Airflow
 from lakebound.settings import Settings, load_settings

@@ -20,8 +20,8 @@ from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.landing_transforms import DROPPED, expected_tag_rows
 from tests.support.streams.pipelines import LANES, TAG_ROWS, Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.waiting import wait_until
 
-from lakebound.control.processes import wait_until
 from lakebound.control.quarantine_samples import read_samples
 from lakebound.local.broker import Broker
 

@@ -18,10 +18,10 @@ from tests.oracle import readable_places
 from tests.support.tables import local_tables
 from tests.support.tables.foreign_hands import forget_entries
 from tests.support.tables.landed import BAD, DELTA, DROPPED, EXPLODED, GOOD, ICEBERG, Landed, send
+from tests.support.waiting import wait_until
 from typer.testing import CliRunner
 
 from lakebound.cli import app
-from lakebound.control.processes import wait_until
 from lakebound.errors import UnknownTableError
 from lakebound.inspection.proof import Proof, TableProof
 from lakebound.ledger.entry import Entry, encode, new_commit_id

@@ -26,10 +26,10 @@ from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import Applications, applications
 from tests.support.streams.pipelines import Pipeline, make_pipeline
 from tests.support.tables.foreign_hands import take_back
+from tests.support.waiting import wait_until
 from typer.testing import CliRunner
 
 from lakebound.cli import app
-from lakebound.control.processes import wait_until
 from lakebound.inspection.proof.collect import prove
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.local.broker import Broker

@@ -15,8 +15,8 @@ from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.topics.reading import assert_once, read_committed
+from tests.support.waiting import wait_until
 
-from lakebound.control.processes import wait_until
 from lakebound.local.broker import Broker
 from lakebound_spark.stream.epoch_end import ended_epochs, stop_after_epoch
 

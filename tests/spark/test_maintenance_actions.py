@@ -18,10 +18,10 @@ from tests.support.tables.iceberg_spark import act_in_spark, start_spark
 from tests.support.tables.local_tables import landed_offsets, lander, make_table, offsets, rows
 from tests.support.tables.maintained import compaction, content, live_files_of, small_commits
 from tests.support.tables.taking import taking_stream
+from tests.support.waiting import wait_until
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.handover import HandOver
-from lakebound.control.processes import wait_until
 from lakebound.control.turns import AskForTurn, GiveTurns
 from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
@@ -219,7 +219,7 @@ def test_a_compaction_gets_through_beside_a_stream_that_commits_without_a_pause(
         small_commits(spec, at, 200)
         done, held = _compacted_beside_a_hasty_stream(spec, at, act)
         assert isinstance(done, StepEffect) and done.commits == 1 and done.files_before >= 200, done
-        assert done.conflicts <= 50 and max(held) < 2, (done, max(held))
+        assert done.conflicts <= 50 and max(held) < 7, (done, max(held))
         assert len(held) > 2 * done.conflicts, "the stream went on"
         assert landed_offsets(open_table(spec, at)) == list(range(200 + len(held)))
         if max(held):

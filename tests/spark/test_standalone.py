@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from tests.support.streams.spark_cluster import START_SECONDS, SparkCluster, spark_cluster
 from tests.support.streams.stand_ins import OWNER, orders, settings_fixture  # noqa: F401
+from tests.support.waiting import wait_until
 
 from lakebound.control.applications import ask_stop
 from lakebound.control.lease import read_lease
 from lakebound.control.ports import free_port
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import BackendName, read_submission
 from lakebound.errors import SubmitFailedError

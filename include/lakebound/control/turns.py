@@ -3,7 +3,9 @@
 A commit is lost when another one falls between its reading and its writing of the table. Iceberg's own rewriting needs a few
 hundred milliseconds for that, so beside a stream that needs fifty it would lose every time. It asks for a turn by a file in the
 pipeline's folder, and the stream holds its next commit back while the file is young: for a second and a half at most, and for
-a twentieth of its time. Only freshness depends on it: what a commit does when it is lost is the same with turns and without.
+a twentieth of its time. A turn that was too short, on a slow machine or at a table with many manifests, makes the next one
+twice as long, up to six seconds. Only freshness depends on it: what a commit does when it is lost is the same with turns and
+without.
 
 Where state is shared, the clocks of who asks and who gives may differ: a file counts as young when the stream has seen it
 change lately. It looks every two seconds, and never waits for the answer.
@@ -25,10 +27,12 @@ from lakebound.control.private_files import file_mode, make_private_folder
 from lakebound.control.shared_file import SharedFile
 from lakebound.storage.requests import begin
 
-_YOUNG_SECONDS = 2.0
-"""Who wants a turn asks again and again; an older file was left by a process that was killed."""
+_YOUNG_SECONDS = 10.0
+"""Who wants a turn asks at each attempt, and an attempt takes seconds where the machine is slow. An older file was left by a
+process that was killed: it costs the stream one turn."""
 
-_LONGEST_SECONDS = 1.5
+_FIRST_SECONDS = 1.5
+_LONGEST_SECONDS = 6.0
 _SHARE = 0.05
 _LOOKS_EVERY_SECONDS = 0.005
 _ASK_EVERY_SECONDS = 0.5
@@ -88,6 +92,7 @@ class GiveTurns:
         self._monotonic = monotonic
         self._sleep = sleep
         self._not_before: dict[str, float] = {}
+        self._seconds: dict[str, float] = {}
         self._watched: dict[str, _Watched] = {}
 
     def __call__(self, table: str, has_moved_on: Callable[[], bool]) -> float:
@@ -101,9 +106,12 @@ class GiveTurns:
         began = self._monotonic()
         if not self._is_asked_for(path) or began < self._not_before.get(table, began):
             return 0.0
-        while self._is_asked_for(path) and self._monotonic() - began < _LONGEST_SECONDS and not _is_over(table, has_moved_on):
+        longest = self._seconds.get(table, _FIRST_SECONDS)
+        while self._is_asked_for(path) and self._monotonic() - began < longest and not _is_over(table, has_moved_on):
             self._sleep(_LOOKS_EVERY_SECONDS)
         now = self._monotonic()
+        was_too_short = now - began >= longest
+        self._seconds[table] = min(2 * longest, _LONGEST_SECONDS) if was_too_short else _FIRST_SECONDS
         self._not_before[table] = now + (now - began) * (1 / _SHARE - 1)
         _log.info("turn_given", table=table, seconds=round(now - began, 3))
         return now - began

@@ -20,6 +20,7 @@ from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.airflow.watching import RunningWatch, watch_fixture  # noqa: F401
 from tests.support.streams.command_line import answer, lakebound
 from tests.support.streams.stand_ins import ORDERS, settings_fixture  # noqa: F401
+from tests.support.waiting import wait_until
 
 from lakebound.alerts.channel_check import channels_with_plain_addresses
 from lakebound.alerts.doctor_processes import DoctorProcesses, LookReport, due_looks
@@ -29,7 +30,6 @@ from lakebound.alerts.routes import AlertsSpec, HeartbeatSpec
 from lakebound.control.applications import living_submission
 from lakebound.control.findings import Finding, Severity, read_source, write_findings
 from lakebound.control.folder import ControlFolder
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_progress
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import TableSpec

@@ -11,8 +11,8 @@ from sqlalchemy import inspect
 from tests.support.catalogs.installations import Installation, Store, in_postgresql
 from tests.support.catalogs.postgresql import PASSWORD, PostgreSQL
 from tests.support.tables.local_tables import Lander
+from tests.support.waiting import wait_until
 
-from lakebound.control.processes import wait_until
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError, CommitUnknownError
 from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec

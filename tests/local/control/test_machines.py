@@ -23,11 +23,11 @@ from tests.support.state.shared import tell_state
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.stand_ins import ORDERS
 from tests.support.tables.local_tables import make_table
+from tests.support.waiting import wait_until
 
 from lakebound.control.desired import Desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.lease import lease_is_live, read_lease
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.settings import Settings, load_settings

@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.support.streams.command_line import answer, lakebound
+from tests.support.waiting import wait_until
 
 from lakebound.control import old_files
 from lakebound.control.folder import ControlFolder, write_json
 from lakebound.control.incidents import record_incident
 from lakebound.control.lease import acquire
 from lakebound.control.old_files import remove_old_files
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import Outcome, write_outcome
 from lakebound.control.retention import Retention
 from lakebound.control.submission import Submission, write_submission

@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.tables.local_tables import FIRST_DAY_US, lander, make_table
 from tests.support.tables.maintained import rewrite_iceberg
+from tests.support.waiting import wait_until
 
-from lakebound.control.processes import wait_until
 from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness, changes_seen
 from lakebound.spec.pipeline import TableSpec
 from lakebound.tables.places import Places

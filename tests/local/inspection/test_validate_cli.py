@@ -10,9 +10,9 @@ import threading
 import pytest
 import yaml
 from tests.support.streams.command_line import answer, lakebound, settings  # noqa: F401
+from tests.support.waiting import wait_until
 
 from lakebound.control.folder import ControlFolder, write_json
-from lakebound.control.processes import wait_until
 from lakebound.inspection.validation import submission
 from lakebound.inspection.validation.planning import DueTable
 from lakebound.inspection.validation.submission import ValidationOrders

@@ -18,11 +18,11 @@ import httpx
 import pytest
 import yaml
 from tests.support.airflow.shown_pipelines import shown_settings, write_many
+from tests.support.waiting import wait_until
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import histogram_of
 from lakebound.control.ports import free_port
-from lakebound.control.processes import wait_until
 from lakebound.control.rollup_book import RollupBook
 from lakebound.control.rollups import TEN_SECONDS, Bucket, Figures, TableFigures
 from lakebound.metrics.page import CONTENT_TYPE, metrics_page

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import pytest
 from tests.support.streams.command_line import answer, lakebound, settings  # noqa: F401
+from tests.support.waiting import wait_until
 
 from lakebound.control.folder import ControlFolder, write_json
-from lakebound.control.processes import wait_until
 from lakebound.landing import background
 from lakebound.operations.maintenance.submission import MaintenanceOrders, maintenance_command, maintenance_orders
 from lakebound.settings import Settings

@@ -9,6 +9,7 @@ import pytest
 from tests.support.tables.foreign_hands import forget_entries, take_back
 from tests.support.tables.local_tables import PIPELINE, TOPIC, landed_offsets, lander, offsets, rows
 from tests.support.tables.recovering import DELTA, ICEBERG, NEW_ID, Case, case_fixture  # noqa: F401
+from tests.support.waiting import wait_until
 
 from lakebound.control.applications import living_submission
 from lakebound.control.crash_loop import CrashLoop, read_crash_loop, write_crash_loop
@@ -16,7 +17,6 @@ from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import write_json
 from lakebound.control.incidents import read_incidents
 from lakebound.control.lease import acquire, lease_is_live, read_lease
-from lakebound.control.processes import wait_until
 from lakebound.errors import BadEntryError, LeaseLostError
 from lakebound.ledger.entry import Entry, TopicOffsets, new_commit_id
 from lakebound.operations.recovery import takeover

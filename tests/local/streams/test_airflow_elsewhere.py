@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
+from tests.support.waiting import wait_until
 
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome
 from lakebound.control.submission import read_submission
 from lakebound.settings import Settings

@@ -9,12 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.support.streams.stand_ins import OWNER, orders, settings_fixture  # noqa: F401
+from tests.support.waiting import wait_until
 
 from lakebound.control.applications import app_is_alive, ask_stop, living_submission, stop_streams, wait_ended
 from lakebound.control.desired import change_desired
 from lakebound.control.folder import write_json
 from lakebound.control.lease import read_lease
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import BackendName, Submission, read_submission, write_submission
 from lakebound.errors import SubmitFailedError

@@ -16,12 +16,12 @@ from tests.support.airflow.task_instances import Alerts, FakeTi, States, context
 from tests.support.s3.running import S3Server
 from tests.support.state.shared import tell_state
 from tests.support.streams.stand_ins import OWNER, orders, settings_fixture  # noqa: F401
+from tests.support.waiting import wait_until
 
 from lakebound.control.applications import living_submission
 from lakebound.control.crash_loop import CrashLoop, read_crash_loop, write_crash_loop
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder, read_json, write_json
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import Custody, Owner, Submission, read_submission, write_submission
 from lakebound.errors import SubmitFailedError

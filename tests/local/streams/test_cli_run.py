@@ -10,11 +10,11 @@ import sys
 
 import pytest
 from tests.support.streams.stand_ins import FAKE_APPS, settings_fixture  # noqa: F401
+from tests.support.waiting import wait_until
 
 from lakebound.control.applications import living_submission
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder, write_json
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.submission import process_is_alive, read_submission
 from lakebound.settings import Settings

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pytest
 from tests.support.streams.command_line import answer, lakebound
 from tests.support.streams.stand_ins import settings_fixture  # noqa: F401
+from tests.support.waiting import wait_until
 
 from lakebound.cli.control import Action
 from lakebound.control import starters
@@ -21,7 +22,6 @@ from lakebound.control.crash_loop import CrashLoop, read_crash_loop, write_crash
 from lakebound.control.desired import RunBound, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.person import operating_system_user
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.requests import RequestedAction
 from lakebound.control.starters import AirflowView, who_starts

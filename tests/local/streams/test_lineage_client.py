@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.support.streams.lineage_server import LineageServer
+from tests.support.waiting import wait_until
 
 from lakebound.control.ports import free_port
-from lakebound.control.processes import wait_until
 from lakebound.landing.lineage_client import LineageClient, LineageEnd, open_client
 from lakebound.landing.lineage_events import Landed, LineageRun, LineageTable
 from lakebound.landing.lineage_names import DatasetName

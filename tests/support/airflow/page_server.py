@@ -13,9 +13,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from lakebound.control.ports import free_port
-from lakebound.control.processes import wait_until
 from lakebound.settings import Settings
 from tests.support.airflow.page_app import ROLE, app_of_the_page
+from tests.support.waiting import wait_until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 

@@ -11,13 +11,13 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from lakebound.control import processes
 from lakebound.control.ports import free_port, is_open
-from lakebound.control.processes import wait_until
 from lakebound.spec.warehouse import WarehouseSpec
 from lakebound.tables.places import Places
 from tests.support.catalogs.installations import Installation, Store
 from tests.support.catalogs.postgresql import PASSWORD, USER, PostgreSQL, PostgreSQLProxy
 from tests.support.cluster.parts import CATALOG_JARS, VERSITYGW
 from tests.support.s3.access import AccessKey
+from tests.support.waiting import wait_until
 
 _START_SECONDS = 120.0
 _SOURCE = Path(__file__).parents[1] / "catalogs" / "reference" / "RestCatalog.java"

@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 
 from lakebound.control.process_identity import is_running
-from lakebound.control.processes import wait_until
 from tests.support.streams.pipelines import REPOSITORY
+from tests.support.waiting import wait_until
 
 _COMMAND = Path(sys.executable).with_name("lakebound")
 _OTHER = Path(__file__).with_name("another_machine")

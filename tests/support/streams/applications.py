@@ -15,11 +15,11 @@ import psutil
 from lakebound.control.desired import change_desired, request_stop
 from lakebound.control.lease import read_lease
 from lakebound.control.process_identity import is_running
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import spark_environment, spark_submit_command
 from tests.support.streams.pipelines import REPOSITORY, Pipeline
+from tests.support.waiting import STRETCH, wait_until
 
 START_SECONDS = 150.0
 LANDING_SECONDS = 150.0
@@ -84,6 +84,7 @@ class RunningApplication:
 
     def wait_for(self, condition: Callable[[], bool], deadline_seconds: float, what: str) -> None:
         """Return when the condition holds; fail when it does not in time, or when the application ends before."""
+        deadline_seconds *= STRETCH
         deadline = time.monotonic() + deadline_seconds
         while not condition():
             assert self.process.poll() is None, f"it ended ({self.process.returncode}) before {what}: {self}"
@@ -101,9 +102,9 @@ class RunningApplication:
     def wait_exit(self, deadline_seconds: float = START_SECONDS + LANDING_SECONDS) -> int:
         """Return its exit code when it has ended; negative when a signal ended it."""
         try:
-            return self.process.wait(deadline_seconds)
+            return self.process.wait(STRETCH * deadline_seconds)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"it did not end within {deadline_seconds:g} s: {self}") from None
+            raise AssertionError(f"it did not end within {STRETCH * deadline_seconds:g} s: {self}") from None
 
     def wait_killed(self, point: str) -> None:
         """Return when an injected fault has killed it at the point."""

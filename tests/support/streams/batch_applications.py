@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 import psutil
 import pytest
 
-from lakebound.control.processes import last_lines, wait_until
+from lakebound.control.processes import last_lines
 from lakebound.landing import background
 from lakebound.landing.spark_command import spark_environment
 from lakebound.settings import Settings
+from tests.support.waiting import wait_until
 
 DEADLINE_SECONDS = 300.0
 

@@ -16,8 +16,8 @@ from pyspark.find_spark_home import _find_spark_home
 
 from lakebound.control import processes
 from lakebound.control.ports import free_port, is_open
-from lakebound.control.processes import wait_until
 from lakebound.landing.spark_command import QUICK_START
+from tests.support.waiting import wait_until
 
 START_SECONDS = 90.0
 _DEPLOY = "org.apache.spark.deploy"

@@ -15,9 +15,9 @@ import pytest
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
+from tests.support.waiting import wait_until
 
 import lakebound.operations.maintenance.planning
-from lakebound.control.processes import wait_until
 from lakebound.landing import background
 from lakebound.operations.maintenance.past_reading import read_runs, record_run
 from lakebound.operations.maintenance.steps import CheckpointLog, Compact, MaintenancePlan, RunReport, StepReport

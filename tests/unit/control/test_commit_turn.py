@@ -52,16 +52,28 @@ def test_the_stream_waits_until_the_other_is_through(control: ControlFolder) -> 
     assert give(TABLE, nobody) == 0.0
 
 
-def test_it_waits_a_second_and_a_half_at_most_and_a_twentieth_of_its_time(control: ControlFolder) -> None:
-    clock, ask, waited = Clock(), AskForTurn(control, TABLE), 0.0
+def test_a_turn_that_was_too_short_makes_the_next_longer_within_a_twentieth_of_the_time(control: ControlFolder) -> None:
+    clock, ask, turns = Clock(), AskForTurn(control, TABLE), list[float]()
     give = GiveTurns(control, monotonic=lambda: clock.now, sleep=clock.sleep)
-    while clock.now < 600:
+    while clock.now < 1200:
         ask()
-        turn = give(TABLE, nobody)
-        assert turn < 1.51
-        waited += turn
+        turns.append(give(TABLE, nobody))
         clock.now += 0.1
-    assert 0.04 * 600 < waited < 0.06 * 600
+    lengths = [turn for turn in turns if turn]
+    assert lengths[:3] == pytest.approx([1.5, 3, 6], abs=0.01)
+    assert all(turn < 6.01 for turn in turns), "never longer"
+    assert 0.04 * 1200 < sum(turns) < 0.06 * 1200
+
+
+def test_the_turn_after_one_that_was_long_enough_is_short_again(control: ControlFolder) -> None:
+    clock, ask = Clock(), AskForTurn(control, TABLE)
+    give = GiveTurns(control, monotonic=lambda: clock.now, sleep=clock.sleep)
+    lengths = []
+    for is_through in (nobody, lambda: clock.now > 101, nobody):
+        ask()
+        lengths.append(give(TABLE, is_through))
+        clock.now = 100 * len(lengths)
+    assert lengths == pytest.approx([1.5, 1, 1.5], abs=0.02)
 
 
 def test_a_turn_is_over_as_soon_as_the_others_commit_is_there(control: ControlFolder) -> None:
@@ -75,7 +87,7 @@ def test_a_turn_is_over_as_soon_as_the_others_commit_is_there(control: ControlFo
 def test_a_request_that_was_left_behind_is_none(control: ControlFolder) -> None:
     clock, ask = Clock(), AskForTurn(control, TABLE)
     ask()
-    for seconds in (-10, 10):
+    for seconds in (-11, 11):
         stamp = time.time() + seconds
         os.utime(control.turn(TABLE), (stamp, stamp))
         assert GiveTurns(control, monotonic=lambda: clock.now, sleep=clock.sleep)(TABLE, nobody) == 0.0

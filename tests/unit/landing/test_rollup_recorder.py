@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until
 
 from lakebound.control.folder import ControlFolder
-from lakebound.control.processes import wait_until
 from lakebound.control.progress import Progress, TableProgress
 from lakebound.control.rollup_book import sum_of
 from lakebound.control.rollup_files import read_buckets, read_totals, rollup_file

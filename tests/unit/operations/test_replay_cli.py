@@ -11,11 +11,11 @@ import pytest
 from tests.support.streams.command_line import answer, lakebound, settings  # noqa: F401
 from tests.support.tables import local_tables
 from tests.support.tables.local_tables import TOPIC, TOPIC_ID
+from tests.support.waiting import wait_until
 
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder, write_json
 from lakebound.control.incidents import read_incidents
-from lakebound.control.processes import wait_until
 from lakebound.control.submission import Submission
 from lakebound.inspection.proof import Found, Proof, TableProof
 from lakebound.ledger.entry import count

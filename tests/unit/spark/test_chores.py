@@ -6,9 +6,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until
 
 from lakebound.control.folder import ControlFolder
-from lakebound.control.processes import wait_until
 from lakebound.spec.state_store import StateStoreSpec
 from lakebound_spark.stream.chores import Chore, Paces, paces
 

@@ -7,9 +7,9 @@ import sys
 
 import psutil
 import pytest
+from tests.support.waiting import wait_until
 
 from lakebound import faults
-from lakebound.control.processes import wait_until
 
 
 @pytest.fixture
