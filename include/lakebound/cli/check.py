@@ -204,6 +204,21 @@ def _warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
         *partition_warnings(spec),
         *real_time_warnings(spec),
         *refused_settings(tables, spec.maintenance, places),
+        *_shared_state_warnings(spec, settings),
+    ]
+
+
+def _shared_state_warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
+    """Return what a pipeline asks for that is refused while machines share its state."""
+    from lakebound.inspection.validation.expectation_files import expectations_path
+    from lakebound.settings import state_address
+
+    path = expectations_path(spec.pipeline, settings)
+    if state_address() is None or not path.is_file():
+        return []
+    return [
+        f"{path}: LAKEBOUND_STATE shares the state in an object store, and validation is refused with that: the DAG "
+        f"validate__{spec.pipeline} fails at each run. Remove the file, or keep the state in a folder"
     ]
 
 

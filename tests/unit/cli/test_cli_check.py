@@ -17,6 +17,7 @@ from tests.support.streams.command_line import ORDERS, answer, lakebound, settin
 from lakebound.cli import plan_check, small_spark
 from lakebound.cli.plan_check import CheckFailedError, SparkPlan, check_plans
 from lakebound.cli.small_spark import start_spark
+from lakebound.inspection.validation.expectation_files import expectations_path
 from lakebound.landing import topic_check
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -54,6 +55,21 @@ def test_check_of_a_file_outside_of_the_folder(settings: Settings, tmp_path: Pat
     assert answer("check", str(tmp_path / "none.yaml"), "--static", code=1)["problems"] == [
         f"{tmp_path}/none.yaml: this file does not exist"
     ]
+
+
+def test_check_warns_of_expectations_that_shared_state_does_not_let_be_validated(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = expectations_path("orders", settings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    body = {"pipeline": "orders", "expectations": [{"expect": "fresh", "max_seconds": 60}]}
+    path.write_text(yaml.safe_dump(body))
+    assert not any("LAKEBOUND_STATE" in line for line in answer("check", "--static")["warnings"])
+    monkeypatch.setenv("LAKEBOUND_STATE", "s3://bucket/state")
+    (warning,) = [line for line in answer("check", "--static")["warnings"] if "LAKEBOUND_STATE" in line]
+    assert str(path) in warning and "validate__orders fails at each run" in warning
+    path.unlink()
+    assert not answer("check", "--static")["warnings"]
 
 
 @pytest.mark.parametrize(
