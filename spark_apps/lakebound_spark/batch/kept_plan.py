@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lakebound.redaction import redacted
+from lakebound_spark.batch.spark_objects import spark_objects
 from lakebound_spark.batch.transform import Transform
 
 log = logging.getLogger(__name__)
@@ -42,24 +43,22 @@ class KeptPlan:
     Attributes:
         relation: The local relation in it, whose rows are replaced.
         steps: The nodes above it, from the lowest to the root.
-        datasets: Spark's object that makes a DataFrame of a plan. py4j asks the JVM for each part of its name, so it is kept.
     """
 
     relation: Any
     steps: tuple[_Step, ...]
-    datasets: Any
 
     def over(self, records: DataFrame) -> DataFrame:
         """Return what the function makes of other rows: a local relation of the same schema."""
         session = records.sparkSession
-        jvm: Any = session._jvm
+        spark = spark_objects(session._jvm)
         node = self.relation.copy(
             self.relation.output(), _analysed(records).data(), self.relation.isStreaming(), self.relation.stream()
         )
         for step in self.steps:
-            node = step.node.withNewChildren(jvm.PythonUtils.toSeq([*step.before, node, *step.after]))
+            node = step.node.withNewChildren(spark.to_seq([*step.before, node, *step.after]))
         node.setAnalyzed()  # Its parts are: the analysis is most of what is to be spared.
-        return DataFrame(self.datasets.ofRows(session._jsparkSession, node), session)
+        return DataFrame(spark.datasets.ofRows(session._jsparkSession, node), session)
 
 
 def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
@@ -78,9 +77,7 @@ def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
     if len(found) != 1:
         return None
     [(of_plan, steps)] = found
-    jvm: Any = records.sparkSession._jvm
-    datasets = getattr(getattr(jvm, "org.apache.spark.sql.classic.Dataset$"), "MODULE$")
-    return KeptPlan(of_plan, steps, datasets)
+    return KeptPlan(of_plan, steps)
 
 
 class PlanKeeper:
@@ -144,9 +141,7 @@ def _analysed(frame: DataFrame) -> Any:
 
 
 def _identity(records: DataFrame, of: Any) -> int:
-    jvm: Any = records.sparkSession._jvm
-    number: int = jvm.java.lang.System.identityHashCode(of)
-    return number
+    return spark_objects(records.sparkSession._jvm).identity_of(of)
 
 
 def _paths(records: DataFrame, node: Any, rows: int, above: tuple[_Step, ...]) -> list[tuple[Any, tuple[_Step, ...]]]:

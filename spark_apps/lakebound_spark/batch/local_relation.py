@@ -7,12 +7,13 @@ are taken from the plan: no job, no task, and no socket between Python and the J
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+
+from lakebound_spark.batch.spark_objects import spark_objects
 
 FEW_ROWS = 4_096
 """py4j hands bytes over as text. More rows go through files and sockets, as PySpark has it."""
@@ -47,9 +48,9 @@ class LocalRelations:
             # In one chunk: createDataFrame of PySpark 4.1.3 loses all rows behind an empty one.
             return session.createDataFrame(rows.combine_chunks(), self._schema)
         batches = rows.cast(self._arrow).combine_chunks().to_batches()
-        jvm: Any = session._jvm
-        parts = jvm.PythonUtils.toSeq([batch.serialize().to_pybytes() for batch in batches]).iterator()
-        return DataFrame(jvm.PythonSQLUtils.toDataFrame(parts, self._json, session._jsparkSession), session)
+        spark = spark_objects(session._jvm)
+        parts = spark.to_seq([batch.serialize().to_pybytes() for batch in batches]).iterator()
+        return DataFrame(spark.to_data_frame(parts, self._json, session._jsparkSession), session)
 
 
 def arrow_of(output: DataFrame) -> pa.Table:
@@ -58,9 +59,7 @@ def arrow_of(output: DataFrame) -> pa.Table:
     if plan.nodeName() != "LocalTableScan" or plan.rows().size() > FEW_ROWS:
         return output.toArrow()
     schema = to_arrow_schema(output.schema, error_on_duplicated_field_names_in_struct=True)
-    jvm: Any = output.sparkSession._jvm
-    converters = getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$")
-    parts = converters.toBatchWithSchemaIterator(
+    parts = spark_objects(output.sparkSession._jvm).converters.toBatchWithSchemaIterator(
         plan.rows().iterator(), output._jdf.schema(), FEW_ROWS, _UNBOUNDED, "UTC", True, False
     )
     tables = []

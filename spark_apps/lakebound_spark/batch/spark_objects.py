@@ -1,0 +1,42 @@
+"""Functions of Spark's JVM that each small batch calls, found once.
+
+py4j asks the JVM for each part of a name at each use: four questions for one class of Scala, each a round trip of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SparkObjects:
+    """What the rows of small batches need of a JVM.
+
+    Attributes:
+        to_seq: Makes a Scala sequence of a list.
+        to_data_frame: Makes a DataFrame of serialised Arrow batches.
+        converters: Turn rows into Arrow batches.
+        datasets: Make a DataFrame of a plan.
+        identity_of: The identity hash of a Java object.
+    """
+
+    to_seq: Callable[[list[Any]], Any]
+    to_data_frame: Callable[..., Any]
+    converters: Any
+    datasets: Any
+    identity_of: Callable[[Any], int]
+
+
+@lru_cache(maxsize=1)
+def spark_objects(jvm: Any) -> SparkObjects:
+    """Return them for a JVM, which is the same for all sessions of a process."""
+    return SparkObjects(
+        to_seq=jvm.PythonUtils.toSeq,
+        to_data_frame=jvm.PythonSQLUtils.toDataFrame,
+        converters=getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$"),
+        datasets=getattr(getattr(jvm, "org.apache.spark.sql.classic.Dataset$"), "MODULE$"),
+        identity_of=jvm.java.lang.System.identityHashCode,
+    )
