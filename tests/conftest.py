@@ -174,7 +174,7 @@ def topic_maker(bootstrap_servers: str) -> TopicMaker:
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         client = AdminClient({"bootstrap.servers": bootstrap_servers})
         for created in client.create_topics([new]).values():
-            created.result(timeout=30)
+            created.result(timeout=90)
         wait_led(client, {name: partitions})
         return name
 

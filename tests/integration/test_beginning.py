@@ -36,7 +36,7 @@ def home(settings: Settings, broker: Broker, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def partitions(broker: Broker, topic: str) -> int:
-    return len(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics[topic].partitions)
+    return len(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=30).topics[topic].partitions)
 
 
 def test_a_topic_is_created_once(home: Settings, broker: Broker) -> None:

@@ -37,7 +37,7 @@ def test_a_topic_of_the_shared_broker_has_the_partitions_asked_for(broker: Broke
     name = topic("orders", partitions=3)
 
     client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    found = client.list_topics(name, timeout=10)
+    found = client.list_topics(name, timeout=30)
 
     assert len(found.topics[name].partitions) == 3
 
@@ -46,7 +46,7 @@ def test_the_sasl_listener_wants_the_password_and_keeps_it_to_itself(own: Broker
     broker, user = own, own.sasl
     assert user is not None
 
-    assert _sasl_client(broker, user).list_topics(timeout=10).brokers
+    assert _sasl_client(broker, user).list_topics(timeout=30).brokers
     with pytest.raises(KafkaException):
         _sasl_client(broker, SaslUser("lake", "wrong")).list_topics(timeout=3)
 

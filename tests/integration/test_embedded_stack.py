@@ -59,7 +59,7 @@ def test_up_serves_and_down_leaves_nothing(settings: Settings) -> None:
     assert any(f"port {taken} is used" in line for line in said)
     assert json.loads(settings.services_file.read_text())["kafka"] == services.kafka
     client = AdminClient({"bootstrap.servers": services.kafka})
-    topics = client.list_topics(timeout=10).topics
+    topics = client.list_topics(timeout=30).topics
     assert {name: len(topics[name].partitions) for name in stack.EXAMPLE_TOPICS} == dict(stack.EXAMPLE_TOPICS)
 
     airflow, broker = stack.airflow_of(settings), stack.broker_of(settings)

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.integration
 FIXED, HOPELESS, GOOD, CHUNK = (5_000, 5_000, 500, 4_000) if LONG_FORM else (1_000, 1_000, 100, 800)
 STRICT = "id BIGINT NOT NULL, body STRING NOT NULL, amount DOUBLE NOT NULL, tags ARRAY<STRING>"
 MILD = STRICT.replace("amount DOUBLE NOT NULL", "amount DOUBLE")
-DEADLINE_SECONDS = 150.0
+DEADLINE_SECONDS = 450.0
 
 
 @dataclass

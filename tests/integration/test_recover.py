@@ -174,10 +174,10 @@ def test_what_retention_took_is_given_up_by_decision_and_named(story: Story) -> 
 def test_a_topic_that_was_made_anew_and_has_grown_past_is_landed_from_its_beginning(story: Story) -> None:
     old, marks = story.topic_id, story.pipeline.landed_ends()
     story.admin.delete_topics([story.topic])[story.topic].result(30)
-    wait_until(lambda: story.topic not in story.admin.list_topics(timeout=10).topics, 30, "the topic's end")
+    wait_until(lambda: story.topic not in story.admin.list_topics(timeout=30).topics, 30, "the topic's end")
     made = story.admin.create_topics([NewTopic(story.topic, num_partitions=PARTITIONS, replication_factor=1)])
     made[story.topic].result(30)
-    wait_until(lambda: story.topic in story.admin.list_topics(timeout=10).topics, 30, "the new topic")
+    wait_until(lambda: story.topic in story.admin.list_topics(timeout=30).topics, 30, "the new topic")
     assert story.topic_id != old
     story.produce(1200)
     ends = story.journal.ends()[story.topic]

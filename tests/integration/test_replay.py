@@ -30,7 +30,7 @@ from lakebound.tables.places import places_of
 pytestmark = pytest.mark.integration
 
 OLDER, CHUNK, PER_SECOND = 1200, 400, 100
-DEADLINE_SECONDS = 150.0
+DEADLINE_SECONDS = 450.0
 
 
 @dataclass

@@ -64,7 +64,7 @@ def test_a_database_that_is_away_passes_and_the_batch_lands_once(installation: I
         landing = threading.Thread(target=land)
         landing.start()
         assert not done.wait(timeout=1)
-    landing.join(timeout=60)
+    landing.join(timeout=180)
     assert done.is_set() and proxy.statements > before
     assert installation.offsets("shop.orders") == list(range(20))
 

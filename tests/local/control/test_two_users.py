@@ -30,7 +30,7 @@ from lakebound.tables.places import places_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a process as another user")
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 
 
 @pytest.fixture

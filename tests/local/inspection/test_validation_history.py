@@ -31,7 +31,7 @@ from lakebound.inspection.validation.verdict import ValidatedRange
 from lakebound.tables.places import Places
 
 REPOSITORY = Path(__file__).parents[3]
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def look(**options: Any) -> tuple[int, dict[str, Any]]:
     """Return the process id of what was started, and what the command saw of itself."""
     command = behind_everything([sys.executable, "-c", LOOK])
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
-    return process.pid, json.loads(process.communicate(timeout=30)[0])
+    return process.pid, json.loads(process.communicate(timeout=90)[0])
 
 
 @pytest.mark.parametrize("leads", [False, True])

@@ -31,7 +31,7 @@ def command(run_spec, settings, *, ui_port):
 local_launch.spark_submit_command = command
 app(sys.argv[1:])
 """
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ def test_handles_that_race_land_each_batch_once(spec: TableSpec, at: Places) -> 
     def race(number: int) -> None:
         app = racers[number]
         app.attempts = 60
-        start_line.wait(timeout=30)
+        start_line.wait(timeout=120)
         for start in range(number * 100, number * 100 + 40, 10):
             app.land(start, start + 10)
 

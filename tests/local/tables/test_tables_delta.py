@@ -90,7 +90,7 @@ def test_checkpoints_are_written_beside_the_commits(at: Places) -> None:
             attempts = {app.land(start, start + 1).attempts for start in range(1, 40)}
         finally:
             done.set()
-        assert kept.result(timeout=60) > 0
+        assert kept.result(timeout=180) > 0
     assert attempts == {1}
     assert landed_offsets(app.table) == list(range(40))
     assert last_checkpoint(at.folder(table_spec)) > 3

@@ -188,9 +188,9 @@ def test_processes_that_start_together_make_one_catalog(tmp_path: Path) -> None:
     processes = [context.Process(target=_make, args=(str(tmp_path), f"t{n}", results)) for n in range(3)]
     for process in processes:
         process.start()
-    assert [results.get(timeout=60) for _ in processes] == ["made"] * 3
+    assert [results.get(timeout=180) for _ in processes] == ["made"] * 3
     for process in processes:
-        process.join(timeout=60)
+        process.join(timeout=180)
 
 
 def test_a_catalog_that_another_process_is_making_is_waited_for(at: Places) -> None:
@@ -204,7 +204,7 @@ def test_a_catalog_that_another_process_is_making_is_waited_for(at: Places) -> N
         with pytest.raises(TimeoutError):
             opened.result(timeout=0.5)
         other.execute("ROLLBACK")
-        assert opened.result(timeout=60).list_namespaces() == []
+        assert opened.result(timeout=180).list_namespaces() == []
     other.close()
 
 

@@ -131,7 +131,7 @@ class PostgreSQLProxy:
                     self.cut_after = None
                     unheard.set()
                     server.sendall(sent)
-                    answered.wait(timeout=30)
+                    answered.wait(timeout=90)
                     break
                 server.sendall(sent)
         for one in (client, server):

@@ -44,7 +44,7 @@ def started(command: list[str], settings: Settings, errors: Path) -> Iterator[su
             yield process
         finally:
             kill_session(process.pid)
-            process.communicate(timeout=30)
+            process.communicate(timeout=90)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.streams.spark_conf import session_conf
 
-RUN_DEADLINE_SECONDS = 120
+RUN_DEADLINE_SECONDS = 400
 
 
 @dataclass(frozen=True)
