@@ -24,7 +24,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .DELETE_ON_ERROR:
 .PHONY: help install jars class-archive demo up down status test test-unit test-processes test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-streams test-airflow test-cluster \
-	chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
+	lint-beside-archive chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts bench-real-time bench-syncing screenshots docs lint audit format lock lock-docs lock-jars clean
 
 ##@ Start here
@@ -75,7 +75,13 @@ class-archive: jars ## Create the JVM class archive once, so that applications s
 	@python -m lakebound.local.training_run
 
 ##@ Test
-test: lint test-unit test-enumeration test-processes test-streams ## Run all tests, also with a real Spark, broker and Airflow
+test: lint-beside-archive test-unit test-enumeration test-processes test-streams ## Run all tests, also with a real Spark, broker and Airflow
+
+# mypy needs one core for a minute, and so does the application that makes the class archive.
+lint-beside-archive: install
+	@$(MAKE) --no-print-directory lint & lint=$$!; \
+	  $(MAKE) --no-print-directory class-archive; archive=$$?; \
+	  wait $$lint && exit $$archive
 
 test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"

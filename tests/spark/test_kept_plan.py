@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -24,6 +26,7 @@ from tests.spark.test_transform_lanes import (
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.value_lanes import IDS
 
+from lakebound_spark.batch import kept_plan
 from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
 from lakebound_spark.batch.kept_plan import PlanKeeper
@@ -140,3 +143,87 @@ def test_a_function_that_reads_the_records_twice_gets_the_same_ones(session: Spa
     keeper = PlanKeeper(twice, dict, monotonic=lambda: 0.0)
     for first in range(0, 12, 3):
         assert set(arrow_of(keeper(numbers(session, first)))["id"].to_pylist()) == {first, first + 1, first + 2}
+
+
+@pytest.fixture
+def names(session: SparkSession, tmp_path: Path) -> Path:
+    """A table of two files: one number has no name, one has two."""
+    path = tmp_path / "names"
+    rows = session.createDataFrame([(1, "one"), (2, "two"), (2, "deux"), (None, "nothing")], "n INT, name STRING")
+    rows.repartition(2).write.parquet(str(path))
+    return path
+
+
+JOINS = {
+    "inner": lambda frame, table: frame.join(F.broadcast(table), "n"),
+    "left": lambda frame, table: frame.join(table, "n", "left"),
+    "right": lambda frame, table: F.broadcast(table).join(frame, "n", "right"),
+    "null-safe": lambda frame, table: frame.join(table.alias("t"), frame["n"].eqNullSafe(table["n"]), "left").drop(table["n"]),
+    "anti": lambda frame, table: frame.join(F.broadcast(table), "n", "left_anti").withColumn("name", F.lit("none")),
+    "two": lambda frame, table: (
+        frame.join(table.where("n = 1"), "n", "left")
+        .withColumnRenamed("name", "first")
+        .join(table.groupBy("n").agg(F.max("name").alias("name")), "n", "left")
+    ),
+    "of a range": lambda frame, table: frame.join(table.withColumnRenamed("n", "m"), F.col("n") <= F.col("m"), "left").drop(
+        "m"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", JOINS if LONG_FORM else ("left", "right", "two"))
+def test_a_small_table_is_read_once_in_two_seconds(session: SparkSession, names: Path, kind: str) -> None:
+    def joined(frame: DataFrame) -> DataFrame:
+        return JOINS[kind](frame, frame.sparkSession.read.schema("n INT, name STRING").parquet(str(names)))
+
+    clock = Clock()
+    keeper = PlanKeeper(joined, dict, monotonic=clock)
+    expected = [rows_of(joined(numbers(session, first)), ordered=False) for first in range(4)]
+    assert [rows_of(keeper(numbers(session, first)), ordered=False) for first in range(3)] == expected[:3]
+    shutil.rmtree(names)
+    assert rows_of(keeper(numbers(session, 3)), ordered=False) == expected[3]
+    clock.now = 2.5
+    with pytest.raises(Exception, match="PATH_NOT_FOUND"):
+        keeper(numbers(session, 4))
+
+
+def test_what_a_table_says_now_is_seen_after_two_seconds(session: SparkSession, names: Path) -> None:
+    def joined(frame: DataFrame) -> DataFrame:
+        return frame.join(frame.sparkSession.read.parquet(str(names)), "n")
+
+    def found() -> set[str]:
+        return set(arrow_of(keeper(numbers(session)))["name"].to_pylist())
+
+    clock = Clock()
+    keeper = PlanKeeper(joined, dict, monotonic=clock)
+    assert [found() for _ in range(3)] == [{"one", "two", "deux"}] * 3
+    session.createDataFrame([(1, "uno")], "n INT, name STRING").write.mode("overwrite").parquet(str(names))
+    clock.now = 2.1
+    assert [found() for _ in range(4)] == [{"uno"}] * 4
+
+
+@pytest.mark.parametrize("why", ["large", "raises"])
+def test_a_table_that_cannot_be_read_before_is_read_for_each_slice(
+    session: SparkSession, names: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    if why == "large":
+        monkeypatch.setattr(kept_plan, "_LARGEST_TABLE_BYTES", 10)
+
+    def joined(frame: DataFrame) -> DataFrame:
+        table = frame.sparkSession.read.parquet(str(names))
+        if why == "raises":
+            table = table.select(F.col("n").cast("int"), F.col("name").cast("int").alias("name"))
+        return frame.join(F.broadcast(table), "n", "left")
+
+    keeper = PlanKeeper(joined, dict, monotonic=lambda: 0.0)
+    for first in range(4):
+        if why == "raises":
+            with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+                arrow_of(keeper(numbers(session, first)))
+        else:
+            assert rows_of(keeper(numbers(session, first)), ordered=False) == rows_of(
+                joined(numbers(session, first)), ordered=False
+            )
+    shutil.rmtree(names)
+    with pytest.raises(Exception, match=r"FILE_NOT_EXIST|PATH_NOT_FOUND|FAILED_READ_FILE|does not exist"):
+        arrow_of(keeper(numbers(session)))

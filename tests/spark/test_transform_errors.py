@@ -113,13 +113,13 @@ def landed_by(session: SparkSession, folder: Path, way: Way, function: Transform
             [b'{"id": "x"}'],
             ["ValueError: invalid literal for int() with base 10: 'x'"],
             id="python",
-            marks=only_in_long_form,
         ),
         pytest.param(
             by_pandas,
             [b'{"id": "x"}', b'{"id": "y"}'],
             ["ValueError: invalid literal", "ValueError: invalid literal"],
             id="pandas",
+            marks=only_in_long_form,
         ),
     ],
 )

@@ -3,7 +3,8 @@
 To call a function of DataFrames costs more than to compute a few hundred rows by it: each of its expressions crosses py4j, and
 each of its steps is analysed. So the function is called anew only when its last plan is old, and its plan is kept only where
 two calls one after the other have made the same of the same rows. What it reads besides its rows may be older by these two
-seconds, such as a table, or the day that Python says; reference data of the YAML is never.
+seconds, such as a table, or the day that Python says; reference data of the YAML is never. So a small table that the records
+are joined with is read once in that time: to read it takes longer than to join a few hundred rows with it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.redaction import redacted
 from lakebound_spark.batch.spark_objects import spark_objects
@@ -23,6 +24,9 @@ from lakebound_spark.batch.transform import Transform
 log = logging.getLogger(__name__)
 
 _KEPT_SECONDS = 2.0
+_LARGEST_TABLE_BYTES = 4 * 1024 * 1024
+"""Of a table, as Spark estimates it: files, or rows. In the JVM its rows take several times of it."""
+_NAMES_AND_HINTS = ("SubqueryAlias", "ResolvedHint")
 _MOST_DIFFERENT = 3
 """Calls in a row that may make another plan before no more plans are compared: the function depends on something else."""
 
@@ -59,6 +63,28 @@ class KeptPlan:
             node = step.node.withNewChildren(spark.to_seq([*step.before, node, *step.after]))
         node.setAnalyzed()  # Its parts are: the analysis is most of what is to be spared.
         return DataFrame(spark.datasets.ofRows(session._jsparkSession, node), session)
+
+    def with_tables_read(self, session: SparkSession) -> KeptPlan:
+        """Return the same, with the rows that small tables have now in place of the tables that the records are joined with."""
+        return replace(self, steps=tuple(self._read_beside(session, step) for step in self.steps))
+
+    def _read_beside(self, session: SparkSession, step: _Step) -> _Step:
+        if step.node.nodeName() != "Join":
+            return step
+        before, after = ([self._read(session, node) for node in nodes] for nodes in (step.before, step.after))
+        return replace(step, before=tuple(before), after=tuple(after))
+
+    def _read(self, session: SparkSession, node: Any) -> Any:
+        spark = spark_objects(session._jvm)
+        if node.nodeName() in _NAMES_AND_HINTS:
+            return node.withNewChildren(spark.to_seq([self._read(session, node.children().apply(0))]))
+        if node.nodeName() == "LocalRelation":
+            return node
+        execution = spark.datasets.ofRows(session._jsparkSession, node).queryExecution()
+        if int(execution.optimizedPlan().stats().sizeInBytes()) > _LARGEST_TABLE_BYTES:
+            return node
+        rows = spark.array_to_seq(execution.executedPlan().executeCollect())
+        return self.relation.copy(node.output(), rows, False, self.relation.stream())
 
 
 def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
@@ -102,6 +128,7 @@ class PlanKeeper:
         self._monotonic = monotonic
         self._of: tuple[str, Mapping[str, str]] | None = None
         self._kept: KeptPlan | None = None
+        self._with_tables: KeptPlan | None = None
         self._is_sure = False
         self._until = 0.0
         self._different = 0
@@ -115,14 +142,24 @@ class PlanKeeper:
         if of != self._of:
             self._of, self._kept, self._is_sure = of, None, False
         if self._kept is not None and self._is_sure and self._monotonic() < self._until:
-            return self._kept.over(records)
-        output = self._function(records)
+            return self._ready(self._kept, records.sparkSession).over(records)
+        output, self._with_tables = self._function(records), None
         try:
             self._compare(records, output)
         except Exception as exc:
             log.info("the function is called for each slice, as its plan cannot be kept: %s", redacted(exc))
             self._kept, self._different = None, _MOST_DIFFERENT
         return output
+
+    def _ready(self, kept: KeptPlan, session: SparkSession) -> KeptPlan:
+        """Return the plan with the tables in it, read at its first use; without them where they cannot be read."""
+        if self._with_tables is None:
+            try:
+                self._with_tables = kept.with_tables_read(session)
+            except Exception as exc:
+                log.info("a table that the function reads is read for each slice: %s", redacted(exc))
+                self._with_tables = kept
+        return self._with_tables
 
     def _compare(self, records: DataFrame, output: DataFrame) -> None:
         """Keep the new plan; be sure of it where the one before makes the same of these rows."""

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakebound_spark.batch.spark_objects import spark_objects
+from lakebound_spark.jvm_socket import send_at_once
 
 FEW_ROWS = 4_096
 """py4j hands bytes over as text. More rows go through files and sockets, as PySpark has it."""
@@ -48,6 +49,7 @@ class LocalRelations:
             # In one chunk: createDataFrame of PySpark 4.1.3 loses all rows behind an empty one.
             return session.createDataFrame(rows.combine_chunks(), self._schema)
         batches = rows.cast(self._arrow).combine_chunks().to_batches()
+        send_at_once(session)
         spark = spark_objects(session._jvm)
         parts = spark.to_seq([batch.serialize().to_pybytes() for batch in batches]).iterator()
         return DataFrame(spark.to_data_frame(parts, self._json, session._jsparkSession), session)
@@ -59,6 +61,7 @@ def arrow_of(output: DataFrame) -> pa.Table:
     if plan.nodeName() != "LocalTableScan" or plan.rows().size() > FEW_ROWS:
         return output.toArrow()
     schema = to_arrow_schema(output.schema, error_on_duplicated_field_names_in_struct=True)
+    send_at_once(output.sparkSession)
     parts = spark_objects(output.sparkSession._jvm).converters.toBatchWithSchemaIterator(
         plan.rows().iterator(), output._jdf.schema(), FEW_ROWS, _UNBOUNDED, "UTC", True, False
     )

@@ -17,6 +17,7 @@ class SparkObjects:
 
     Attributes:
         to_seq: Makes a Scala sequence of a list.
+        array_to_seq: Makes a Scala sequence of an array.
         to_data_frame: Makes a DataFrame of serialised Arrow batches.
         converters: Turn rows into Arrow batches.
         datasets: Make a DataFrame of a plan.
@@ -24,6 +25,7 @@ class SparkObjects:
     """
 
     to_seq: Callable[[list[Any]], Any]
+    array_to_seq: Callable[[Any], Any]
     to_data_frame: Callable[..., Any]
     converters: Any
     datasets: Any
@@ -35,6 +37,7 @@ def spark_objects(jvm: Any) -> SparkObjects:
     """Return them for a JVM, which is the same for all sessions of a process."""
     return SparkObjects(
         to_seq=jvm.PythonUtils.toSeq,
+        array_to_seq=getattr(getattr(jvm, "scala.collection.immutable.ArraySeq$"), "MODULE$").unsafeWrapArray,
         to_data_frame=jvm.PythonSQLUtils.toDataFrame,
         converters=getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$"),
         datasets=getattr(getattr(jvm, "org.apache.spark.sql.classic.Dataset$"), "MODULE$"),
