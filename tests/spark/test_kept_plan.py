@@ -202,12 +202,14 @@ def test_what_a_table_says_now_is_seen_after_two_seconds(session: SparkSession, 
     assert [found() for _ in range(4)] == [{"uno"}] * 4
 
 
-@pytest.mark.parametrize("why", ["large", "raises"])
+@pytest.mark.parametrize("why", ["large", "long", "raises"])
 def test_a_table_that_cannot_be_read_before_is_read_for_each_slice(
     session: SparkSession, names: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     if why == "large":
         monkeypatch.setattr(kept_plan, "_LARGEST_TABLE_BYTES", 10)
+    if why == "long":
+        monkeypatch.setattr(kept_plan, "_MOST_TABLE_ROWS", 3)
 
     def joined(frame: DataFrame) -> DataFrame:
         table = frame.sparkSession.read.parquet(str(names))

@@ -25,7 +25,9 @@ log = logging.getLogger(__name__)
 
 _KEPT_SECONDS = 2.0
 _LARGEST_TABLE_BYTES = 4 * 1024 * 1024
-"""Of a table, as Spark estimates it: files, or rows. In the JVM its rows take several times of it."""
+"""Of a table, as Spark estimates it: files, or rows."""
+_MOST_TABLE_ROWS = 100_000
+"""Files of few bytes may hold many rows. These stay in the JVM, which has 1 GiB where nobody asks for more."""
 _NAMES_AND_HINTS = ("SubqueryAlias", "ResolvedHint")
 _MOST_DIFFERENT = 3
 """Calls in a row that may make another plan before no more plans are compared: the function depends on something else."""
@@ -83,8 +85,10 @@ class KeptPlan:
         execution = spark.datasets.ofRows(session._jsparkSession, node).queryExecution()
         if int(execution.optimizedPlan().stats().sizeInBytes()) > _LARGEST_TABLE_BYTES:
             return node
-        rows = spark.array_to_seq(execution.executedPlan().executeCollect())
-        return self.relation.copy(node.output(), rows, False, self.relation.stream())
+        rows = execution.executedPlan().executeTake(_MOST_TABLE_ROWS + 1)
+        if len(rows) > _MOST_TABLE_ROWS:
+            return node
+        return self.relation.copy(node.output(), spark.array_to_seq(rows), False, self.relation.stream())
 
 
 def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
