@@ -27,6 +27,7 @@ from lakebound.control.submission import Submission
 from lakebound.local.airflow import Airflow
 from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.settings import Settings, load_settings
+from tests.support.airflow.page_server import CHROMIUM
 from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.streams.hours_writer import WANTED
 from tests.support.streams.stand_ins import FAKE_APPS, ORDERS
@@ -310,3 +311,15 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         airflow.kill()
         stop_streams(settings, deadline_seconds=5)
         sink.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The system's Chromium, without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("this machine has no Chromium: on Debian and Ubuntu install the package chromium")
+    with playwright.sync_playwright() as running:
+        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()

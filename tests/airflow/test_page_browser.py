@@ -14,7 +14,7 @@ from lakebound.control.recent_ledger import read_recent_ledger
 from lakebound.control.rollup_files import read_buckets
 from lakebound.control.rollups import HOUR
 from lakebound.settings import Settings
-from tests.support.airflow.page_server import CHROMIUM, served_page
+from tests.support.airflow.page_server import served_page
 from tests.support.airflow.shown_history import copy_rollups, write_history
 from tests.support.airflow.shown_pipelines import MARKUP, shown_settings, write_crash_loop, write_many
 
@@ -40,18 +40,6 @@ def address(settings: Settings) -> Iterator[str]:
     """The page behind a base path, for somebody who may do all."""
     with served_page(settings) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """The system's Chromium, without a window."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("this machine has no Chromium: on Debian and Ubuntu install the package chromium")
-    with playwright.sync_playwright() as running:
-        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -13,23 +12,10 @@ import pytest
 
 from lakebound_airflow.page.navigation import URL_PREFIX
 from tests.airflow.conftest import REPOSITORY, Stack
-from tests.support.airflow.page_server import CHROMIUM
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(300)]
 
 MAX_GROWN_BYTES = 150 << 20
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """The system's Chromium, without a window."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("this machine has no Chromium: on Debian and Ubuntu install the package chromium")
-    with playwright.sync_playwright() as running:
-        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 def test_the_api_server_grows_by_little(stack: Stack) -> None:

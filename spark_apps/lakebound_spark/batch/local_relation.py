@@ -61,7 +61,6 @@ def arrow_of(output: DataFrame) -> pa.Table:
     if plan.nodeName() != "LocalTableScan" or plan.rows().size() > FEW_ROWS:
         return output.toArrow()
     schema = to_arrow_schema(output.schema, error_on_duplicated_field_names_in_struct=True)
-    send_at_once(output.sparkSession)
     parts = spark_objects(output.sparkSession._jvm).converters.toBatchWithSchemaIterator(
         plan.rows().iterator(), output._jdf.schema(), FEW_ROWS, _UNBOUNDED, "UTC", True, False
     )
