@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.real_time import has_both_ends
 
 START_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 TASK_DEFAULTS: dict[str, Any] = {"owner": "lakebound", "retries": 0}
@@ -18,9 +19,10 @@ def tags(purpose: str, spec: PipelineSpec) -> list[str]:
 
 def describe(doc: str | None, spec: PipelineSpec) -> str:
     """Return a DAG's page: the DAG file's own docstring, then the pipeline."""
+    beside = f" (tables: `{spec.tables_freshness()}`)" if has_both_ends(spec, spec.freshness) else ""
     rows = "\n".join(f"| `{table.id}` | {', '.join(table.partition_by) or '—'} |" for table in spec.tables)
     return (
         f"{(doc or '').strip()}\n\n### Pipeline `{spec.pipeline}`\n\n{spec.description}\n\n"
-        f"Topics: {', '.join(f'`{topic}`' for topic in spec.topics)} · freshness: `{spec.freshness}`\n\n"
+        f"Topics: {', '.join(f'`{topic}`' for topic in spec.topics)} · freshness: `{spec.freshness}`{beside}\n\n"
         f"| table | partitioned by |\n| --- | --- |\n{rows}\n"
     )

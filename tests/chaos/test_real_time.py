@@ -1,7 +1,8 @@
-"""A pipeline in real time, killed within an epoch, then in batches, then in real time again: no row is lost.
+"""Topics in real time beside tables: killed within an epoch, then topics alone, then all in batches, then both again.
 
-The topics are judged by a consumer that knows nothing of Lakebound, by the source positions. In real time a row may come twice,
-and only a row of the time after the last entry before a kill; what is sent in batches comes once.
+No row is lost. The topics are judged by a consumer that knows nothing of Lakebound, by the source positions: in real time a row
+may come twice, and only a row of the time after the last entry before a kill; what is sent in batches comes once. The tables
+are judged by the oracle: each row is there once, whatever runs beside them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import TopicMaker
@@ -17,7 +19,7 @@ from tests.oracle import quarantine_rows
 from tests.support.kafka.journal import Journal, row_hash
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import LANDING_SECONDS, RunningApplication, applications
-from tests.support.streams.pipelines import Pipeline, make_pipeline
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.support.topics.reading import ReadMessage, read_committed
 
 from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
@@ -41,31 +43,34 @@ def test_real_time_loses_no_row_over_a_kill_and_changes_of_the_freshness(
         tmp_path,
         servers,
         source,
-        formats=(),
         to_topics=[{"topic": written, "key": "id"}],
         freshness="real_time",
-        real_time={"epoch": "5s", "quarantine_topic": bad},
+        real_time={"epoch": "5s", "tables": "500ms", "quarantine_topic": bad},
     )
+    pipeline = replace(pipeline, settings=replace(pipeline.settings, spark_master="local[3]"))
     with applications() as starter:
         with Load(JournalingProducer(servers, journal), source, PER_SECOND):
             killed = starter.start(pipeline, faults="kill@epoch_sent#2")
             killed.wait_killed("after rows were sent, before the ledger tells of it")
             noted = marks(pipeline)
             sent_by_killed = sources(read_committed(servers, written))
-            resumed = starter.start(pipeline)
+            alone = changed(pipeline, tables=())
+            resumed = starter.start(alone)
             wait_batch(resumed, 1)
-            assert diagnose(read_pipeline_facts(pipeline.spec, pipeline.settings)).verdict == "healthy", resumed
+            assert diagnose(read_pipeline_facts(alone.spec, alone.settings)).verdict == "healthy", resumed
             assert resumed.stop().verdict == "stopped", resumed
 
             # Without a kill between, a change of the freshness sends nothing twice, either way.
             before = doubles(read_committed(servers, written))
-            batches = starter.start(changed(pipeline, "250ms"))
+            batches = starter.start(changed(pipeline, freshness="250ms"))
             wait_batch(batches, 3)
             assert batches.stop().verdict == "stopped", batches
         last = starter.start(pipeline)
         last.wait_landed(journal.ends())
+        assert diagnose(read_pipeline_facts(pipeline.spec, pipeline.settings)).verdict == "healthy", last
         assert last.stop().verdict == "stopped", last
 
+    assert_exactly_once(pipeline, journal)
     end = marks(pipeline)
     messages = read_committed(servers, written)
     covered = [r for r in journal.records if r.place[2] < end.get(r.place[1], 0)]
@@ -97,9 +102,9 @@ def wait_batch(application: RunningApplication, number: int) -> None:
     application.wait_for(has_landed, LANDING_SECONDS, f"batch {number}")
 
 
-def changed(pipeline: Pipeline, freshness: str) -> Pipeline:
-    """Return the pipeline with another freshness in its YAML."""
-    return replace(pipeline, spec=pipeline.spec.model_copy(update={"freshness": freshness}))
+def changed(pipeline: Pipeline, **keys: Any) -> Pipeline:
+    """Return the pipeline with something else in its YAML."""
+    return replace(pipeline, spec=pipeline.spec.model_copy(update=keys))
 
 
 def target(pipeline: Pipeline) -> TopicTarget:

@@ -102,10 +102,10 @@ def start(session: SparkSession, spec: PipelineSpec, at: Places, app: str, offse
         try:
             wanted: Offsets = {topic: TopicOffsets(topic_id=f"id-of-{topic}", partitions={0: ((offsets.start, offsets.stop),)})}
             records = session.createDataFrame([record(topic, offset) for offset in offsets], KAFKA_SCHEMA)
-            parts.lander.land(records, 0, wanted, lambda: None)
-            parts.lander.flush()
+            parts.batches.lander.land(records, 0, wanted, lambda: None)
+            parts.batches.lander.flush()
         finally:
-            parts.lander.close()
+            parts.batches.lander.close()
     finally:
         release(run.control, lease)
 

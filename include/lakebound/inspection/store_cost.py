@@ -100,7 +100,7 @@ def store_cost(spec: PipelineSpec, warehouse: WarehouseSpec) -> StoreCost | None
     formats = [table.format for table in spec.tables]
     if warehouse.is_local or not formats:
         return None
-    interval_seconds = parse_freshness(spec.freshness)
+    interval_seconds = parse_freshness(spec.tables_freshness())
     batches = None if interval_seconds is None else _HOUR_SECONDS / max(interval_seconds, 0.001)
     return StoreCost(len(formats), batch_requests(formats), batches, _prices(warehouse.store))
 

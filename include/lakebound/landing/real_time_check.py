@@ -10,7 +10,7 @@ from lakebound.errors import LakeboundError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.topic_check import LOOK_SECONDS
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.spec.real_time import REAL_TIME
+from lakebound.spec.real_time import REAL_TIME, has_both_ends
 
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
@@ -23,18 +23,21 @@ def local_slots(master: str) -> int | None:
     return (os.cpu_count() or 1) if match[1] == "*" else int(match[1] or 1)
 
 
-def few_slots(partitions: int, slots: int | None) -> str | None:
+def few_slots(partitions: int, slots: int | None, *, beside_batches: bool = False) -> str | None:
     """Return that there are fewer slots than partitions, in words; None where there are enough, or it is not known.
 
     Args:
         partitions: Of all topics that are read: in real time each is read by a task that never ends.
         slots: Tasks that run at the same time; None where that is not known.
+        beside_batches: Whether tables or stores get batches at the same time, which need one slot at least.
     """
-    if slots is None or slots >= partitions:
+    needed = partitions + beside_batches
+    if slots is None or slots >= needed:
         return None
+    more = ", and the batches of the tables need one more" if beside_batches else ""
     return (
         f"its topics have {partitions} partitions, and Spark runs {slots} tasks at the same time: each partition needs one "
-        f"for itself, as LAKEBOUND_SPARK_MASTER=local[{partitions}] gives"
+        f"for itself{more}, as LAKEBOUND_SPARK_MASTER=local[{needed}] gives"
     )
 
 
@@ -63,7 +66,8 @@ def look_at_real_time(spec: PipelineSpec, master: str) -> tuple[list[str], list[
     if missing is not None:
         warnings.append(missing)
     records = sum(end - begun[topic].get(p, end) for topic, known in facts.items() for p, end in known.latest.items())
-    few = few_slots(sum(len(known.earliest) for known in facts.values()), local_slots(master))
+    partitions = sum(len(known.earliest) for known in facts.values())
+    few = few_slots(partitions, local_slots(master), beside_batches=has_both_ends(spec, spec.freshness))
     return ([] if few is None else [few]), [*warnings, _replays(spec, records)]
 
 

@@ -10,6 +10,7 @@ from lakebound.control.submission import BackendName, Owner, Submission
 from lakebound.frozen import Frozen
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.real_time import batches_end
 from lakebound.spec.source import source_hash
 from lakebound.tables.places import Places, places_of
 
@@ -61,6 +62,12 @@ class RunSpec(Frozen):
             owner=owner,
             **more,
         )
+
+    @property
+    def of_batches(self) -> RunSpec:
+        """The orders of the query in batches beside one in real time."""
+        spec = batches_end(self.spec)
+        return self.model_copy(update={"spec": spec, "freshness": spec.freshness})
 
     @property
     def control(self) -> ControlFolder:

@@ -215,7 +215,8 @@ class PipelineSpec(Frozen):
     )
     freshness: str = Field(
         description="Trigger interval such as 500ms, 5s or 1m; available_now, which runs on 'schedule'; or real_time, which "
-        "sends each row to the topics as it comes, at least once. See docs/how-to/real-time.md.",
+        "sends each row to the topics as it comes, at least once, and to tables as often as real_time.tables says. See "
+        "docs/how-to/real-time.md.",
     )
     real_time: RealTimeSpec = Field(
         default=RealTimeSpec(), description="How the pipeline runs with freshness: real_time. Others do not read this."
@@ -260,7 +261,7 @@ class PipelineSpec(Frozen):
         le=10,
         description="How many of the newest records of each reason the application also keeps in its state, cut and escaped, "
         "so that the page in Airflow can show them to those who may edit the pipeline's DAG. 0: no value of a record leaves "
-        "the tables. With freshness: real_time none are kept: bad records are in the quarantine topic. See "
+        "the tables. With freshness: real_time and no tables none are kept: bad records are in the quarantine topic. See "
         "docs/how-to/quarantine.md.",
     )
     warehouse: str = Field(
@@ -433,6 +434,15 @@ class PipelineSpec(Frozen):
         """
         wanted = freshness or self.freshness
         return self.real_time.epoch if wanted == REAL_TIME else wanted
+
+    def tables_freshness(self, freshness: str | None = None) -> str:
+        """Return the freshness with which tables and stores get rows: in real time it is one of their own.
+
+        Args:
+            freshness: The one that a start was asked for instead of the YAML's.
+        """
+        wanted = freshness or self.freshness
+        return self.real_time.tables or wanted if wanted == REAL_TIME else wanted
 
     def epoch_seconds(self, freshness: str | None = None) -> int:
         """Return for how long rows are sent before the ledger notes it: the epoch in real time, 0 in batches.

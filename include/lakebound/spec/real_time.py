@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 REAL_TIME = "real_time"
 """The freshness of a pipeline whose rows go on one by one, by Spark's Real-Time Mode."""
 _EPOCH = re.compile(r"(\d+) ?(s|m)")
+_TABLES = re.compile(r"\d+ ?(ms|s|m)")
 _SECONDS = {"s": 1, "m": 60}
 _LEAST_SECONDS = 5
 _MOST_SECONDS = 3600
@@ -29,6 +30,11 @@ class RealTimeSpec(Frozen):
         default="30s",
         description="How often the ledger notes what was sent, such as 5s, 30s or 5m. After a crash, up to one epoch is read "
         "and sent again. Between two epochs the stream pauses for some tenths of a second.",
+    )
+    tables: str | None = Field(
+        default=None,
+        description="How often tables and stores get rows, such as 0ms, 1s or 1m, while topics get them in real time. Needed "
+        "where a pipeline in real time has tables or to_stores. Default: none.",
     )
     quarantine_topic: str | None = Field(
         default=None,
@@ -45,6 +51,13 @@ class RealTimeSpec(Frozen):
         if not _LEAST_SECONDS <= int(match[1]) * _SECONDS[match[2]] <= _MOST_SECONDS:
             raise ValueError(f"{epoch!r} must be from 5s to 60m: Spark takes no shorter epoch, and a crash replays a whole one")
         return epoch
+
+    @field_validator("tables")
+    @classmethod
+    def _interval(cls, tables: str | None) -> str | None:
+        if tables is not None and not _TABLES.fullmatch(tables):
+            raise ValueError(f"{tables!r} is not an interval such as 0ms, 1s or 1m")
+        return tables
 
     @field_validator("quarantine_topic")
     @classmethod
@@ -66,10 +79,12 @@ def real_time_problem(spec: PipelineSpec) -> tuple[Keys, str] | None:
     quarantine = spec.quarantine_topic
     if not spec.to_topics:
         return ("freshness",), "real_time sends rows to Kafka topics, and there are no to_topics; 0ms is the nearest for tables"
-    if spec.tables:
-        return ("freshness",), "real_time writes to Kafka topics only, and there are tables; use 0ms, or two pipelines"
-    if spec.to_stores:
-        return ("freshness",), "real_time writes to Kafka topics only, and there are to_stores; use 0ms, or two pipelines"
+    if (spec.tables or spec.to_stores) and spec.real_time.tables is None:
+        what = "tables" if spec.tables else "to_stores"
+        return ("freshness",), (
+            f"real_time sends rows to Kafka topics, and there are {what}: say how often these get rows, such as "
+            f"real_time: {{tables: 1s}}; or use 0ms for all of them"
+        )
     if spec.reference:
         return ("freshness",), (
             "real_time reads reference data only once, at the start, so 'reference' cannot be used; use 0ms, or join a table "
@@ -80,11 +95,36 @@ def real_time_problem(spec: PipelineSpec) -> tuple[Keys, str] | None:
     return None
 
 
+def has_both_ends(spec: PipelineSpec, freshness: str) -> bool:
+    """Return whether topics get rows in real time, and tables or stores beside them in batches.
+
+    Args:
+        spec: The pipeline.
+        freshness: The one with which it runs.
+    """
+    return freshness == REAL_TIME and bool(spec.tables or spec.to_stores)
+
+
+def real_time_end(spec: PipelineSpec) -> PipelineSpec:
+    """Return the pipeline as the query in real time sees it: with its topics alone."""
+    return spec.model_copy(update={"tables": (), "to_stores": ()})
+
+
+def batches_end(spec: PipelineSpec) -> PipelineSpec:
+    """Return the pipeline as the query beside that in real time sees it: with its tables and stores, at their freshness."""
+    return spec.model_copy(update={"to_topics": (), "freshness": spec.tables_freshness(REAL_TIME)})
+
+
 def real_time_warnings(spec: PipelineSpec) -> list[str]:
     """Return what the YAML asks for that a pipeline in real time does not do, and could do without."""
-    if spec.freshness != REAL_TIME or not spec.quarantine_samples:
+    if spec.freshness != REAL_TIME or has_both_ends(spec, spec.freshness):
         return []
-    return [
-        f"quarantine_samples: {spec.quarantine_samples} has no effect with freshness: real_time: bad records are in the topic "
-        f"{spec.quarantine_topic}"
-    ]
+    warnings = []
+    if spec.real_time.tables is not None:
+        warnings.append(f"real_time.tables: {spec.real_time.tables} has no effect: the pipeline has no tables and no to_stores")
+    if spec.quarantine_samples:
+        warnings.append(
+            f"quarantine_samples: {spec.quarantine_samples} has no effect with freshness: real_time: bad records are in the "
+            f"topic {spec.quarantine_topic}"
+        )
+    return warnings

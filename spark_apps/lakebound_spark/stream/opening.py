@@ -94,6 +94,27 @@ def open_targets(
     return opened, _open(run, quarantine, writer, {})
 
 
+def open_others(
+    run: RunSpec,
+    schemas: Mapping[str, pa.Schema],
+    writer: Writer,
+    facts: Mapping[str, TopicFacts],
+    others: Sequence[LandingTarget],
+) -> list[Target]:
+    """Make and open further targets of an application that has opened its tables already.
+
+    Args:
+        run: The orders.
+        schemas: Arrow schema per target id.
+        writer: This application.
+        facts: Kafka's, for marks in partitions that a target has never seen.
+        others: The targets.
+    """
+    for one in others:
+        _create(run, one, schemas[one.spec.id], writer)
+    return [_open(run, one, writer, facts) for one in others]
+
+
 def reopen(targets: list[Target], quarantine: Target) -> None:
     """Read every ledger again, before the same application starts another query."""
     for target in (*targets, quarantine):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,8 +23,8 @@ from lakebound.landing.recent_window import RecentWindow
 from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
-from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids, high_water_marks
-from lakebound.ledger.marks import NextOffsets, lowest
+from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.batch import BatchLander, in_offsets, range_between
@@ -34,7 +33,7 @@ from lakebound_spark.batch.targets import Target
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.garbage import collect_garbage_seldom
 from lakebound_spark.stream.planned import PROGRESS_IN_MEMORY, planned_ends
-from lakebound_spark.stream.reporting import report_targets
+from lakebound_spark.stream.reporting import TargetsReport
 from lakebound_spark.stream.signs import ProgressBoard
 from lakebound_spark.stream.source import read_stream
 from lakebound_spark.stream.stop_signal import StopSignal
@@ -43,6 +42,8 @@ from lakebound_spark.stream.tracing import Tracer
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.2
+BATCHES = "batches"
+"""Name of this query among those of an application."""
 _QUERY_SECONDS = 60.0
 """Spark may run the first batch before it has returned the query that it started."""
 _KEEP_CHEAP_SECONDS = 15.0
@@ -60,6 +61,7 @@ class LandingStream:
         facts: KafkaFacts,
         topic_ids: dict[str, str],
         board: ProgressBoard,
+        report: TargetsReport,
         stop: StopSignal,
         until: NextOffsets | None,
         recorder: RollupRecorder,
@@ -73,6 +75,7 @@ class LandingStream:
         self._facts = facts
         self._topic_ids = topic_ids
         self._board = board
+        self._landed = report
         self._stop = stop
         self._until = until
         self._recorder = recorder
@@ -108,9 +111,8 @@ class LandingStream:
             writer = writer.options(**PROGRESS_IN_MEMORY)
         query = writer.start()
         self._query.set_result(query)
-        # The marks are known before the first commit: who watches from outside sees it when that one never comes.
         self._board.wait_no_more("running")
-        self._board.change(high_water_marks=start)
+        self._landed.begin(BATCHES, start)
         try:
             self._watch(query)
         finally:
@@ -210,7 +212,6 @@ class LandingStream:
 
     def _goes_on(self) -> bool:
         """Show how far a batch in pieces is, and say whether its rest is wanted: the next start reads the ledger."""
-        self._board.change(high_water_marks=_marks(self._coverages()))
         self._report_tables()
         return not self._stop.is_set()
 
@@ -219,11 +220,8 @@ class LandingStream:
 
     def _report(self, report: BatchReport, read: Offsets, seconds: float) -> None:
         latest, coverages = self._board.latest, self._coverages()
+        self._board.recover(BATCHES)
         self._board.change(
-            failures=0,
-            failing_since=None,
-            failing_error=None,
-            last_failure=None,
             batch=report.batch,
             lane=report.lane,
             records=latest.records + report.counts.read,
@@ -231,7 +229,6 @@ class LandingStream:
             quarantined=latest.quarantined + report.counts.quarantined,
             newest_record_ms=max(latest.newest_record_ms or 0, report.newest_record_ms or 0) or None,
             durations_ms=report.durations_ms,
-            high_water_marks=_marks(coverages),
         )
         self._report_tables()
         now = time.time()
@@ -275,7 +272,7 @@ class LandingStream:
             self._stop.refuse(error)
 
     def _report_tables(self) -> None:
-        report_targets(self._board, self._targets)
+        self._landed.put(BATCHES, self._targets)
 
     def _keep_cheap(self) -> None:
         for target in self._targets:
@@ -283,10 +280,6 @@ class LandingStream:
                 target.table.keep_cheap()
             except Exception as exc:
                 log.warning("%s: care for the log failed and is tried again: %s", target.id, exc)
-
-
-def _marks(coverages: Iterable[Offsets]) -> NextOffsets:
-    return lowest(high_water_marks(coverage) for coverage in coverages)
 
 
 def _reach_after(query: StreamingQuery, batch: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -16,8 +17,9 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import settle_tables
 from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.ledger.marks import NextOffsets
+from lakebound.ledger.start import plan_start
 from lakebound.ledger.topics import TopicFacts
-from lakebound.spec.real_time import real_time_problem
+from lakebound.spec.real_time import REAL_TIME, has_both_ends, real_time_end, real_time_problem
 from lakebound.tables.schemas import normalise_schema
 from lakebound_spark.batch.decode import make_decoder, value_fields
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
@@ -26,9 +28,17 @@ from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import Transform, load_transform, planned_output
 from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.real_time.rows import real_time_rows
-from lakebound_spark.stream.opening import make_writer, open_targets
+from lakebound_spark.stream.opening import make_writer, open_others, open_targets
 from lakebound_spark.stream.source import read_stream
 from lakebound_spark.stream.topics import check_target_topics, make_topic_targets, message_bounds
+
+
+@dataclass(frozen=True)
+class RealTimePlan:
+    """A pipeline that can run in real time: its transform, and the columns of its rows with their JSON."""
+
+    transform: Transform
+    rows: pa.Schema
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class Opened:
 
     Attributes:
         targets: The topics as their ledgers stand.
-        quarantine: The quarantine table, which gets nothing in real time, and the epoch of each start.
+        quarantine: The quarantine table.
         writer: This application.
         topic_ids: Kafka's ids of the topics that are read, by their names.
         rows_from: Returns the messages of what is read from some offsets on.
@@ -49,11 +59,46 @@ class Opened:
     topic_ids: dict[str, str]
     rows_from: Callable[[NextOffsets], DataFrame]
 
+    def planned(self, facts: Mapping[str, TopicFacts]) -> NextOffsets:
+        """Return where a query starts, as the ledgers and Kafka's facts say."""
+        return plan_start([target.view.coverage for target in self.targets], facts)
+
+    def reopen(self) -> None:
+        """Read every ledger again."""
+        for target in self.targets:
+            target.refresh()
+
+
+def plan_in_real_time(session: SparkSession, run: RunSpec, facts: Mapping[str, TopicFacts]) -> RealTimePlan:
+    """Refuse what cannot run in real time; nothing is created or changed.
+
+    Args:
+        session: Spark's.
+        run: The orders.
+        facts: What Kafka has of each topic that is read, by the topic's name.
+
+    Raises:
+        RealTimeRefusedError: It cannot run so.
+        LakeboundError: The pipeline is refused for another reason.
+    """
+    spec = run.spec
+    transform = load_transform(spec)
+    rows = normalise_schema(to_arrow_schema(planned_output(session, spec, with_json(transform)).schema))
+    _check(session, run, transform, facts)
+    check_target_topics(run, rows, {topic: known.topic_id for topic, known in facts.items()})
+    return RealTimePlan(transform, rows)
+
 
 def open_in_real_time(
-    session: SparkSession, run: RunSpec, lease: Lease, facts: Mapping[str, TopicFacts], kafka: KafkaFacts
+    session: SparkSession,
+    run: RunSpec,
+    lease: Lease,
+    facts: Mapping[str, TopicFacts],
+    kafka: KafkaFacts,
+    plan: RealTimePlan,
+    quarantine: Target | None = None,
 ) -> Opened:
-    """Refuse what cannot run in real time, then open the topics.
+    """Open the topics, and the quarantine table, which gets nothing here but the epoch of each start.
 
     Args:
         session: Spark's.
@@ -61,29 +106,31 @@ def open_in_real_time(
         lease: Of this application; its epoch goes into every entry.
         facts: What Kafka has of each topic that is read, by the topic's name.
         kafka: Asks Kafka.
+        plan: Of the pipeline.
+        quarantine: The quarantine table where a query in batches has opened it, and its tables; None where there is none.
 
     Raises:
-        RealTimeRefusedError: It cannot run so; nothing was created or changed.
-        LakeboundError: The pipeline is refused for another reason.
+        LakeboundError: The pipeline is refused.
     """
-    spec = run.spec
-    transform = load_transform(spec)
-    rows = normalise_schema(to_arrow_schema(planned_output(session, spec, with_json(transform)).schema))
-    _check(session, run, transform, facts)
-    topic_ids = {topic: known.topic_id for topic, known in facts.items()}
-    check_target_topics(run, rows, topic_ids)
-    staged = {one.id: staged_schema(one, rows) for one in spec.to_topics}
-    writer = replace(make_writer(run, lease), delivery="at_least_once")
+    spec = real_time_end(run.spec)
+    own = run.model_copy(update={"spec": spec})
+    staged = {one.id: staged_schema(one, plan.rows) for one in spec.to_topics}
+    writer = replace(make_writer(own, lease), delivery="at_least_once")
     schemas = {spec.quarantine_table.id: QUARANTINE_SCHEMA}
-    settle_tables(spec, run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease)
-    bounds = message_bounds(run, kafka)
-    topics = make_topic_targets(run, writer, bounds, staged)
-    targets, quarantine = open_targets(run, schemas | staged, writer, facts, topics)
+    if quarantine is None:
+        settle_tables(spec, own.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease)
+    bounds = message_bounds(own, kafka)
+    topics = make_topic_targets(own, writer, bounds, staged)
+    if quarantine is None:
+        targets, quarantine = open_targets(own, schemas | staged, writer, facts, topics)
+    else:
+        targets = open_others(own, staged, writer, facts, topics)
+    topic_ids = {topic: known.topic_id for topic, known in facts.items()}
     decoder = make_decoder(spec, topic_ids)
 
     def rows_from(start: NextOffsets) -> DataFrame:
         records = read_stream(session, spec, start, in_batches=False)
-        return real_time_rows(session, spec, records, decoder, transform, bounds)
+        return real_time_rows(session, spec, records, decoder, plan.transform, bounds)
 
     return Opened(targets, quarantine, writer, topic_ids, rows_from)
 
@@ -93,7 +140,8 @@ def _check(session: SparkSession, run: RunSpec, transform: Transform, facts: Map
     problem = real_time_problem(spec)
     reason = problem[1] if problem is not None else _bounded(run)
     partitions = sum(len(known.earliest) for known in facts.values())
-    reason = reason or few_slots(partitions, _slots(session)) or real_time_refusal(session, spec, transform)
+    few = few_slots(partitions, _slots(session), beside_batches=has_both_ends(spec, REAL_TIME))
+    reason = reason or few or real_time_refusal(session, spec, transform)
     if reason is not None:
         raise RealTimeRefusedError(spec.pipeline, reason)
 

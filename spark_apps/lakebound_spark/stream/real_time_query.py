@@ -23,19 +23,21 @@ from lakebound.landing.recent_window import RecentWindow
 from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
-from lakebound.ledger.entry import TopicOffsets, check_topic_ids, high_water_marks
-from lakebound.ledger.marks import NextOffsets, lowest
+from lakebound.ledger.entry import TopicOffsets, check_topic_ids
+from lakebound.ledger.marks import NextOffsets
 from lakebound_spark.batch.batch import range_between
 from lakebound_spark.real_time.epochs import Epoch, epoch_of
 from lakebound_spark.stream.epoch_end import ended_epochs, stop_after_epoch
 from lakebound_spark.stream.real_time_opening import Opened
-from lakebound_spark.stream.reporting import report_targets
+from lakebound_spark.stream.reporting import TargetsReport
 from lakebound_spark.stream.signs import ProgressBoard
 from lakebound_spark.stream.source import connection_options
 from lakebound_spark.stream.stop_signal import StopSignal
 
 log = logging.getLogger(__name__)
 
+IN_REAL_TIME = "real time"
+"""Name of this query among those of an application."""
 _POLL_SECONDS = 0.2
 _KEEP_CHEAP_SECONDS = 15.0
 _LARGEST_BYTES = 32 * 1024 * 1024
@@ -54,8 +56,9 @@ class RealTimeStream:
         opened: Opened,
         facts: KafkaFacts,
         board: ProgressBoard,
+        report: TargetsReport,
         stop: StopSignal,
-        recorder: RollupRecorder,
+        recorder: RollupRecorder | None,
     ) -> None:
         """Start nothing yet.
 
@@ -65,8 +68,9 @@ class RealTimeStream:
             opened: Targets, and the plan of the query.
             facts: Kafka's.
             board: For progress.
+            report: For what is landed.
             stop: Is set when the application is to end.
-            recorder: Of figures.
+            recorder: Of figures; None where a query in batches reads the same records, and counts them.
         """
         self._run = run
         self._session = session
@@ -75,6 +79,7 @@ class RealTimeStream:
         self._topic_ids = opened.topic_ids
         self._facts = facts
         self._board = board
+        self._landed = report
         self._stop = stop
         self._recorder = recorder
         self._position: NextOffsets = {}
@@ -96,14 +101,14 @@ class RealTimeStream:
         make_private_folder(checkpoint.parent)
         query = self._started(self._opened.rows_from(start), checkpoint)
         self._board.wait_no_more("running")
-        self._board.change(high_water_marks=start)
+        self._landed.begin(IN_REAL_TIME, start)
         try:
             self._watch(query)
         finally:
             query.stop()
 
     def _started(self, rows: DataFrame, checkpoint: Path) -> StreamingQuery:
-        writer = rows.writeStream.format("kafka").outputMode("update").queryName(self._run.spec.pipeline)
+        writer = rows.writeStream.format("kafka").outputMode("update").queryName(f"{self._run.spec.pipeline} in {IN_REAL_TIME}")
         writer = writer.option("checkpointLocation", f"file://{checkpoint}").options(**self._sink_options())
         jvm: Any = self._session._jvm
         # PySpark has this trigger from 4.2 on.
@@ -125,7 +130,8 @@ class RealTimeStream:
         while not self._stop.wait(_POLL_SECONDS):
             self._note_ended(query)
             self._raise_end(query)
-            self._board.change(recent=self._recent.counted(time.time()))
+            if self._recorder is not None:
+                self._board.change(recent=self._recent.counted(time.time()))
             if time.monotonic() > next_care:
                 for target in self._targets:
                     target.table.keep_cheap()
@@ -172,15 +178,18 @@ class RealTimeStream:
         check_target_ids(written, found)
 
     def _report(self, epoch: Epoch) -> None:
+        self._board.recover(IN_REAL_TIME)
+        self._landed.put(IN_REAL_TIME, self._targets)
+        if self._recorder is not None:
+            self._count(epoch, self._recorder)
+
+    def _count(self, epoch: Epoch, recorder: RollupRecorder) -> None:
+        """Count an epoch as others count a batch, and ask for the end where too much of it is bad."""
         latest, counts, now = self._board.latest, epoch.counts, time.time()
         reasons = Counter({REASON: counts.quarantined} if counts.quarantined else {})
         self._recent.add(now, counts.read, counts.quarantined, reasons)
         newest = epoch.timestamps_ms[1] if epoch.timestamps_ms else 0
         self._board.change(
-            failures=0,
-            failing_since=None,
-            failing_error=None,
-            last_failure=None,
             batch=epoch.number,
             lane="cluster",
             records=latest.records + counts.read,
@@ -188,10 +197,8 @@ class RealTimeStream:
             quarantined=latest.quarantined + counts.quarantined,
             newest_record_ms=max(latest.newest_record_ms or 0, newest) or None,
             durations_ms={"epoch": epoch.seconds * 1000},
-            high_water_marks=lowest(high_water_marks(target.coverage) for target in self._targets),
             recent=self._recent.counted(now),
         )
-        report_targets(self._board, self._targets)
         figures = figures_of_batch(
             read=counts.read,
             filtered=counts.filtered,
@@ -202,7 +209,7 @@ class RealTimeStream:
             oldest_age_seconds=None,  # of the whole epoch, which is not how old a row is when it is sent
             reasons=reasons,
         )
-        self._recorder.add(figures, self._board.latest.tables)
+        recorder.add(figures, self._board.latest.tables)
         error = stop_error(self._run.spec, self._board.latest.recent)
         if error is not None:
             self._stop.refuse(error)

@@ -1,25 +1,73 @@
-"""What a stream puts on the board of the targets that it commits to."""
+"""What is landed, as the board shows it: of all targets of an application, whichever query commits to them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 
 from lakebound.control.progress import TableProgress
+from lakebound.ledger.entry import high_water_marks
+from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.stream.signs import ProgressBoard
 
 
-def report_targets(board: ProgressBoard, targets: Sequence[Target]) -> None:
-    """Put versions, commits and rows of the targets on the board, of those that have had a commit with rows.
+class TargetsReport:
+    """Marks and commits by query; the board has the lowest mark, and the last commit of the query that is behind.
 
-    Args:
-        board: Of the application.
-        targets: The targets.
+    So a query that has stopped landing is seen although the other one goes on.
     """
-    tables = {
-        one.id: TableProgress(version=one.view.version, committed_at=one.last_commit_at, commits=one.commits, rows=one.rows)
-        for one in targets
-        if one.last_commit_at is not None
-    }
-    if tables:
-        board.change(tables=tables, last_commit_at=max(one.committed_at for one in tables.values()))
+
+    def __init__(self, board: ProgressBoard, targets: Mapping[str, Sequence[Target]]) -> None:
+        """Note what the targets hold; the board is not changed yet.
+
+        Args:
+            board: Of the application.
+            targets: Those to which each query commits, by the query's name.
+        """
+        self._board = board
+        self._lock = threading.Lock()
+        self._marks = {query: marks_of(own) for query, own in targets.items()}
+        self._tables: dict[str, dict[str, TableProgress]] = {query: {} for query in targets}
+
+    def begin(self, query: str, start: NextOffsets) -> None:
+        """Put the place on the board from which a query reads.
+
+        Who watches from outside knows the marks before the first commit, and so sees it when that one never comes.
+        """
+        with self._lock:
+            self._marks[query] = start
+            self._show_marks()
+
+    def put(self, query: str, targets: Sequence[Target]) -> None:
+        """Put marks, versions, commits and rows of a query's targets on the board; called by the query's own thread.
+
+        Args:
+            query: Its name.
+            targets: Those to which it commits.
+        """
+        marks = marks_of(targets)
+        tables = {
+            one.id: TableProgress(version=one.view.version, committed_at=one.last_commit_at, commits=one.commits, rows=one.rows)
+            for one in targets
+            if one.last_commit_at is not None
+        }
+        with self._lock:
+            self._marks[query], self._tables[query] = marks, tables
+            self._show_marks()
+            self._show_tables()
+
+    def _show_marks(self) -> None:
+        self._board.change(high_water_marks=lowest(self._marks.values()))
+
+    def _show_tables(self) -> None:
+        tables = {name: one for own in self._tables.values() for name, one in own.items()}
+        if tables:
+            newest = [max(one.committed_at for one in own.values()) if own else None for own in self._tables.values()]
+            behind = None if None in newest else min(at for at in newest if at is not None)
+            self._board.change(tables=tables, last_commit_at=behind)
+
+
+def marks_of(targets: Sequence[Target]) -> NextOffsets:
+    """Return up to where all of the targets have landed."""
+    return lowest(high_water_marks(target.coverage) for target in targets)

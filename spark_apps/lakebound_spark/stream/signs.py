@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
 from lakebound.control.desired import read_desired
@@ -28,13 +29,24 @@ PROGRESS_INTERVAL_SECONDS = 1.0
 LAG_INTERVAL_SECONDS = 5.0
 
 
+@dataclass(frozen=True)
+class _Failing:
+    """The failures of a query since it last landed something."""
+
+    times: int = 0
+    since: float | None = None
+    error: str | None = None
+    sentence: str | None = None
+
+
 class ProgressBoard:
-    """The application's progress: changed by the stream, written by a thread."""
+    """The application's progress: changed by its queries, written by a thread."""
 
     def __init__(self, run: RunSpec, epoch: int) -> None:
         now = time.time()
         self._control = run.control
         self._lock = threading.Lock()
+        self._failing: dict[str, _Failing] = {}
         self._progress = Progress(
             pipeline=run.spec.pipeline,
             app_id=run.app_id,
@@ -65,15 +77,20 @@ class ProgressBoard:
         """Say that nothing is waited for any more."""
         self.change(state=state, state_since=time.time(), waiting_for=None, waiting_error=None, waiting_since=None)
 
-    def fail(self, error: Exception, sentence: str) -> None:
-        """Say that an attempt failed, and that another one follows."""
-        latest = self._progress
-        self.change(
-            failures=latest.failures + 1,
-            failing_since=latest.failing_since or time.time(),
-            failing_error=type(error).__name__,
-            last_failure=sentence,
-        )
+    def fail(self, query: str, error: Exception, sentence: str) -> None:
+        """Say that an attempt of a query failed, and that another one follows."""
+        before = self._failing.get(query, _Failing())
+        self._failing[query] = _Failing(before.times + 1, before.since or time.time(), type(error).__name__, sentence)
+        self._show_failing()
+
+    def recover(self, query: str) -> None:
+        """Say that a query has landed something; the failures of another one stay on the board."""
+        if self._failing.pop(query, None) is not None:
+            self._show_failing()
+
+    def _show_failing(self) -> None:
+        worst = max(list(self._failing.values()), key=lambda one: one.times, default=_Failing())
+        self.change(failures=worst.times, failing_since=worst.since, failing_error=worst.error, last_failure=worst.sentence)
 
     def write(self) -> None:
         """Write the file; a disk that is full, or a store that is away, must not stop the stream."""

@@ -16,7 +16,7 @@ class StopRequest:
 
     verdict: EndVerdict
     reason: str
-    error: LakeboundError | None = None
+    error: Exception | None = None
 
 
 class StopSignal:
@@ -26,7 +26,7 @@ class StopSignal:
         self._event = threading.Event()
         self.request: StopRequest | None = None
 
-    def set(self, verdict: EndVerdict, reason: str, error: LakeboundError | None = None) -> None:
+    def set(self, verdict: EndVerdict, reason: str, error: Exception | None = None) -> None:
         """Ask the application to end after the batch in flight.
 
         Args:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from lakebound.control.requests import InvalidWishError, WishForm
 from lakebound.landing.real_time_check import few_slots, local_slots
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.spec.real_time import real_time_warnings
+from lakebound.spec.real_time import batches_end, real_time_end, real_time_problem, real_time_warnings
 
 BODY: dict[str, Any] = {
     "pipeline": "orders",
@@ -21,6 +21,9 @@ BODY: dict[str, Any] = {
     "to_topics": [{"topic": "clean"}],
 }
 TABLES = [{"format": "delta", "name": "sales.orders"}]
+
+
+STORES = [{"name": "newest", "key": "id", "redis": {"host": "localhost"}}]
 
 
 def test_topics_may_be_the_only_targets() -> None:
@@ -35,7 +38,10 @@ def test_topics_may_be_the_only_targets() -> None:
         ({"to_topics": []}, "tables: is missing"),
         ({"freshness": "5s", "complete_hours": {}}, "complete_hours: hours are those of tables"),
         ({"to_topics": [], "tables": TABLES}, "no to_topics; 0ms"),
-        ({"tables": TABLES}, "there are tables; use 0ms"),
+        ({"tables": TABLES}, r"there are tables: say how often .* real_time: {tables: 1s}; or use 0ms"),
+        ({"to_stores": STORES}, "there are to_stores: say how often"),
+        ({"real_time": {"tables": "real_time"}}, "not an interval such as 0ms"),
+        ({"real_time": {"tables": "available_now"}}, "not an interval such as 0ms"),
         ({"real_time": {"quarantine_topic": "clean"}}, "sends rows to"),
         ({"real_time": {"quarantine_topic": "_lakebound_ledger.orders"}}, "not a Kafka topic name"),
         ({"real_time": {"epoch": "4s"}}, "from 5s to 60m"),
@@ -67,11 +73,29 @@ def test_a_wish_for_real_time_is_refused_where_it_cannot_be(form: Any, spec: Any
     assert WishForm(action="start", freshness="0ms").wish(PipelineSpec.model_validate(BODY)).freshness == "0ms"
 
 
+def test_tables_beside_topics_in_real_time_have_a_freshness_of_their_own() -> None:
+    spec = PipelineSpec.model_validate({**BODY, "tables": TABLES, "real_time": {"epoch": "30s", "tables": "1s"}})
+    assert (spec.tables_freshness(), spec.tables_freshness("0ms"), spec.pace()) == ("1s", "0ms", "30s")
+    assert real_time_warnings(spec) == []
+    sent, landed = real_time_end(spec), batches_end(spec)
+    assert (sent.tables, len(sent.to_topics)) == ((), 1)
+    assert (len(landed.tables), landed.to_topics, landed.freshness) == (1, (), "1s")
+    assert real_time_problem(sent) is None
+
+
+def test_a_freshness_of_tables_that_are_not_there_is_told() -> None:
+    spec = PipelineSpec.model_validate({**BODY, "real_time": {"tables": "1s"}})
+    assert ["real_time.tables: 1s has no effect" in line for line in real_time_warnings(spec)] == [True]
+
+
 @pytest.mark.parametrize(("master", "slots"), [("local[3]", 3), ("local", 1), ("local[2,4]", 2), ("spark://a:7077", None)])
 def test_each_partition_needs_a_slot(master: str, slots: int | None) -> None:
     assert local_slots(master) == slots
     assert (few_slots(4, slots) is None) == (slots is None)
     assert few_slots(1, slots) is None
+    more = few_slots(slots or 1, slots, beside_batches=True)
+    assert (more is None) == (slots is None)
+    assert slots is None or f"local[{slots + 1}]" in str(more)
 
 
 def test_samples_of_a_quarantine_that_is_a_topic_are_said_to_be_none() -> None:

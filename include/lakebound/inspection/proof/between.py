@@ -25,7 +25,8 @@ class CoverageAndHistory:
 def contradictions(one: CoverageAndHistory, other: CoverageAndHistory) -> list[str]:
     """Return in what two targets of a pipeline contradict each other; that one is behind is no contradiction.
 
-    Equal ranges that one application read give equal counts. Other applications may have had another transform.
+    Equal ranges that one application read give equal counts. Other applications may have had another transform, and what is
+    sent in real time is counted by Spark as rows.
     """
     problems = [
         f"topic {topic} has topic id {held.topic_id} here, and {other.coverage[topic].topic_id} in {other.table}"
@@ -51,13 +52,15 @@ def quarantine_contradiction(target: CoverageAndHistory, quarantine: CoverageAnd
 
     An entry may cover offsets that the other side has not committed yet or no longer knows, and it does not say in which of
     its offsets the bad records are: so each side gives the least and the most that the offsets common to both can hold. What
-    was read again after it had been quarantined may have fitted by then, so of this the target may count less.
+    was read again after it had been quarantined may have fitted by then, so of this the target may count less. What a topic
+    got in real time has its bad records in another topic, while those of tables beside it are in the quarantine.
     """
     theirs, ours = spans_of(quarantine.history.base), spans_of(target.history.base)
     expected = _bounds(target.history.recent, whole=None, outside=lambda _: theirs)
     landed = union(spans_of(committed.entry.range) for committed in target.history.recent)
     epochs = {committed.entry.epoch for committed in quarantine.history.recent}
-    again = {epoch: union([ours, _read_again(target, epoch)]) for epoch in epochs}
+    in_real_time = union(spans_of(one.entry.range) for one in target.history.recent if one.entry.delivery is not None)
+    again = {epoch: union([ours, in_real_time, _read_again(target, epoch)]) for epoch in epochs}
     held = _bounds(quarantine.history.recent, whole=landed, outside=lambda entry: again[entry.epoch])
     if expected[0] > held[1]:
         return f"its entries count {expected[0]} quarantined records, of which {quarantine.table} can hold {held[1]} at most"
@@ -104,7 +107,7 @@ def _is_inside(spans: Spans, whole: Spans) -> bool:
 
 
 def _range_key(entry: Entry) -> tuple[object, ...]:
-    return (entry.epoch, *sorted(spans_of(entry.range).items()))
+    return (entry.epoch, entry.delivery, *sorted(spans_of(entry.range).items()))
 
 
 def _differences(committed: CommittedEntry, match: CommittedEntry, table: str) -> Iterator[str]:

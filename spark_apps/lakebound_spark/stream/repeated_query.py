@@ -1,0 +1,177 @@
+"""A query that is started again from the ledger when it fails: the next attempt reads what the last one left behind."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Protocol
+
+from lakebound.control.progress import EndVerdict
+from lakebound.errors import KafkaRefusalError, LeaseLostError
+from lakebound.landing.kafka_errors import refusal_in
+from lakebound.ledger.marks import NextOffsets
+from lakebound.ledger.topics import TopicFacts
+from lakebound.redaction import redacted
+from lakebound.spec.connection import ConnectionSpec
+from lakebound.tables.commit import BatchOverlapError
+from lakebound.tables.outages import is_outage
+from lakebound_spark.session import SessionStart
+from lakebound_spark.stream.ending import is_refusal, verdict_on
+from lakebound_spark.stream.signs import ProgressBoard
+from lakebound_spark.stream.stop_signal import StopSignal
+
+log = logging.getLogger(__name__)
+
+_NOTHING_MORE: tuple[EndVerdict, str] = ("completed", "nothing more to read")
+_FRESH_STARTS = 3
+"""Queries in a row that may fail without landing a batch before the application gives up."""
+
+
+class Stream(Protocol):
+    """What runs one query."""
+
+    landed_batches: int
+
+    def run(self, start: NextOffsets, checkpoint: Path) -> None:
+        """Run the query from there in a fresh checkpoint folder; return when it ended gracefully, and raise what ended it."""
+
+
+@dataclass(frozen=True)
+class RepeatedQuery:
+    """One of an application's queries.
+
+    Attributes:
+        name: By which the application tells it from its others.
+        stream: Runs the query.
+        connection: Kafka's.
+        planned: Returns where to start, as the ledgers and Kafka's facts say.
+        reopen: Reads the ledgers again.
+        wait_for_kafka: Returns Kafka's facts; None when the application is asked to end meanwhile.
+        has_died: Whether an error comes of Spark's JVM, which is not there any more.
+        told: Returns an error as it is told: where a disk is full, with the disk.
+        board: For failures.
+        stop: Is set when the application is to end.
+        checkpoints: Folder for Spark's files; each attempt of each query has one of its own there, which nothing is read from
+            later.
+    """
+
+    name: str
+    stream: Stream
+    connection: ConnectionSpec
+    planned: Callable[[dict[str, TopicFacts]], NextOffsets]
+    reopen: Callable[[], None]
+    wait_for_kafka: Callable[[], dict[str, TopicFacts] | None]
+    has_died: Callable[[BaseException], bool]
+    told: Callable[[Exception], Exception]
+    board: ProgressBoard
+    stop: StopSignal
+    checkpoints: Path
+
+    def run(self, facts: dict[str, TopicFacts]) -> None:
+        """Run the query, each time in a fresh checkpoint from the ledger, until it ends gracefully.
+
+        Args:
+            facts: Kafka's, for the first attempt.
+
+        Raises:
+            LeaseLostError: Another application has taken over.
+            LakeboundError: A refusal, which the next attempt would meet again.
+            Exception: What ended the last of too many attempts in a row.
+        """
+        failures, attempt = 0, 0
+        found: dict[str, TopicFacts] | None = facts
+        while found is not None and not self.stop.is_set():
+            checkpoint = self.checkpoints / f"{self.name.replace(' ', '-')}-{attempt}"
+            landed = self.stream.landed_batches
+            try:
+                start = self.planned(found)
+                log.info("the ledger says: start at %s (%s)", start, self.name)
+                self.stream.run(start, checkpoint)
+                return
+            except Exception as caught:
+                failures = 1 if self.stream.landed_batches > landed else failures + 1
+                self._raise_last(caught, failures)
+            finally:
+                shutil.rmtree(checkpoint, ignore_errors=True)
+            attempt += 1
+            self.stop.wait(min(2.0**failures / 2, 10.0))
+            found = self.wait_for_kafka()
+            self.reopen()
+
+    def _raise_last(self, caught: Exception, failures: int) -> None:
+        """Note a failure, or raise it where no further attempt follows."""
+        error = refusal_in(self.connection, caught) or caught
+        if isinstance(error, LeaseLostError) or (is_refusal(error) and not isinstance(error, KafkaRefusalError)):
+            raise caught
+        if self.has_died(caught) or (failures > _FRESH_STARTS and not _comes_right(error)):
+            if error is caught:
+                raise error
+            raise error from caught
+        log.warning(
+            "the query ended and starts again from the ledger (%s, %d in a row): %s", self.name, failures, redacted(error)
+        )
+        told = self.told(error)
+        self.board.fail(self.name, told, redacted(told))
+
+
+def _comes_right(error: BaseException) -> bool:
+    return isinstance(error, BatchOverlapError) or is_outage(error)
+
+
+def run_together(
+    queries: Sequence[RepeatedQuery],
+    facts: dict[str, TopicFacts],
+    session: SessionStart,
+    stop: StopSignal,
+    told: Callable[[Exception], Exception],
+) -> None:
+    """Run an application's queries until each has ended; when one ends, the others are asked to end, too.
+
+    Args:
+        queries: The first one runs in this thread.
+        facts: Kafka's, for the first attempts.
+        session: Spark's.
+        stop: Is set when the application is to end, and then holds the error of another query than the first.
+        told: Returns the error by which the end of the application is judged.
+
+    Raises:
+        Exception: What ended the first one.
+    """
+    first, *others = queries
+    if not others:
+        first.run(facts)
+        return
+    threads = [Thread(target=_run_beside, args=(one, facts, session, stop, told), name=one.name) for one in others]
+    for thread in threads:
+        thread.start()
+    try:
+        first.run(facts)
+    except Exception as exc:
+        stop.set(*verdict_on(told(exc)))
+        raise
+    finally:
+        stop.set(*_NOTHING_MORE)
+        for thread in threads:
+            thread.join()
+
+
+def _run_beside(
+    query: RepeatedQuery,
+    facts: dict[str, TopicFacts],
+    session: SessionStart,
+    stop: StopSignal,
+    told: Callable[[Exception], Exception],
+) -> None:
+    try:
+        session.wait()  # is the active session of this thread from now on
+        query.run(facts)
+    except Exception as exc:
+        log.exception("the query ended (%s)", query.name)
+        error = told(exc)
+        stop.set(*verdict_on(error), error)
+    else:
+        stop.set(*_NOTHING_MORE)

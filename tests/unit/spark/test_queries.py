@@ -1,0 +1,150 @@
+"""The queries of one application: one that fails starts again or ends them all, and the board shows the one that is behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from lakebound.control.folder import ControlFolder
+from lakebound.errors import LakeboundError, LeaseLostError, RealTimeRefusedError
+from lakebound.ledger.entry import TopicOffsets
+from lakebound.ledger.marks import NextOffsets
+from lakebound.spec.connection import ConnectionSpec
+from lakebound_spark.batch.targets import Target
+from lakebound_spark.stream.repeated_query import RepeatedQuery, run_together
+from lakebound_spark.stream.reporting import TargetsReport
+from lakebound_spark.stream.signs import ProgressBoard
+from lakebound_spark.stream.stop_signal import StopSignal
+
+WAIT_SECONDS = 20.0
+REFUSED = RealTimeRefusedError("orders", "a reason")
+
+
+class FakeStream:
+    """Raises one error per run, in turn, after others run; then it runs until it is asked to end, or ends by itself."""
+
+    def __init__(self, stop: StopSignal, *errors: Exception, stays: bool = True, after: FakeStream | None = None) -> None:
+        self.landed_batches = 0
+        self.starts: list[tuple[NextOffsets, str]] = []
+        self.running = Event()
+        self._stop, self._errors, self._stays, self._after = stop, list(errors), stays, after
+
+    def run(self, start: NextOffsets, checkpoint: Path) -> None:
+        self.starts.append((start, checkpoint.name))
+        if self._after is not None:
+            assert self._after.running.wait(WAIT_SECONDS), "the other query has not started"
+        if self._errors:
+            raise self._errors.pop(0)
+        self.running.set()
+        assert not self._stays or self._stop.wait(WAIT_SECONDS), "nobody asked it to end"
+
+
+@pytest.fixture
+def stop() -> StopSignal:
+    return StopSignal()
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> ProgressBoard:
+    spec = SimpleNamespace(pipeline="orders")
+    run = SimpleNamespace(control=ControlFolder(tmp_path, "orders"), spec=spec, app_id="a", generation=1, source_hash="")
+    return ProgressBoard(cast(Any, run), epoch=1)
+
+
+class Queries:
+    """Makes queries of streams, and runs them as an application does."""
+
+    def __init__(self, board: ProgressBoard, stop: StopSignal, folder: Path) -> None:
+        self._board, self._stop, self._folder = board, stop, folder
+
+    def run(self, **streams: FakeStream) -> None:
+        queries = [self._query(name, stream) for name, stream in streams.items()]
+        run_together(queries, {}, cast(Any, SimpleNamespace(wait=lambda: None)), self._stop, lambda error: error)
+
+    def _query(self, name: str, stream: FakeStream) -> RepeatedQuery:
+        return RepeatedQuery(
+            name=name,
+            stream=stream,
+            connection=ConnectionSpec(bootstrap_servers="kafka:9092"),
+            planned=lambda facts: {"src": {0: len(stream.starts)}},
+            reopen=lambda: None,
+            wait_for_kafka=dict,
+            has_died=lambda error: False,
+            told=lambda error: error,
+            board=self._board,
+            stop=self._stop,
+            checkpoints=self._folder,
+        )
+
+
+@pytest.fixture
+def queries(board: ProgressBoard, stop: StopSignal, tmp_path: Path) -> Queries:
+    return Queries(board, stop, tmp_path)
+
+
+def test_a_query_that_failed_starts_again_from_the_ledger_in_a_fresh_checkpoint(
+    queries: Queries, board: ProgressBoard, stop: StopSignal
+) -> None:
+    stream = FakeStream(stop, OSError("the disk"), stays=False)
+    queries.run(batches=stream)
+    assert stream.starts == [({"src": {0: 0}}, "batches-0"), ({"src": {0: 1}}, "batches-1")]
+    assert (board.latest.failures, board.latest.failing_error) == (1, "OSError")
+    assert stop.request is None
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(REFUSED, "refused"), (LeaseLostError("orders", 1, 2), "superseded")])
+def test_what_ends_one_query_ends_the_other(queries: Queries, stop: StopSignal, error: LakeboundError, verdict: str) -> None:
+    batches = FakeStream(stop)
+    queries.run(batches=batches, real_time=FakeStream(stop, error, after=batches))
+    assert stop.request is not None
+    assert (stop.request.verdict, stop.request.error) == (verdict, error)
+
+
+def test_what_ends_the_first_query_is_raised_after_the_other_has_ended(queries: Queries, stop: StopSignal) -> None:
+    real_time = FakeStream(stop)
+    with pytest.raises(RealTimeRefusedError):
+        queries.run(batches=FakeStream(stop, REFUSED, after=real_time), real_time=real_time)
+    assert stop.request is not None and stop.request.verdict == "refused"
+
+
+@pytest.mark.parametrize("first_ends", [True, False])
+def test_both_end_when_one_has_nothing_more_to_do(queries: Queries, stop: StopSignal, first_ends: bool) -> None:
+    stays = FakeStream(stop)
+    ends = FakeStream(stop, stays=False, after=stays)
+    streams = {"batches": ends, "real_time": stays} if first_ends else {"batches": stays, "real_time": ends}
+    queries.run(**streams)
+    assert stop.request is not None and stop.request.verdict == "completed"
+
+
+def test_the_failures_of_one_query_are_not_forgotten_because_another_one_lands(board: ProgressBoard) -> None:
+    board.fail("real time", OSError(), "a sentence")
+    board.fail("real time", OSError(), "a sentence")
+    board.fail("batches", ValueError(), "another")
+    board.recover("batches")
+    assert (board.latest.failures, board.latest.last_failure) == (2, "a sentence")
+    board.recover("real time")
+    assert (board.latest.failures, board.latest.failing_since, board.latest.last_failure) == (0, None, None)
+
+
+def target(name: str, end: int, committed_at: float | None) -> Target:
+    """Return a target that has landed so far."""
+    coverage = {"src": TopicOffsets(topic_id="id", partitions={0: ((0, end),)})}
+    table = SimpleNamespace(spec=SimpleNamespace(id=name))
+    found = Target(cast(Any, table), cast(Any, SimpleNamespace(coverage=coverage, version=str(end))))
+    found.last_commit_at = committed_at
+    return found
+
+
+def test_the_board_shows_the_query_that_is_behind(board: ProgressBoard) -> None:
+    report = TargetsReport(board, {"batches": [target("delta:a", 5, None)], "real time": [target("topic:b", 3, None)]})
+    report.begin("batches", {"src": {0: 5}})
+    assert board.latest.high_water_marks == {"src": {0: 3}}
+    report.put("batches", [target("delta:a", 9, 100.0), target("iceberg:a", 8, 101.0)])
+    assert (board.latest.high_water_marks, board.latest.last_commit_at) == ({"src": {0: 3}}, None)
+    report.put("real time", [target("topic:b", 7, 90.0)])
+    assert (board.latest.high_water_marks, board.latest.last_commit_at) == ({"src": {0: 7}}, 90.0)
+    assert set(board.latest.tables) == {"delta:a", "iceberg:a", "topic:b"}
