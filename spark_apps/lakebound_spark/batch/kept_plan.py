@@ -4,14 +4,14 @@ To call a function of DataFrames costs more than to compute a few hundred rows b
 each of its steps is analysed. So the function is called anew only when its last plan is old, and its plan is kept only where
 two calls one after the other have made the same of the same rows. What it reads besides its rows may be older by these two
 seconds, such as a table, or the day that Python says; reference data of the YAML is never. So a small table that the records
-are joined with is read once in that time: to read it takes longer than to join a few hundred rows with it.
+are joined with is read once in that time, and where its keys are unique, the join becomes a lookup (``table_lookup``).
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.redaction import redacted
 from lakebound_spark.batch.spark_objects import spark_objects
+from lakebound_spark.batch.table_lookup import lookup_in_place_of
 from lakebound_spark.batch.transform import Transform
 
 log = logging.getLogger(__name__)
@@ -66,15 +67,21 @@ class KeptPlan:
         node.setAnalyzed()  # Its parts are: the analysis is most of what is to be spared.
         return DataFrame(spark.datasets.ofRows(session._jsparkSession, node), session)
 
-    def with_tables_read(self, session: SparkSession) -> KeptPlan:
-        """Return the same, with the rows that small tables have now in place of the tables that the records are joined with."""
-        return replace(self, steps=tuple(self._read_beside(session, step) for step in self.steps))
+    def tables_now(self, session: SparkSession) -> list[Any]:
+        """Return what stands beside the records: of small tables that they are joined with the rows of now, else the nodes."""
+        return [
+            self._read(session, node) if step.node.nodeName() == "Join" else node
+            for step in self.steps
+            for node in (*step.before, *step.after)
+        ]
 
-    def _read_beside(self, session: SparkSession, step: _Step) -> _Step:
-        if step.node.nodeName() != "Join":
-            return step
-        before, after = ([self._read(session, node) for node in nodes] for nodes in (step.before, step.after))
-        return replace(step, before=tuple(before), after=tuple(after))
+    def with_tables(self, session: SparkSession, tables: Sequence[Any]) -> KeptPlan:
+        """Return the same with what ``tables_now`` has returned beside the records."""
+        left, steps = iter(tables), list[_Step]()
+        for step in self.steps:
+            before, after = (tuple(next(left) for _ in nodes) for nodes in (step.before, step.after))
+            steps += _joined(session, replace(step, before=before, after=after))
+        return replace(self, steps=tuple(steps))
 
     def _read(self, session: SparkSession, node: Any) -> Any:
         spark = spark_objects(session._jvm)
@@ -133,6 +140,8 @@ class PlanKeeper:
         self._of: tuple[str, Mapping[str, str]] | None = None
         self._kept: KeptPlan | None = None
         self._with_tables: KeptPlan | None = None
+        self._tables: Sequence[Any] | None = None
+        self._is_read = False
         self._is_sure = False
         self._until = 0.0
         self._different = 0
@@ -144,10 +153,10 @@ class PlanKeeper:
         session: Any = records.sparkSession._jsparkSession
         of = (str(session.sessionUUID()), dict(self._versions()))
         if of != self._of:
-            self._of, self._kept, self._is_sure = of, None, False
+            self._of, self._kept, self._is_sure, self._with_tables = of, None, False, None
         if self._kept is not None and self._is_sure and self._monotonic() < self._until:
             return self._ready(self._kept, records.sparkSession).over(records)
-        output, self._with_tables = self._function(records), None
+        output, self._is_read = self._function(records), False
         try:
             self._compare(records, output)
         except Exception as exc:
@@ -157,12 +166,16 @@ class PlanKeeper:
 
     def _ready(self, kept: KeptPlan, session: SparkSession) -> KeptPlan:
         """Return the plan with the tables in it, read at its first use; without them where they cannot be read."""
-        if self._with_tables is None:
+        if not self._is_read or self._with_tables is None:
+            self._is_read = True
             try:
-                self._with_tables = kept.with_tables_read(session)
+                tables = kept.tables_now(session)
+                # To make a lookup takes longer than to read the table. The plan before makes the same of the same rows.
+                if self._with_tables is None or self._tables is None or not _are_same(tables, self._tables):
+                    self._with_tables, self._tables = kept.with_tables(session, tables), tables
             except Exception as exc:
                 log.info("a table that the function reads is read for each slice: %s", redacted(exc))
-                self._with_tables = kept
+                self._with_tables, self._tables = kept, None
         return self._with_tables
 
     def _compare(self, records: DataFrame, output: DataFrame) -> None:
@@ -173,8 +186,30 @@ class PlanKeeper:
             return
         if before is not None:
             self._is_sure = bool(_analysed(before.over(records)).canonicalized().equals(_analysed(output).canonicalized()))
+            if not self._is_sure:
+                self._with_tables = None
             self._different = 0 if self._is_sure else self._different + 1
         self._until = self._monotonic() + _KEPT_SECONDS
+
+
+def _joined(session: SparkSession, step: _Step) -> list[_Step]:
+    """Return a step; a lookup in its place where it is a join that one can stand for."""
+    rows = _local_relation([*step.before, *step.after][0]) if step.node.nodeName() == "Join" else None
+    nodes = None if rows is None else lookup_in_place_of(session, step.node, len(step.before), rows)
+    return [step] if nodes is None else [_Step(node, (), ()) for node in nodes]
+
+
+def _are_same(tables: Sequence[Any], before: Sequence[Any]) -> bool:
+    """Whether all have the rows that they had; False where those of one are not known."""
+    pairs = [(_local_relation(one), _local_relation(other)) for one, other in zip(tables, before, strict=True)]
+    return all(a is not None and b is not None and a.data().equals(b.data()) for a, b in pairs)
+
+
+def _local_relation(node: Any) -> Any | None:
+    """Return the rows that a node stands for; None where they are not known before."""
+    while node.nodeName() in _NAMES_AND_HINTS:
+        node = node.children().apply(0)
+    return node if node.nodeName() == "LocalRelation" else None
 
 
 def _analysed(frame: DataFrame) -> Any:

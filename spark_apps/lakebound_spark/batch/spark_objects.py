@@ -22,6 +22,10 @@ class SparkObjects:
         converters: Turn rows into Arrow batches.
         datasets: Make a DataFrame of a plan.
         identity_of: The identity hash of a Java object.
+        literals: Makes literals of values of Java's.
+        expression_ids: Makes new ids of columns.
+        option: Makes a Scala option.
+        new_alias: The class of a column with a name.
     """
 
     to_seq: Callable[[list[Any]], Any]
@@ -30,6 +34,23 @@ class SparkObjects:
     converters: Any
     datasets: Any
     identity_of: Callable[[Any], int]
+    literals: Any
+    expression_ids: Any
+    option: Callable[[Any], Any]
+    new_alias: Callable[..., Any]
+
+    def alias(self, of: Any, name: str, expression_id: Any, qualifier: Any = None, metadata: Any = None) -> Any:
+        """Return an expression as a column.
+
+        Args:
+            of: The expression.
+            name: Of the column.
+            expression_id: Its id, by which other expressions mean it.
+            qualifier: Names of the tables that may stand before the column's; None without any.
+            metadata: Of the column; None without any.
+        """
+        nothing = self.to_seq([])
+        return self.new_alias(of, name, expression_id, qualifier or nothing, self.option(metadata), nothing)
 
 
 @lru_cache(maxsize=1)
@@ -42,4 +63,8 @@ def spark_objects(jvm: Any) -> SparkObjects:
         converters=getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$"),
         datasets=getattr(getattr(jvm, "org.apache.spark.sql.classic.Dataset$"), "MODULE$"),
         identity_of=jvm.java.lang.System.identityHashCode,
+        literals=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.expressions.Literal$"), "MODULE$"),
+        expression_ids=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.expressions.NamedExpression$"), "MODULE$"),
+        option=jvm.scala.Option.apply,
+        new_alias=jvm.org.apache.spark.sql.catalyst.expressions.Alias,
     )

@@ -1,0 +1,170 @@
+"""A join of the records with a small table of unique keys, as a lookup: Spark computes it while it plans, without a job.
+
+Spark broadcasts the rows of such a table by a job, and joins by another one, which takes longer than all else that a few
+hundred records need. A projection of a local relation it evaluates by itself (its rule ``ConvertToLocalRelation``). So the
+table becomes a literal: an array of maps from the key to the row. The key's hash says in which map it is, so each holds few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from lakebound_spark.batch.local_relation import FEW_ROWS, LocalRelations, arrow_of
+from lakebound_spark.batch.spark_objects import spark_objects
+
+_MOST_BYTES = 256 * 1024
+"""Spark hashes and compares a literal whenever it compares plans, so a large one costs more than the join does."""
+_KEYS_PER_MAP = 2
+_FOUND = "_lakebound_found"
+_SIDES = ("LEFT OUTER", "RIGHT OUTER")
+_KEY_TYPES = frozenset({"string", "tinyint", "smallint", "int", "bigint", "date"})
+"""Of which two values are equal where their bytes are. A string with a collation has another name."""
+_COLUMN_TYPES: tuple[type[DataType], ...] = (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+
+def lookup_in_place_of(session: SparkSession, join: Any, records_at: int, table: Any) -> list[Any] | None:
+    """Return nodes that give what a join gives, the lowest first, each with one child; None where it must stay a join.
+
+    Args:
+        session: Spark's.
+        join: An analysed join.
+        records_at: Which of its children the records come from; it becomes the child of the lowest node.
+        table: A local relation: the rows of the other one.
+    """
+    kind = join.joinType().sql()
+    if kind not in ("INNER", _SIDES[records_at]) or table.data().size() > FEW_ROWS:
+        return None
+    records = join.children().apply(records_at)
+    columns = _items(table.output())
+    found = _key(join, records, columns)
+    if found is None:
+        return None
+    key, position = found
+    maps = _Maps.of(session, table, position)
+    if maps is None:
+        return None
+    expressions = session._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
+    spark = spark_objects(session._jvm)
+    place = expressions.Pmod(expressions.Murmur3Hash(spark.to_seq([key]), 42), spark.literals.apply(maps.count))
+    value = expressions.GetMapValue(expressions.GetArrayItem(maps.literal, place, False), key)
+    row = spark.alias(value, _FOUND, spark.expression_ids.newExprId())
+    given = spark.to_seq([*_items(records.output()), row])
+    plans = session._jvm.org.apache.spark.sql.catalyst.plans.logical  # type: ignore[union-attr]
+    nodes = [plans.Project(given, records)]
+    if kind == "INNER":
+        nodes.append(plans.Filter(expressions.IsNotNull(row.toAttribute()), nodes[-1]))
+    ids = [column.exprId() for column in columns]
+    output = []
+    for column in _items(join.output()):
+        at = _index(ids, column.exprId())
+        if at is None:
+            output.append(column)
+            continue
+        field = expressions.GetStructField(row.toAttribute(), at, spark.option(column.name()))
+        output.append(spark.alias(field, column.name(), column.exprId(), column.qualifier(), column.metadata()))
+    return [*nodes, plans.Project(spark.to_seq(output), nodes[-1])]
+
+
+def _key(join: Any, records: Any, columns: Sequence[Any]) -> tuple[Any, int] | None:
+    """Return the expression of the records that equals a column of the table, and which; None for another condition."""
+    if join.condition().isEmpty():
+        return None
+    condition = join.condition().get()
+    if condition.getClass().getSimpleName() != "EqualTo":
+        return None
+    ids = [column.exprId() for column in columns]
+    for own, theirs in ((condition.left(), condition.right()), (condition.right(), condition.left())):
+        if theirs.getClass().getSimpleName() != "AttributeReference" or theirs.dataType().simpleString() not in _KEY_TYPES:
+            continue
+        at = _index(ids, theirs.exprId())
+        if at is not None and own.references().subsetOf(records.outputSet()):
+            return own, at
+    return None
+
+
+class _Maps:
+    """A table as a literal: an array of maps, and how many these are."""
+
+    def __init__(self, literal: Any, count: int) -> None:
+        self.literal, self.count = literal, count
+
+    @staticmethod
+    def of(session: SparkSession, table: Any, key: int) -> _Maps | None:
+        """Return the rows of a table by one of its columns; None where a key has two rows, or a column a type beyond these."""
+        spark = spark_objects(session._jvm)
+        frame = DataFrame(spark.datasets.ofRows(session._jsparkSession, table), session)
+        types = [field.dataType for field in frame.schema]
+        if not all(kind == StringType() or isinstance(kind, _COLUMN_TYPES) for kind in types):
+            return None
+        count = max(1, int(table.data().size()) // _KEYS_PER_MAP)
+        names = [f"c{number}" for number in range(len(types))]
+        rows = arrow_of(frame.toDF(*names).selectExpr("*", f"pmod(hash(c{key}), {count}) AS place"))
+        rows = rows.filter(pc.is_valid(rows[names[key]])).sort_by("place").combine_chunks()
+        if rows.nbytes > _MOST_BYTES or pc.count_distinct(rows[names[key]]).as_py() < rows.num_rows:
+            return None
+        row_type = StructType([StructField(name, kind) for name, kind in zip(names, types, strict=True)])
+        schema = StructType([StructField("maps", ArrayType(MapType(types[key], row_type, False), False))])
+        relation = LocalRelations(schema)(session, pa.table({"maps": _array_of_maps(rows, names, key, count)}))
+        plan = relation._jdf.queryExecution().analyzed()
+        expressions = session._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
+        return _Maps(expressions.Literal(plan.data().apply(0).getArray(0), plan.output().apply(0).dataType()), count)
+
+
+def _array_of_maps(rows: pa.Table, names: Sequence[str], key: int, count: int) -> pa.ListArray:
+    """Return an array of one value: for each place a map from the key to the row."""
+    columns = [_in_one(rows[name]) for name in names]
+    ends = np.searchsorted(rows["place"].to_numpy(), np.arange(count), side="right")
+    begins = pa.array(np.concatenate([[0], ends]), pa.int32())
+    maps = pa.MapArray.from_arrays(begins, columns[key], pa.StructArray.from_arrays(columns, names=list(names)))
+    return pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), maps)
+
+
+def _in_one(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(index) for index in range(sequence.size())]
+
+
+def _index(ids: Sequence[Any], wanted: Any) -> int | None:
+    return next((index for index, one in enumerate(ids) if one.equals(wanted)), None)

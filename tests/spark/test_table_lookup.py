@@ -1,0 +1,241 @@
+"""A lookup in place of a join gives what the join gives, and a join that it cannot stand for stays one."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+from tests.support.streams.long_form import LONG_FORM
+
+from lakebound_spark.batch import table_lookup
+from lakebound_spark.batch.kept_plan import PlanKeeper
+from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+
+pytestmark = pytest.mark.spark
+
+SEEDS = 60 if LONG_FORM else 3
+
+RECORDS = StructType().add("id", "long").add("s", "string").add("i", "integer").add("l", "long").add("d", "date")
+RECORDS = RECORDS.add("x", "double")
+TABLE = StructType().add("ks", "string").add("ki", "integer").add("kl", "long").add("kd", "date").add("kx", "double")
+TABLE = TABLE.add("name", "string").add("size", "decimal(12,3)").add("raw", "binary").add("at", "timestamp")
+TABLE = TABLE.add("ok", "boolean")
+Join = Callable[[DataFrame, DataFrame], DataFrame]
+KINDS = ("inner", "left", "right", "left_semi", "left_anti")
+
+
+def records(session: SparkSession, dice: random.Random, count: int) -> DataFrame:
+    """Return a local relation whose keys are partly those of ``table``."""
+    rows = [
+        {
+            "id": number,
+            "s": dice.choice([None, "", "ä", *(f"k{n}" for n in range(8))]),
+            "i": dice.choice([None, *range(-3, 8)]),
+            "l": dice.choice([None, -(2**63), 2**63 - 1, *range(8)]),
+            "d": dice.choice([None, *(datetime.date(2026, 1, day) for day in range(1, 9))]),
+            "x": dice.choice([None, 0.0, -0.0, float("nan"), 1.5]),
+        }
+        for number in range(count)
+    ]
+    relation = LocalRelations(RECORDS)
+    return relation(session, pa.Table.from_pylist(rows, schema=relation._arrow))
+
+
+def write_table(dice: random.Random, folder: Path, *, unique: bool, count: int) -> None:
+    """Write a table; its keys are unique or not, and one may be null."""
+
+    def keys(values: list[Any]) -> list[Any]:
+        chosen = dice.sample(values, min(count, len(values))) if unique else dice.choices(values, k=count)
+        return (chosen + [None] * count)[:count] if not unique or dice.random() < 0.5 else chosen
+
+    columns = {
+        "ks": keys(["", "ä", "z", *(f"k{n}" for n in range(8))]),
+        "ki": keys(list(range(-4, 7))),
+        "kl": keys([-(2**63), 2**63 - 1, *range(9)]),
+        "kd": keys([datetime.date(2026, 1, day) for day in range(1, 12)]),
+        "kx": keys([0.0, float("nan"), 1.5, 2.5, *(float(n) for n in range(5, 12))]),
+    }
+    count = min(map(len, columns.values()))
+    rows = [
+        {
+            **{name: values[n] for name, values in columns.items()},
+            "name": dice.choice([None, f"name {n}"]),
+            "size": dice.choice([None, n]),
+            "raw": dice.choice([None, bytes([n])]),
+            "at": dice.choice([None, datetime.datetime(2026, 1, 1, n % 24, tzinfo=datetime.UTC)]),
+            "ok": dice.choice([None, True, False]),
+        }
+        for n in range(count)
+    ]
+    folder.mkdir()
+    pq.write_table(pa.Table.from_pylist(rows, schema=LocalRelations(TABLE)._arrow), folder / "rows.parquet")
+
+
+def random_join(dice: random.Random) -> Join:
+    """Return a join by one column of either side or by an expression of it, and something behind it."""
+    own, theirs = dice.choice(
+        [("s", "ks"), ("i", "ki"), ("l", "kl"), ("d", "kd"), ("x", "kx"), ("i", "kl"), ("upper(s)", "ks"), ("i + 1", "ki")]
+    )
+    kind, flipped, by_name = dice.choice(KINDS), dice.random() < 0.3, dice.random() < 0.5
+    more = dice.random() < 0.2
+
+    def joined(frame: DataFrame, table: DataFrame) -> DataFrame:
+        if by_name and own in ("s", "i", "l", "d", "x"):
+            return frame.join(F.broadcast(table.withColumnRenamed(theirs, own)), own, kind)
+        condition = F.expr(f"{own} = {theirs}")
+        if more:
+            condition = condition & F.expr("name IS NOT NULL")
+        if flipped:
+            return F.broadcast(table).join(frame, condition, {"left": "right", "right": "left"}.get(kind, "inner"))
+        return frame.join(F.broadcast(table), condition, kind)
+
+    def behind(frame: DataFrame, table: DataFrame) -> DataFrame:
+        found = joined(frame, table)
+        if "name" in found.columns and dice_of["where"]:
+            found = found.where("name IS NULL OR length(name) > 6").withColumn("more", F.concat("name", F.lit("!")))
+        return found
+
+    dice_of = {"where": dice.random() < 0.5}
+    return behind
+
+
+def rows_of(frame: DataFrame) -> list[str]:
+    return sorted(repr(row) for row in arrow_of(frame).to_pylist())
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_kept_plan_with_a_table_gives_what_the_join_gives(session: SparkSession, tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    for number in range(5):
+        folder = tmp_path / str(number)
+        write_table(dice, folder, unique=dice.random() < 0.8, count=dice.choice([0, 1, 5, 10]))
+        join = random_join(dice)
+
+        def function(frame: DataFrame, folder: Path = folder, join: Join = join) -> DataFrame:
+            return join(frame, frame.sparkSession.read.schema(TABLE).parquet(str(folder)))
+
+        keeper = PlanKeeper(function, dict, monotonic=lambda: 0.0)
+        for _ in range(4):
+            frame = records(session, dice, dice.choice([0, 1, 20]))
+            assert rows_of(keeper(frame)) == rows_of(function(frame)), f"seed {seed}, number {number}"
+
+
+KEPT: dict[str, Join] = {
+    "left by name": lambda frame, table: frame.join(table.withColumnRenamed("ks", "s"), "s", "left"),
+    "inner": lambda frame, table: frame.join(F.broadcast(table), F.expr("i = ki")),
+    "right": lambda frame, table: table.join(frame, F.expr("ki = i"), "right"),
+    "a cast": lambda frame, table: frame.join(table, F.expr("cast(i AS LONG) = kl"), "left").where("id < 9"),
+    "two": lambda frame, table: (
+        frame.join(table.select("ki", "name"), F.expr("i = ki"), "left")
+        .drop("ki")
+        .join(table.select("kd", F.col("name").alias("other")), F.expr("d = kd"))
+    ),
+}
+LEFT: dict[str, Join] = {
+    "a full join": lambda frame, table: frame.join(table, F.expr("i = ki"), "full"),
+    "by two columns": lambda frame, table: frame.join(F.broadcast(table), F.expr("i = ki AND s = ks")),
+    "doubles": lambda frame, table: frame.join(F.broadcast(table), F.expr("x = kx")),
+    "a nested column": lambda frame, table: frame.join(
+        F.broadcast(table.select("ki", F.struct("name").alias("n"))), F.expr("i = ki")
+    ),
+    "a collation": lambda frame, table: frame.join(
+        F.broadcast(table.select(F.expr("ks COLLATE UTF8_LCASE AS k"), "name")), F.expr("s COLLATE UTF8_LCASE = k"), "left"
+    ),
+}
+
+
+def kept_plan_of(session: SparkSession, folder: Path, join: Join) -> tuple[str, list[str], list[str]]:
+    """Return how Spark runs the kept plan, its rows, and the function's."""
+
+    def function(frame: DataFrame) -> DataFrame:
+        return join(frame, frame.sparkSession.read.schema(TABLE).parquet(str(folder)))
+
+    keeper = PlanKeeper(function, dict, monotonic=lambda: 0.0)
+    frame = records(session, random.Random(1), 20)
+    for _ in range(2):
+        keeper(frame)
+    made = keeper(frame)
+    return made._jdf.queryExecution().optimizedPlan().nodeName(), rows_of(made), rows_of(function(frame))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table with unique keys."""
+    folder = tmp_path / "table"
+    write_table(random.Random(3), folder, unique=True, count=9)
+    return folder
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_join_is_computed_while_spark_plans(session: SparkSession, table: Path, name: str) -> None:
+    node, made, expected = kept_plan_of(session, table, KEPT[name])
+    assert node == "LocalRelation"
+    assert made == expected and made
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_join_that_no_lookup_stands_for_stays_one(session: SparkSession, table: Path, name: str) -> None:
+    node, made, expected = kept_plan_of(session, table, LEFT[name])
+    assert node != "LocalRelation"
+    assert made == expected
+
+
+@pytest.mark.parametrize("why", ["a key with two rows", "many bytes"])
+def test_a_table_that_no_literal_is_made_of_is_joined(
+    session: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    if why == "many bytes":
+        monkeypatch.setattr(table_lookup, "_MOST_BYTES", 10)
+    else:
+        rows = pq.read_table(table)
+        pq.write_table(pa.concat_tables([rows, rows.slice(0, 1)]), table / "rows.parquet")
+    node, made, expected = kept_plan_of(session, table, KEPT["inner"])
+    assert node != "LocalRelation"
+    assert made == expected and made
+
+
+def test_a_lookup_is_made_anew_when_its_table_says_something_else(session: SparkSession, tmp_path: Path) -> None:
+    folder, seconds = tmp_path / "table", [0.0]
+
+    def says(name: str) -> None:
+        session.createDataFrame([(0, name), (1, "b")], "ki INT, name STRING").write.mode("overwrite").parquet(str(folder))
+
+    def function(frame: DataFrame) -> DataFrame:
+        return frame.join(frame.sparkSession.read.schema("ki INT, name STRING").parquet(str(folder)), F.expr("int(id) = ki"))
+
+    keeper = PlanKeeper(function, dict, monotonic=lambda: seconds[0])
+    frame, seen, made = records(session, random.Random(1), 5), [], []
+    for seconds[0], name in ((0.0, "a"), (0.1, ""), (0.2, ""), (2.5, ""), (2.6, ""), (5.0, "c"), (5.1, "")):
+        if name:
+            says(name)
+        seen.append([row["name"] for row in arrow_of(keeper(frame)).to_pylist()])
+        made.append(keeper._with_tables)
+    assert seen == [["a", "b"]] * 5 + [["c", "b"]] * 2
+    assert made[2] is not None and made[4] is made[2], "the table has not changed"
+    assert made[6] is not made[2]
+
+
+def test_another_table_beside_the_records_is_read_as_it_is_now(session: SparkSession, tmp_path: Path) -> None:
+    folder, seconds = tmp_path / "table", [0.0]
+
+    def says(count: int) -> None:
+        session.range(count).write.mode("overwrite").parquet(str(folder))
+
+    def function(frame: DataFrame) -> DataFrame:
+        return frame.select("id").unionAll(frame.sparkSession.read.schema("id LONG").parquet(str(folder)))
+
+    keeper = PlanKeeper(function, dict, monotonic=lambda: seconds[0])
+    frame = records(session, random.Random(1), 1)
+    for seconds[0], count in ((0.0, 1), (0.1, 1), (0.2, 1), (2.5, 3), (2.6, 3), (2.7, 3)):
+        if seconds[0] in (0.0, 2.5):
+            says(count)
+        assert arrow_of(keeper(frame)).num_rows == 1 + count
