@@ -45,9 +45,11 @@ class LastEnd:
     @property
     def landed(self) -> bool:
         """Whether it committed any row. Progress is written once a second: only the tables know of a commit just before."""
+        if self.outcome is not None and self.outcome.stuck is not None:
+            return False
         if self.landed_epoch >= self.lease.epoch:
             return True
-        if self.outcome is not None and self.outcome.commits > 0:
+        if self.outcome is not None and self.outcome.has_landed:
             return True
         return self.progress is not None and any(table.rows > 0 for table in self.progress.tables.values())
 

@@ -114,6 +114,9 @@ class Outcome(FrozenRecord):
     quarantined: int = 0
     rows: dict[str, int] = Field(default_factory=dict, description="Rows landed, by table.")
     commits: int = Field(default=0, description="Commits with rows: what makes a crash an incident rather than a crash loop.")
+    stuck: str | None = Field(
+        default=None, description="The query that ended it and had landed nothing, although another one had; None: none."
+    )
     started_at: float
     ended_at: float
 
@@ -122,6 +125,11 @@ class Outcome(FrozenRecord):
         """Whether it failed by something that passes by itself: a broker or a catalog that is away, a full disk."""
         passes = error_named(self.error_class).passes if self.passes is None else self.passes
         return self.verdict == "failed" and passes
+
+    @property
+    def has_landed(self) -> bool:
+        """Whether it committed rows, and no query of it could not: the next start meets what that one met."""
+        return self.commits > 0 and self.stuck is None
 
     @property
     def runbook(self) -> str:

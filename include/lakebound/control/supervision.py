@@ -255,7 +255,7 @@ def decide_end(submission: Submission, outcome: Outcome | None, progress: Progre
 
 
 def has_landed(submission: Submission, outcome: Outcome | None, progress: Progress | None) -> bool:
-    """Whether the application committed any row.
+    """Whether the application committed any row, and was not ended by a query of it that could not.
 
     Args:
         submission: Record of the application in question.
@@ -263,8 +263,8 @@ def has_landed(submission: Submission, outcome: Outcome | None, progress: Progre
         progress: Newest progress of the pipeline, perhaps of another application, which then does not count; None when there
             is none.
     """
-    if outcome is not None and outcome.commits > 0:
-        return True
+    if outcome is not None and (outcome.has_landed or outcome.stuck is not None):
+        return outcome.has_landed
     if progress is None or progress.app_id != submission.app_id:
         return False
     return any(table.rows > 0 for table in progress.tables.values())

@@ -12,7 +12,7 @@ from lakebound.spec.complete_hours import CompleteHoursSpec
 from lakebound.spec.connection import ConnectionSpec, SecretRef
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
-from lakebound.spec.real_time import REAL_TIME, RealTimeSpec, real_time_problem
+from lakebound.spec.real_time import REAL_TIME, RealTimeSpec, has_both_ends, real_time_problem
 from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.spark import SparkSpec
 from lakebound.spec.to_stores import ToStoreSpec
@@ -427,13 +427,18 @@ class PipelineSpec(Frozen):
         return (*self.tables, self.quarantine_table)[0]
 
     def pace(self, freshness: str | None = None) -> str:
-        """Return the interval between commits, as text.
+        """Return the interval between commits, as text; the longer one where topics and tables have one each.
 
         Args:
             freshness: The one that a start was asked for instead of the YAML's.
         """
         wanted = freshness or self.freshness
-        return self.real_time.epoch if wanted == REAL_TIME else wanted
+        if wanted != REAL_TIME:
+            return wanted
+        epoch, beside = self.real_time.epoch, self.real_time.tables
+        if beside is None or not has_both_ends(self, wanted):
+            return epoch
+        return max(epoch, beside, key=lambda interval: parse_freshness(interval) or 0.0)
 
     def tables_freshness(self, freshness: str | None = None) -> str:
         """Return the freshness with which tables and stores get rows: in real time it is one of their own.

@@ -50,6 +50,11 @@ def is_topic_name(name: str) -> bool:
     return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
 
 
+def is_topic(target: str) -> bool:
+    """Return whether the id of a target is that of a topic (``ToTopicSpec.id``)."""
+    return target.startswith("topic:")
+
+
 def ledger_topic(pipeline: str) -> str:
     """Return the name of the topic that holds the ledger of a pipeline's target topics."""
     return f"{LEDGER_PREFIX}{pipeline}"

@@ -17,7 +17,7 @@ from lakebound.control.progress import readable_progress
 from lakebound.control.status import known_pipelines
 from lakebound.settings import load_settings
 from lakebound.spec.load import LoadedPipelines
-from lakebound.spec.real_time import REAL_TIME
+from lakebound.spec.real_time import REAL_TIME, has_both_ends
 from lakebound_airflow.page.access import (
     EditedPipeline,
     SeenPipeline,
@@ -169,7 +169,8 @@ def _add_samples(app: FastAPI, declared: DeclaredPipelines) -> None:
         spec = loaded.specs.get(pipeline)
         kept = spec.quarantine_samples if spec is not None else 0
         found, problems = read_kept_samples(ControlFolder(settings.home, pipeline), kept, time.time())
-        topic = spec.quarantine_topic if spec is not None and spec.freshness == REAL_TIME else None
+        is_kept = spec is None or spec.freshness != REAL_TIME or has_both_ends(spec, REAL_TIME)
+        topic = None if spec is None or is_kept else spec.quarantine_topic
         return Fragment(samples_fragment(found, kept, problems, topic=topic))
 
 

@@ -49,7 +49,7 @@ from lakebound_spark.stream.opening import take_lease
 from lakebound_spark.stream.query import BATCHES, LandingStream
 from lakebound_spark.stream.real_time_opening import Opened, open_in_real_time, plan_in_real_time
 from lakebound_spark.stream.real_time_query import IN_REAL_TIME, RealTimeStream
-from lakebound_spark.stream.repeated_query import RepeatedQuery, Stream, run_together
+from lakebound_spark.stream.repeated_query import QueriesTogether, RepeatedQuery, Stream
 from lakebound_spark.stream.reporting import TargetsReport
 from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife, lease_guard
 from lakebound_spark.stream.stop_signal import StopRequest, StopSignal
@@ -88,6 +88,7 @@ class Application:
         self._ledger = LedgerRecorder(run.control)
         self._samples = SampleRecorder(run.control, run.spec.quarantine_samples)
         self._targets: list[Target] = []
+        self._stuck: str | None = None
         self._last: LastEnd | None = None
         self._lineage = chosen_lineage(run)
 
@@ -211,7 +212,11 @@ class Application:
                     self._lineage.start(parts.targets, parts.quarantine, session.version)
                 self._record_unclean_end(parts.targets, facts)
                 queries = self._queries(session, parts, facts, wait_for_kafka)
-                run_together(queries, facts, self._session, self._stop, self._told)
+                together = QueriesTogether(queries, self._session, self._stop, self._told)
+                try:
+                    together.run(facts)
+                finally:
+                    self._stuck = together.stuck
             finally:
                 watch.end()
                 refresh.end()
@@ -358,6 +363,7 @@ class Application:
             quarantined=self._board.latest.quarantined,
             rows={target.id: target.rows for target in self._targets},
             commits=sum(target.commits for target in self._targets),
+            stuck=self._stuck,
             started_at=self._started_at,
             ended_at=time.time(),
         )

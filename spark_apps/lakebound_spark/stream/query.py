@@ -81,7 +81,7 @@ class LandingStream:
         self._recorder = recorder
         self._ledger = ledger
         self._references = references
-        self._tracer = Tracer(session, run.control.trace(run.app_id)) if run.trace else None
+        self._tracer = Tracer(session, run.spec.pipeline, run.control.trace(run.app_id)) if run.trace else None
         self._batch_lock = threading.Lock()
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
         self._error: Exception | None = None
@@ -227,10 +227,9 @@ class LandingStream:
             records=latest.records + report.counts.read,
             filtered=latest.filtered + report.counts.filtered,
             quarantined=latest.quarantined + report.counts.quarantined,
-            newest_record_ms=max(latest.newest_record_ms or 0, report.newest_record_ms or 0) or None,
             durations_ms=report.durations_ms,
         )
-        self._report_tables()
+        self._landed.put(BATCHES, self._targets, report.newest_record_ms)
         now = time.time()
         self._recent.add(now, report.counts.read, report.counts.quarantined, report.reasons)
         age_seconds = None
@@ -247,7 +246,8 @@ class LandingStream:
             oldest_age_seconds=age_seconds,
             reasons=report.reasons,
         )
-        self._recorder.add(figures, self._board.latest.tables)
+        tables = self._board.latest.tables
+        self._recorder.add(figures, tables)
         if read:
             landed = LandedBatch(
                 at=now,
@@ -262,7 +262,8 @@ class LandingStream:
                 lane=report.recorded_lane,
                 seconds=seconds,
             )
-            self._ledger.add(landed, read, coverages, self._board.latest.tables)
+            own = {one.id: tables[one.id] for one in self._targets if one.id in tables}
+            self._ledger.add(landed, read, coverages, own)
         self._board.change(recent=self._recent.counted(now), freshness_p99_seconds=self._freshness.p99_seconds(now))
 
     def _end_in_a_flood(self) -> None:

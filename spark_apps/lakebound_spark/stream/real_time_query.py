@@ -179,7 +179,7 @@ class RealTimeStream:
 
     def _report(self, epoch: Epoch) -> None:
         self._board.recover(IN_REAL_TIME)
-        self._landed.put(IN_REAL_TIME, self._targets)
+        self._landed.put(IN_REAL_TIME, self._targets, epoch.timestamps_ms[1] if epoch.timestamps_ms else None)
         if self._recorder is not None:
             self._count(epoch, self._recorder)
 
@@ -188,14 +188,12 @@ class RealTimeStream:
         latest, counts, now = self._board.latest, epoch.counts, time.time()
         reasons = Counter({REASON: counts.quarantined} if counts.quarantined else {})
         self._recent.add(now, counts.read, counts.quarantined, reasons)
-        newest = epoch.timestamps_ms[1] if epoch.timestamps_ms else 0
         self._board.change(
             batch=epoch.number,
             lane="cluster",
             records=latest.records + counts.read,
             filtered=latest.filtered + counts.filtered,
             quarantined=latest.quarantined + counts.quarantined,
-            newest_record_ms=max(latest.newest_record_ms or 0, newest) or None,
             durations_ms={"epoch": epoch.seconds * 1000},
             recent=self._recent.counted(now),
         )

@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Thread
 from typing import Protocol
 
-from lakebound.control.progress import EndVerdict
 from lakebound.errors import KafkaRefusalError, LeaseLostError
 from lakebound.landing.kafka_errors import refusal_in
 from lakebound.ledger.marks import NextOffsets
@@ -26,7 +25,6 @@ from lakebound_spark.stream.stop_signal import StopSignal
 
 log = logging.getLogger(__name__)
 
-_NOTHING_MORE: tuple[EndVerdict, str] = ("completed", "nothing more to read")
 _FRESH_STARTS = 3
 """Queries in a row that may fail without landing a batch before the application gives up."""
 
@@ -122,56 +120,66 @@ def _comes_right(error: BaseException) -> bool:
     return isinstance(error, BatchOverlapError) or is_outage(error)
 
 
-def run_together(
-    queries: Sequence[RepeatedQuery],
-    facts: dict[str, TopicFacts],
-    session: SessionStart,
-    stop: StopSignal,
-    told: Callable[[Exception], Exception],
-) -> None:
-    """Run an application's queries until each has ended; when one ends, the others are asked to end, too.
+class QueriesTogether:
+    """An application's queries. When one ends, the others are asked to end, too."""
 
-    Args:
-        queries: The first one runs in this thread.
-        facts: Kafka's, for the first attempts.
-        session: Spark's.
-        stop: Is set when the application is to end, and then holds the error of another query than the first.
-        told: Returns the error by which the end of the application is judged.
+    def __init__(
+        self,
+        queries: Sequence[RepeatedQuery],
+        session: SessionStart,
+        stop: StopSignal,
+        told: Callable[[Exception], Exception],
+    ) -> None:
+        """Run nothing yet.
 
-    Raises:
-        Exception: What ended the first one.
-    """
-    first, *others = queries
-    if not others:
-        first.run(facts)
-        return
-    threads = [Thread(target=_run_beside, args=(one, facts, session, stop, told), name=one.name) for one in others]
-    for thread in threads:
-        thread.start()
-    try:
-        first.run(facts)
-    except Exception as exc:
-        stop.set(*verdict_on(told(exc)))
-        raise
-    finally:
-        stop.set(*_NOTHING_MORE)
+        Args:
+            queries: The first one runs in the thread that runs them.
+            session: Spark's.
+            stop: Is set when the application is to end.
+            told: Returns the error by which the end of the application is judged.
+        """
+        self._queries = queries
+        self._session = session
+        self._stop = stop
+        self._told = told
+        self._errors: list[Exception] = []
+        self.stuck: str | None = None
+        """The query that ended the others and had landed nothing; None: no other one is kept from landing by it."""
+
+    def run(self, facts: dict[str, TopicFacts]) -> None:
+        """Run them until each has ended.
+
+        Args:
+            facts: Kafka's, for the first attempts.
+
+        Raises:
+            Exception: What ended one of them.
+        """
+        first, *others = self._queries
+        if not others:
+            first.run(facts)
+            return
+        threads = [Thread(target=self._run_beside, args=(one, facts), name=one.name) for one in others]
+        for thread in threads:
+            thread.start()
+        self._run(first, facts)
         for thread in threads:
             thread.join()
+        if self._errors:
+            raise self._errors[0]
 
+    def _run_beside(self, query: RepeatedQuery, facts: dict[str, TopicFacts]) -> None:
+        self._session.wait()  # is the active session of this thread from now on
+        self._run(query, facts)
 
-def _run_beside(
-    query: RepeatedQuery,
-    facts: dict[str, TopicFacts],
-    session: SessionStart,
-    stop: StopSignal,
-    told: Callable[[Exception], Exception],
-) -> None:
-    try:
-        session.wait()  # is the active session of this thread from now on
-        query.run(facts)
-    except Exception as exc:
-        log.exception("the query ended (%s)", query.name)
-        error = told(exc)
-        stop.set(*verdict_on(error), error)
-    else:
-        stop.set(*_NOTHING_MORE)
+    def _run(self, query: RepeatedQuery, facts: dict[str, TopicFacts]) -> None:
+        try:
+            query.run(facts)
+        except Exception as exc:
+            log.exception("the query ended (%s)", query.name)
+            if not self._stop.is_set() and not query.stream.landed_batches:
+                self.stuck = query.name
+            self._errors.append(exc)
+            self._stop.set(*verdict_on(self._told(exc)))
+        else:
+            self._stop.set("completed", "nothing more to read")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from lakebound.control.progress import TableProgress
 from lakebound.ledger.entry import high_water_marks
 from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.stream.signs import ProgressBoard
+
+T = TypeVar("T", int, float)
 
 
 class TargetsReport:
@@ -29,6 +32,7 @@ class TargetsReport:
         self._lock = threading.Lock()
         self._marks = {query: marks_of(own) for query, own in targets.items()}
         self._tables: dict[str, dict[str, TableProgress]] = {query: {} for query in targets}
+        self._newest_ms: dict[str, int | None] = dict.fromkeys(targets)
 
     def begin(self, query: str, start: NextOffsets) -> None:
         """Put the place on the board from which a query reads.
@@ -39,12 +43,13 @@ class TargetsReport:
             self._marks[query] = start
             self._show_marks()
 
-    def put(self, query: str, targets: Sequence[Target]) -> None:
+    def put(self, query: str, targets: Sequence[Target], newest_record_ms: int | None = None) -> None:
         """Put marks, versions, commits and rows of a query's targets on the board; called by the query's own thread.
 
         Args:
             query: Its name.
             targets: Those to which it commits.
+            newest_record_ms: Kafka's timestamp of the newest record that was landed now; None without any.
         """
         marks = marks_of(targets)
         tables = {
@@ -54,6 +59,7 @@ class TargetsReport:
         }
         with self._lock:
             self._marks[query], self._tables[query] = marks, tables
+            self._newest_ms[query] = max(self._newest_ms[query] or 0, newest_record_ms or 0) or None
             self._show_marks()
             self._show_tables()
 
@@ -61,11 +67,17 @@ class TargetsReport:
         self._board.change(high_water_marks=lowest(self._marks.values()))
 
     def _show_tables(self) -> None:
+        self._board.change(newest_record_ms=_least(self._newest_ms.values()))
         tables = {name: one for own in self._tables.values() for name, one in own.items()}
         if tables:
-            newest = [max(one.committed_at for one in own.values()) if own else None for own in self._tables.values()]
-            behind = None if None in newest else min(at for at in newest if at is not None)
-            self._board.change(tables=tables, last_commit_at=behind)
+            newest = (max((one.committed_at for one in own.values()), default=None) for own in self._tables.values())
+            self._board.change(tables=tables, last_commit_at=_least(newest))
+
+
+def _least(numbers: Iterable[T | None]) -> T | None:
+    """Return the least; None where one is not known."""
+    known = list(numbers)
+    return None if None in known else min(one for one in known if one is not None)
 
 
 def marks_of(targets: Sequence[Target]) -> NextOffsets:

@@ -79,18 +79,27 @@ class ProgressBoard:
 
     def fail(self, query: str, error: Exception, sentence: str) -> None:
         """Say that an attempt of a query failed, and that another one follows."""
-        before = self._failing.get(query, _Failing())
-        self._failing[query] = _Failing(before.times + 1, before.since or time.time(), type(error).__name__, sentence)
-        self._show_failing()
+        with self._lock:
+            before = self._failing.get(query, _Failing())
+            since = before.since or time.time()
+            self._failing[query] = _Failing(before.times + 1, since, type(error).__name__, sentence)
+            self._show_failing()
 
     def recover(self, query: str) -> None:
         """Say that a query has landed something; the failures of another one stay on the board."""
-        if self._failing.pop(query, None) is not None:
-            self._show_failing()
+        with self._lock:
+            if self._failing.pop(query, None) is not None:
+                self._show_failing()
 
     def _show_failing(self) -> None:
-        worst = max(list(self._failing.values()), key=lambda one: one.times, default=_Failing())
-        self.change(failures=worst.times, failing_since=worst.since, failing_error=worst.error, last_failure=worst.sentence)
+        worst = max(self._failing.values(), key=lambda one: one.times, default=_Failing())
+        shown = {
+            "failures": worst.times,
+            "failing_since": worst.since,
+            "failing_error": worst.error,
+            "last_failure": worst.sentence,
+        }
+        self._progress = self._progress.model_copy(update=shown)
 
     def write(self) -> None:
         """Write the file; a disk that is full, or a store that is away, must not stop the stream."""

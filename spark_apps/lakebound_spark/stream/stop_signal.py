@@ -24,6 +24,8 @@ class StopSignal:
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        # The handler of a signal may run while this thread is within ``set``.
+        self._lock = threading.RLock()
         self.request: StopRequest | None = None
 
     def set(self, verdict: EndVerdict, reason: str, error: Exception | None = None) -> None:
@@ -34,8 +36,8 @@ class StopSignal:
             reason: Why, in words for a person.
             error: What it refuses to go on for; None where it ends for another reason.
         """
-        if self.request is None:
-            self.request = StopRequest(verdict, reason, error)
+        with self._lock:
+            self.request = self.request or StopRequest(verdict, reason, error)
         self._event.set()
 
     def refuse(self, error: LakeboundError) -> None:

@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 class Tracer(StreamingQueryListener):
     """Hears of every trigger from Spark, and of every batch from the driver. A disk that is full must not stop the stream."""
 
-    def __init__(self, session: SparkSession, path: Path) -> None:
+    def __init__(self, session: SparkSession, query: str, path: Path) -> None:
+        self._query = query
         self._path = path
         self._lock = threading.Lock()
         session.streams.addListener(self)
@@ -36,6 +37,8 @@ class Tracer(StreamingQueryListener):
     def onQueryProgress(self, event: Any) -> None:
         """Write how long each step of the trigger took; one without records has none."""
         progress = json.loads(event.progress.json)
+        if progress["name"] != self._query:
+            return
         if progress["numInputRows"] or "addBatch" in progress["durationMs"]:
             self._write(spark_spans(progress))
 

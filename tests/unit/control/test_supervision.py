@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lakebound.control.crash_loop import CrashLoop, count_last_end
 from lakebound.control.desired import Desired
+from lakebound.control.last_end import LastEnd
+from lakebound.control.lease import Lease
 from lakebound.control.progress import EndVerdict, Outcome, Progress, TableProgress
 from lakebound.control.submission import Custody, Owner, Submission
 from lakebound.control.supervision import (
@@ -170,6 +175,20 @@ def test_a_death_without_a_word_is_a_failure_and_progress_tells_whether_it_had_l
     assert not decide_end(submission(), None, progress(rows=3, app_id="former"), Desired()).landed
     assert decide_end(submission(), None, None, Desired()).end is End.FAILED
     assert decide_end(submission(), outcome("failed", commits=1), None, Desired()).landed
+
+
+def test_who_was_ended_by_a_query_that_could_land_nothing_has_not_landed_although_another_query_had() -> None:
+    stuck = outcome("failed", commits=9).model_copy(update={"stuck": "real time"})
+    assert not decide_end(submission(), stuck, progress(rows=3), Desired()).landed
+    held = Lease(epoch=4, app_id="app-1", host="h", pid=1, pid_started_at=0, acquired_at=0, heartbeat_at=20, ttl_seconds=30)
+    short = stuck.model_copy(update={"started_at": 0.0, "ended_at": 20.0})
+    end = LastEnd(held, short, progress(rows=3), landed_epoch=4)
+    assert (end.landed, end.is_barren) == (False, True)
+    loop = CrashLoop()
+    for number in range(3):
+        loop = count_last_end(loop, replace(end, lease=held.model_copy(update={"app_id": f"app-{number}"})), 0.0)
+    assert loop.is_over_limit(3)
+    assert not replace(end, outcome=short.model_copy(update={"stuck": None})).is_barren
 
 
 def test_an_incident_had_landed_for_ten_minutes() -> None:

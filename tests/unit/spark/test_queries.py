@@ -15,7 +15,7 @@ from lakebound.ledger.entry import TopicOffsets
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.connection import ConnectionSpec
 from lakebound_spark.batch.targets import Target
-from lakebound_spark.stream.repeated_query import RepeatedQuery, run_together
+from lakebound_spark.stream.repeated_query import QueriesTogether, RepeatedQuery
 from lakebound_spark.stream.reporting import TargetsReport
 from lakebound_spark.stream.signs import ProgressBoard
 from lakebound_spark.stream.stop_signal import StopSignal
@@ -63,7 +63,11 @@ class Queries:
 
     def run(self, **streams: FakeStream) -> None:
         queries = [self._query(name, stream) for name, stream in streams.items()]
-        run_together(queries, {}, cast(Any, SimpleNamespace(wait=lambda: None)), self._stop, lambda error: error)
+        together = QueriesTogether(queries, cast(Any, SimpleNamespace(wait=lambda: None)), self._stop, lambda error: error)
+        try:
+            together.run({})
+        finally:
+            self.stuck = together.stuck
 
     def _query(self, name: str, stream: FakeStream) -> RepeatedQuery:
         return RepeatedQuery(
@@ -79,6 +83,11 @@ class Queries:
             stop=self._stop,
             checkpoints=self._folder,
         )
+
+
+def _lost_after(stop: StopSignal, other: FakeStream) -> None:
+    assert stop.wait(WAIT_SECONDS) and other.running.is_set()
+    raise LeaseLostError("orders", 1, 2)
 
 
 @pytest.fixture
@@ -99,9 +108,31 @@ def test_a_query_that_failed_starts_again_from_the_ledger_in_a_fresh_checkpoint(
 @pytest.mark.parametrize(("error", "verdict"), [(REFUSED, "refused"), (LeaseLostError("orders", 1, 2), "superseded")])
 def test_what_ends_one_query_ends_the_other(queries: Queries, stop: StopSignal, error: LakeboundError, verdict: str) -> None:
     batches = FakeStream(stop)
-    queries.run(batches=batches, real_time=FakeStream(stop, error, after=batches))
-    assert stop.request is not None
-    assert (stop.request.verdict, stop.request.error) == (verdict, error)
+    with pytest.raises(type(error)):
+        queries.run(batches=batches, real_time=FakeStream(stop, error, after=batches))
+    assert stop.request is not None and stop.request.verdict == verdict
+
+
+@pytest.mark.parametrize(("landed", "stuck"), [(0, "real_time"), (1, None)])
+def test_a_query_that_could_land_nothing_is_named_although_another_landed(
+    queries: Queries, stop: StopSignal, landed: int, stuck: str | None
+) -> None:
+    batches = FakeStream(stop)
+    batches.landed_batches = 5
+    real_time = FakeStream(stop, REFUSED, after=batches)
+    real_time.landed_batches = landed
+    with pytest.raises(RealTimeRefusedError):
+        queries.run(batches=batches, real_time=real_time)
+    assert queries.stuck == stuck
+
+
+def test_what_a_query_raises_while_it_is_asked_to_end_is_raised(queries: Queries, stop: StopSignal) -> None:
+    batches = FakeStream(stop, stays=False)
+    real_time = FakeStream(stop)
+    real_time.run = lambda start, checkpoint: _lost_after(stop, batches)  # type: ignore[method-assign]
+    with pytest.raises(LeaseLostError):
+        queries.run(batches=batches, real_time=real_time)
+    assert queries.stuck is None
 
 
 def test_what_ends_the_first_query_is_raised_after_the_other_has_ended(queries: Queries, stop: StopSignal) -> None:
@@ -145,6 +176,10 @@ def test_the_board_shows_the_query_that_is_behind(board: ProgressBoard) -> None:
     assert board.latest.high_water_marks == {"src": {0: 3}}
     report.put("batches", [target("delta:a", 9, 100.0), target("iceberg:a", 8, 101.0)])
     assert (board.latest.high_water_marks, board.latest.last_commit_at) == ({"src": {0: 3}}, None)
-    report.put("real time", [target("topic:b", 7, 90.0)])
+    report.put("batches", [target("delta:a", 9, 100.0), target("iceberg:a", 8, 101.0)], 99_000)
+    assert board.latest.newest_record_ms is None
+    report.put("real time", [target("topic:b", 7, 90.0)], 89_000)
     assert (board.latest.high_water_marks, board.latest.last_commit_at) == ({"src": {0: 7}}, 90.0)
+    report.put("real time", [target("topic:b", 7, 90.0)])
+    assert board.latest.newest_record_ms == 89_000
     assert set(board.latest.tables) == {"delta:a", "iceberg:a", "topic:b"}

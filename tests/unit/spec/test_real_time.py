@@ -83,6 +83,14 @@ def test_tables_beside_topics_in_real_time_have_a_freshness_of_their_own() -> No
     assert real_time_problem(sent) is None
 
 
+@pytest.mark.parametrize(("epoch", "tables", "pace"), [("5s", "1m", "1m"), ("30s", "0ms", "30s"), ("30s", None, "30s")])
+def test_who_watches_waits_for_the_longer_of_both_intervals(epoch: str, tables: str | None, pace: str) -> None:
+    body = {**BODY, "real_time": {"epoch": epoch, "tables": tables}, "tables": TABLES if tables else []}
+    spec = PipelineSpec.model_validate(body)
+    assert (spec.pace(), spec.pace("250ms")) == (pace, "250ms")
+    assert PipelineSpec.model_validate({**body, "tables": []}).pace() == epoch
+
+
 def test_a_freshness_of_tables_that_are_not_there_is_told() -> None:
     spec = PipelineSpec.model_validate({**BODY, "real_time": {"tables": "1s"}})
     assert ["real_time.tables: 1s has no effect" in line for line in real_time_warnings(spec)] == [True]

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.kafka_look import waiting_places
 from lakebound.ledger.marks import debt, highest, lag
+from lakebound.spec.real_time import has_both_ends
+from lakebound.spec.to_topics import is_topic
 
 
 def numbers_of(facts: PipelineFacts) -> dict[str, float | None]:
@@ -76,9 +78,25 @@ def recovery_debt_records(facts: PipelineFacts) -> int:
 
 
 def seconds_since_commit(facts: PipelineFacts) -> float | None:
-    """Return the time since the newest commit with rows, in any table."""
-    times = [table.committed_at_ms / 1000 for table in facts.targets if table.committed_at_ms is not None]
-    return max(0.0, facts.now - max(times)) if times else None
+    """Return the time since the newest commit with rows, in any target; None where there was none.
+
+    Where topics are written in real time and tables in batches beside them, it is the older one of the newest of both: one
+    query may have stopped landing while the other goes on.
+    """
+    newest = [max(times, default=None) for times in _commit_times(facts)]
+    if None in newest:
+        return None
+    return max(0.0, facts.now - min(at for at in newest if at is not None))
+
+
+def _commit_times(facts: PipelineFacts) -> list[list[float]]:
+    """Return when targets were committed to, by the queries that do it."""
+    freshness = (facts.desired.freshness if facts.desired else None) or facts.spec.freshness
+    groups: list[list[float]] = [[], []]
+    for table in facts.targets:
+        if table.committed_at_ms is not None:
+            groups[is_topic(table.table)].append(table.committed_at_ms / 1000)
+    return groups if has_both_ends(facts.spec, freshness) else [[*groups[0], *groups[1]]]
 
 
 def lease_age_seconds(facts: PipelineFacts) -> float | None:
