@@ -19,6 +19,8 @@ from tests.support.streams.long_form import LONG_FORM
 from lakebound_spark.batch import table_lookup
 from lakebound_spark.batch.kept_plan import PlanKeeper
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+from lakebound_spark.batch.raising import as_in_batches
+from lakebound_spark.batch.spark_objects import spark_objects
 
 pytestmark = pytest.mark.spark
 
@@ -108,8 +110,10 @@ def random_join(dice: random.Random) -> Join:
     return behind
 
 
-def rows_of(frame: DataFrame) -> list[str]:
-    return sorted(repr(row) for row in arrow_of(frame).to_pylist())
+def rows_of(frame: DataFrame) -> tuple[pa.Schema, list[str]]:
+    """Return the types of the rows, and the rows: slices of one batch are put together, whichever way each was made."""
+    rows = arrow_of(frame)
+    return rows.schema, sorted(repr(row) for row in rows.to_pylist())
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -140,7 +144,13 @@ KEPT: dict[str, Join] = {
         .join(table.select("kd", F.col("name").alias("other")), F.expr("d = kd"))
     ),
 }
+KEPT["a column that is never null"] = lambda frame, table: frame.join(
+    F.broadcast(table.withColumn("known", F.lit(True))), F.expr("i = ki")
+).where("id >= 0")
 LEFT: dict[str, Join] = {
+    "a function in Python": lambda frame, table: frame.join(
+        F.broadcast(table), F.udf(lambda number: number, "int")("i") == table["ki"]
+    ),
     "a full join": lambda frame, table: frame.join(table, F.expr("i = ki"), "full"),
     "by two columns": lambda frame, table: frame.join(F.broadcast(table), F.expr("i = ki AND s = ks")),
     "doubles": lambda frame, table: frame.join(F.broadcast(table), F.expr("x = kx")),
@@ -153,7 +163,7 @@ LEFT: dict[str, Join] = {
 }
 
 
-def kept_plan_of(session: SparkSession, folder: Path, join: Join) -> tuple[str, list[str], list[str]]:
+def kept_plan_of(session: SparkSession, folder: Path, join: Join) -> tuple[str, Any, Any]:
     """Return how Spark runs the kept plan, its rows, and the function's."""
 
     def function(frame: DataFrame) -> DataFrame:
@@ -179,7 +189,7 @@ def table(tmp_path: Path) -> Path:
 def test_the_join_is_computed_while_spark_plans(session: SparkSession, table: Path, name: str) -> None:
     node, made, expected = kept_plan_of(session, table, KEPT[name])
     assert node == "LocalRelation"
-    assert made == expected and made
+    assert made == expected and made[1]
 
 
 @pytest.mark.parametrize("name", LEFT)
@@ -200,7 +210,7 @@ def test_a_table_that_no_literal_is_made_of_is_joined(
         pq.write_table(pa.concat_tables([rows, rows.slice(0, 1)]), table / "rows.parquet")
     node, made, expected = kept_plan_of(session, table, KEPT["inner"])
     assert node != "LocalRelation"
-    assert made == expected and made
+    assert made == expected and made[1]
 
 
 def test_a_lookup_is_made_anew_when_its_table_says_something_else(session: SparkSession, tmp_path: Path) -> None:
@@ -217,7 +227,7 @@ def test_a_lookup_is_made_anew_when_its_table_says_something_else(session: Spark
     for seconds[0], name in ((0.0, "a"), (0.1, ""), (0.2, ""), (2.5, ""), (2.6, ""), (5.0, "c"), (5.1, "")):
         if name:
             says(name)
-        seen.append([row["name"] for row in arrow_of(keeper(frame)).to_pylist()])
+        seen.append([row["name"] for row in arrow_of(keeper(frame)).sort_by("id").to_pylist()])
         made.append(keeper._with_tables)
     assert seen == [["a", "b"]] * 5 + [["c", "b"]] * 2
     assert made[2] is not None and made[4] is made[2], "the table has not changed"
@@ -239,3 +249,40 @@ def test_another_table_beside_the_records_is_read_as_it_is_now(session: SparkSes
         if seconds[0] in (0.0, 2.5):
             says(count)
         assert arrow_of(keeper(frame)).num_rows == 1 + count
+
+
+def test_what_spark_leaves_to_jobs_is_joined(session: SparkSession, table: Path) -> None:
+    """A filter of the user's goes first there: with a lookup the key of each record would be computed, and raise."""
+
+    def function(frame: DataFrame) -> DataFrame:
+        rows = frame.sparkSession.read.schema(TABLE).parquet(str(table))
+        return frame.join(F.broadcast(rows), F.expr("cast(s AS INT) = ki")).where("s RLIKE '^[0-9]+$'")
+
+    keeper, frame = PlanKeeper(function, dict, monotonic=lambda: 0.0), records(session, random.Random(1), 20)
+    with as_in_batches(session):
+        for _ in range(4):
+            assert rows_of(keeper(frame)) == rows_of(function(frame))
+
+
+def test_a_function_that_gives_other_names_is_seen(session: SparkSession) -> None:
+    names, seconds = ["a", "b"], [0.0]
+
+    def function(frame: DataFrame) -> DataFrame:
+        return frame.select(F.col("id").alias(names[0]), F.col("l").alias(names[1]))
+
+    keeper, frame = PlanKeeper(function, dict, monotonic=lambda: seconds[0]), records(session, random.Random(1), 3)
+    for seconds[0] in (0.0, 0.1, 0.2):
+        assert keeper(frame).columns == ["a", "b"]
+    names.reverse()
+    for seconds[0] in (2.5, 2.6, 2.7):
+        assert keeper(frame).columns == ["b", "a"]
+
+
+def test_a_plan_that_is_kept_for_long_does_not_grow(session: SparkSession) -> None:
+    keeper = PlanKeeper(lambda frame: frame.select("id", F.upper("s").alias("s")), dict, monotonic=lambda: 0.0)
+    for seed in range(5):
+        keeper(records(session, random.Random(seed), 3))
+    kept = keeper._with_tables
+    assert kept is not None
+    tag = spark_objects(session._jvm).datasets.DATASET_ID_TAG()
+    assert kept.steps[-1].node.getTagValue(tag).isEmpty(), "Spark adds the id of each slice to it"

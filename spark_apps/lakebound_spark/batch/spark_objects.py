@@ -26,6 +26,7 @@ class SparkObjects:
         expression_ids: Makes new ids of columns.
         option: Makes a Scala option.
         new_alias: The class of a column with a name.
+        tree_patterns: What a plan or an expression may hold.
     """
 
     to_seq: Callable[[list[Any]], Any]
@@ -38,6 +39,7 @@ class SparkObjects:
     expression_ids: Any
     option: Callable[[Any], Any]
     new_alias: Callable[..., Any]
+    tree_patterns: Any
 
     def alias(self, of: Any, name: str, expression_id: Any, qualifier: Any = None, metadata: Any = None) -> Any:
         """Return an expression as a column.
@@ -66,5 +68,6 @@ def spark_objects(jvm: Any) -> SparkObjects:
         literals=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.expressions.Literal$"), "MODULE$"),
         expression_ids=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.expressions.NamedExpression$"), "MODULE$"),
         option=jvm.scala.Option.apply,
+        tree_patterns=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern$"), "MODULE$"),
         new_alias=jvm.org.apache.spark.sql.catalyst.expressions.Alias,
     )

@@ -73,80 +73,91 @@ def lookup_in_place_of(session: SparkSession, join: Any, records_at: int, table:
     kind = join.joinType().sql()
     if kind not in ("INNER", _SIDES[records_at]) or table.data().size() > FEW_ROWS:
         return None
-    records = join.children().apply(records_at)
-    columns = _items(table.output())
-    found = _key(join, records, columns)
+    records, columns = join.children().apply(records_at), _items(table.output())
+    found = _key(session, join, records, columns)
     if found is None:
         return None
     key, position = found
-    maps = _Maps.of(session, table, position)
+    maps = _maps_of(session, table, position)
     if maps is None:
         return None
-    expressions = session._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
-    spark = spark_objects(session._jvm)
-    place = expressions.Pmod(expressions.Murmur3Hash(spark.to_seq([key]), 42), spark.literals.apply(maps.count))
-    value = expressions.GetMapValue(expressions.GetArrayItem(maps.literal, place, False), key)
+    spark, (expressions, plans) = spark_objects(session._jvm), _catalyst(session)
+    place = _place(session, key, _count(table))
+    value = expressions.GetMapValue(expressions.GetArrayItem(maps, place, False), key)
     row = spark.alias(value, _FOUND, spark.expression_ids.newExprId())
-    given = spark.to_seq([*_items(records.output()), row])
-    plans = session._jvm.org.apache.spark.sql.catalyst.plans.logical  # type: ignore[union-attr]
-    nodes = [plans.Project(given, records)]
+    nodes = [plans.Project(spark.to_seq([*_items(records.output()), row]), records)]
     if kind == "INNER":
         nodes.append(plans.Filter(expressions.IsNotNull(row.toAttribute()), nodes[-1]))
-    ids = [column.exprId() for column in columns]
-    output = []
-    for column in _items(join.output()):
-        at = _index(ids, column.exprId())
-        if at is None:
-            output.append(column)
-            continue
-        field = expressions.GetStructField(row.toAttribute(), at, spark.option(column.name()))
-        output.append(spark.alias(field, column.name(), column.exprId(), column.qualifier(), column.metadata()))
+    output = _items(join.output())
+    # A join has the columns of its left side, then those of its right one.
+    first = len(output) - len(columns) if records_at == 0 else 0
+    for at in range(len(columns)):
+        output[first + at] = _column(session, row.toAttribute(), at, output[first + at])
     return [*nodes, plans.Project(spark.to_seq(output), nodes[-1])]
 
 
-def _key(join: Any, records: Any, columns: Sequence[Any]) -> tuple[Any, int] | None:
+def _column(session: SparkSession, row: Any, at: int, column: Any) -> Any:
+    """Return a column of the join as a field of the row that was found."""
+    spark, (expressions, _) = spark_objects(session._jvm), _catalyst(session)
+    field = expressions.GetStructField(row, at, spark.option(column.name()))
+    if not column.nullable():
+        field = expressions.KnownNotNull(field)
+    return spark.alias(field, column.name(), column.exprId(), column.qualifier(), column.metadata())
+
+
+def _key(session: SparkSession, join: Any, records: Any, columns: Sequence[Any]) -> tuple[Any, int] | None:
     """Return the expression of the records that equals a column of the table, and which; None for another condition."""
     if join.condition().isEmpty():
         return None
     condition = join.condition().get()
-    if condition.getClass().getSimpleName() != "EqualTo":
+    if condition.getClass().getSimpleName() != "EqualTo" or condition.containsPattern(
+        spark_objects(session._jvm).tree_patterns.PYTHON_UDF()
+    ):
         return None
-    ids = [column.exprId() for column in columns]
     for own, theirs in ((condition.left(), condition.right()), (condition.right(), condition.left())):
         if theirs.getClass().getSimpleName() != "AttributeReference" or theirs.dataType().simpleString() not in _KEY_TYPES:
             continue
-        at = _index(ids, theirs.exprId())
+        wanted = theirs.exprId()
+        at = next((index for index, column in enumerate(columns) if column.exprId().equals(wanted)), None)
         if at is not None and own.references().subsetOf(records.outputSet()):
             return own, at
     return None
 
 
-class _Maps:
-    """A table as a literal: an array of maps, and how many these are."""
+def _count(table: Any) -> int:
+    """Return how many maps a table becomes."""
+    return max(1, int(table.data().size()) // _KEYS_PER_MAP)
 
-    def __init__(self, literal: Any, count: int) -> None:
-        self.literal, self.count = literal, count
 
-    @staticmethod
-    def of(session: SparkSession, table: Any, key: int) -> _Maps | None:
-        """Return the rows of a table by one of its columns; None where a key has two rows, or a column a type beyond these."""
-        spark = spark_objects(session._jvm)
-        frame = DataFrame(spark.datasets.ofRows(session._jsparkSession, table), session)
-        types = [field.dataType for field in frame.schema]
-        if not all(kind == StringType() or isinstance(kind, _COLUMN_TYPES) for kind in types):
-            return None
-        count = max(1, int(table.data().size()) // _KEYS_PER_MAP)
-        names = [f"c{number}" for number in range(len(types))]
-        rows = arrow_of(frame.toDF(*names).selectExpr("*", f"pmod(hash(c{key}), {count}) AS place"))
-        rows = rows.filter(pc.is_valid(rows[names[key]])).sort_by("place").combine_chunks()
-        if rows.nbytes > _MOST_BYTES or pc.count_distinct(rows[names[key]]).as_py() < rows.num_rows:
-            return None
-        row_type = StructType([StructField(name, kind) for name, kind in zip(names, types, strict=True)])
-        schema = StructType([StructField("maps", ArrayType(MapType(types[key], row_type, False), False))])
-        relation = LocalRelations(schema)(session, pa.table({"maps": _array_of_maps(rows, names, key, count)}))
-        plan = relation._jdf.queryExecution().analyzed()
-        expressions = session._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
-        return _Maps(expressions.Literal(plan.data().apply(0).getArray(0), plan.output().apply(0).dataType()), count)
+def _place(session: SparkSession, key: Any, count: int) -> Any:
+    """Return an expression: in which map a key is."""
+    spark, (expressions, _) = spark_objects(session._jvm), _catalyst(session)
+    return expressions.Pmod(expressions.Murmur3Hash(spark.to_seq([key]), 42), spark.literals.apply(count))
+
+
+def _maps_of(session: SparkSession, table: Any, key: int) -> Any | None:
+    """Return the rows of a table by one of its columns, as a literal: an array of maps.
+
+    None where a key has two rows, or a column has a type beyond these.
+    """
+    spark, (expressions, plans) = spark_objects(session._jvm), _catalyst(session)
+    columns, count = _items(table.output()), _count(table)
+    place = spark.alias(_place(session, columns[key], count), "place", spark.expression_ids.newExprId())
+    plan = plans.Project(spark.to_seq([*columns, place]), table)
+    frame = DataFrame(spark.datasets.ofRows(session._jsparkSession, plan), session)
+    types = [field.dataType for field in frame.schema][:-1]
+    if not all(kind == StringType() or isinstance(kind, _COLUMN_TYPES) for kind in types):
+        return None
+    names = [f"c{number}" for number in range(len(types))]
+    rows = arrow_of(frame).rename_columns([*names, "place"])
+    rows = rows.filter(pc.is_valid(rows[names[key]])).sort_by("place").combine_chunks()
+    if rows.nbytes > _MOST_BYTES or pc.count_distinct(rows[names[key]]).as_py() < rows.num_rows:
+        return None
+    row_type = StructType([StructField(name, kind) for name, kind in zip(names, types, strict=True)])
+    schema = StructType([StructField("maps", ArrayType(MapType(types[key], row_type, False), False))])
+    made = LocalRelations(schema)(session, pa.table({"maps": _array_of_maps(rows, names, key, count)}))
+    literal = made._jdf.queryExecution().analyzed()
+    return expressions.Literal(literal.data().apply(0).getArray(0), literal.output().apply(0).dataType())
 
 
 def _array_of_maps(rows: pa.Table, names: Sequence[str], key: int, count: int) -> pa.ListArray:
@@ -162,9 +173,11 @@ def _in_one(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
+def _catalyst(session: SparkSession) -> tuple[Any, Any]:
+    """Return where Spark's expressions and its logical plans are."""
+    catalyst: Any = session._jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]
+    return catalyst.expressions, catalyst.plans.logical
+
+
 def _items(sequence: Any) -> list[Any]:
     return [sequence.apply(index) for index in range(sequence.size())]
-
-
-def _index(ids: Sequence[Any], wanted: Any) -> int | None:
-    return next((index for index, one in enumerate(ids) if one.equals(wanted)), None)
