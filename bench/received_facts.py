@@ -98,7 +98,9 @@ def doubles_seen(received: Received, after_ms: float) -> tuple[Doubles, float | 
     highest: dict[tuple[int, int], int] = {}
     plain = passed = skipped = 0
     first_new: float | None = None
-    rows = zip(received.target_partition, received.partition, received.offset, received.received_ms, strict=True)
+    # As Python's own numbers, which JSON takes.
+    columns = (received.target_partition, received.partition, received.offset, received.received_ms)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     for target, partition, offset, at in rows:
         is_new = (partition, offset) not in seen
         passes = offset > highest.get((target, partition), -1)
@@ -106,7 +108,7 @@ def doubles_seen(received: Received, after_ms: float) -> tuple[Doubles, float | 
             seen.add((partition, offset))
             skipped += not passes
             if at > after_ms and first_new is None:
-                first_new = float(at)
+                first_new = at
         else:
             plain += 1
             passed += passes
