@@ -49,7 +49,7 @@ class LastEnd:
             return False
         if self.landed_epoch >= self.lease.epoch:
             return True
-        if self.outcome is not None and self.outcome.has_landed:
+        if self.outcome is not None and self.outcome.commits > 0:
             return True
         return self.progress is not None and any(table.rows > 0 for table in self.progress.tables.values())
 

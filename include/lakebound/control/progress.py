@@ -127,11 +127,6 @@ class Outcome(FrozenRecord):
         return self.verdict == "failed" and passes
 
     @property
-    def has_landed(self) -> bool:
-        """Whether it committed rows, and no query of it could not: the next start meets what that one met."""
-        return self.commits > 0 and self.stuck is None
-
-    @property
     def runbook(self) -> str:
         """The page of include/runbooks that says what to do."""
         return self.page or error_named(self.error_class).runbook

@@ -263,8 +263,10 @@ def has_landed(submission: Submission, outcome: Outcome | None, progress: Progre
         progress: Newest progress of the pipeline, perhaps of another application, which then does not count; None when there
             is none.
     """
-    if outcome is not None and (outcome.has_landed or outcome.stuck is not None):
-        return outcome.has_landed
+    if outcome is not None and outcome.stuck is not None:
+        return False
+    if outcome is not None and outcome.commits > 0:
+        return True
     if progress is None or progress.app_id != submission.app_id:
         return False
     return any(table.rows > 0 for table in progress.tables.values())

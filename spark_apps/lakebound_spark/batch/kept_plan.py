@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.redaction import redacted
-from lakebound_spark.batch.spark_objects import spark_objects
+from lakebound_spark.batch.spark_objects import items_of, spark_objects
 from lakebound_spark.batch.table_lookup import lookup_in_place_of
 from lakebound_spark.batch.transform import Transform
 
@@ -242,8 +242,7 @@ def _paths(records: DataFrame, node: Any, rows: int, above: tuple[_Step, ...]) -
     """Return each relation with these rows below a node, with the steps from it to the root."""
     if node.nodeName() == "LocalRelation":
         return [(node, above)] if _identity(records, node.data()) == rows else []
-    sequence = node.children()
-    children = [sequence.apply(index) for index in range(sequence.size())]
+    children = items_of(node.children())
     return [
         found
         for index, child in enumerate(children)

@@ -55,6 +55,11 @@ class SparkObjects:
         return self.new_alias(of, name, expression_id, qualifier or nothing, self.option(metadata), nothing)
 
 
+def items_of(sequence: Any) -> list[Any]:
+    """Return what a Scala sequence holds."""
+    return [sequence.apply(index) for index in range(sequence.size())]
+
+
 @lru_cache(maxsize=1)
 def spark_objects(jvm: Any) -> SparkObjects:
     """Return them for a JVM, which is the same for all sessions of a process."""

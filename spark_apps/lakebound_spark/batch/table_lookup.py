@@ -36,7 +36,7 @@ from pyspark.sql.types import (
 )
 
 from lakebound_spark.batch.local_relation import FEW_ROWS, LocalRelations, arrow_of
-from lakebound_spark.batch.spark_objects import spark_objects
+from lakebound_spark.batch.spark_objects import items_of, spark_objects
 
 _MOST_BYTES = 256 * 1024
 """Spark hashes and compares a literal whenever it compares plans, so a large one costs more than the join does."""
@@ -73,7 +73,7 @@ def lookup_in_place_of(session: SparkSession, join: Any, records_at: int, table:
     kind = join.joinType().sql()
     if kind not in ("INNER", _SIDES[records_at]) or table.data().size() > FEW_ROWS:
         return None
-    records, columns = join.children().apply(records_at), _items(table.output())
+    records, columns = join.children().apply(records_at), items_of(table.output())
     found = _key(session, join, records, columns)
     if found is None:
         return None
@@ -85,10 +85,10 @@ def lookup_in_place_of(session: SparkSession, join: Any, records_at: int, table:
     place = _place(session, key, _count(table))
     value = expressions.GetMapValue(expressions.GetArrayItem(maps, place, False), key)
     row = spark.alias(value, _FOUND, spark.expression_ids.newExprId())
-    nodes = [plans.Project(spark.to_seq([*_items(records.output()), row]), records)]
+    nodes = [plans.Project(spark.to_seq([*items_of(records.output()), row]), records)]
     if kind == "INNER":
         nodes.append(plans.Filter(expressions.IsNotNull(row.toAttribute()), nodes[-1]))
-    output = _items(join.output())
+    output = items_of(join.output())
     # A join has the columns of its left side, then those of its right one.
     first = len(output) - len(columns) if records_at == 0 else 0
     for at in range(len(columns)):
@@ -141,7 +141,7 @@ def _maps_of(session: SparkSession, table: Any, key: int) -> Any | None:
     None where a key has two rows, or a column has a type beyond these.
     """
     spark, (expressions, plans) = spark_objects(session._jvm), _catalyst(session)
-    columns, count = _items(table.output()), _count(table)
+    columns, count = items_of(table.output()), _count(table)
     place = spark.alias(_place(session, columns[key], count), "place", spark.expression_ids.newExprId())
     plan = plans.Project(spark.to_seq([*columns, place]), table)
     frame = DataFrame(spark.datasets.ofRows(session._jsparkSession, plan), session)
@@ -177,7 +177,3 @@ def _catalyst(session: SparkSession) -> tuple[Any, Any]:
     """Return where Spark's expressions and its logical plans are."""
     catalyst: Any = session._jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]
     return catalyst.expressions, catalyst.plans.logical
-
-
-def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(index) for index in range(sequence.size())]

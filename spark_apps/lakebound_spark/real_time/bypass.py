@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound_spark.batch.spark_objects import items_of
 from lakebound_spark.batch.transform import SOURCE_ALIAS, Transform
 
 PROBLEM_FIELD = "problem"
@@ -64,7 +65,7 @@ class _Bypass:
         kind = node.nodeName()
         if kind == "SubqueryAlias" and node.identifier().name() == SOURCE_ALIAS:
             return node
-        children = [node.children().apply(index) for index in range(node.children().size())]
+        children = items_of(node.children())
         at = next(index for index, child in enumerate(children) if _leads_to_source(child))
         children[at] = self.rebuilt(children[at])
         if kind == "Join":
@@ -97,8 +98,7 @@ class _Bypass:
         joined = plans.Join(children[0], children[1], outer, node.condition(), node.hint())
         matched = self._jvm.org.apache.spark.sql.catalyst.expressions.IsNotNull(_attribute(joined, _MATCHED))
         kept = self._filter(matched, joined)
-        wanted = [node.output().apply(index) for index in range(node.output().size())]
-        return plans.Project(self._seq(wanted), kept)
+        return plans.Project(self._seq(items_of(node.output())), kept)
 
     def _generate(self, node: Any, child: Any) -> Any:
         """A bad row has a null array: it gets one of one null, which gives it one row."""
@@ -140,13 +140,10 @@ def _json(kind: Any) -> Any:
 
 
 def _attribute(plan: Any, name: str) -> Any:
-    output = plan.output()
-    found = [output.apply(index) for index in range(output.size())]
-    return next(one for one in reversed(found) if one.name() == name)
+    return next(one for one in reversed(items_of(plan.output())) if one.name() == name)
 
 
 def _leads_to_source(node: Any) -> bool:
     if node.nodeName() == "SubqueryAlias" and node.identifier().name() == SOURCE_ALIAS:
         return True
-    children = node.children()
-    return any(_leads_to_source(children.apply(index)) for index in range(children.size()))
+    return any(map(_leads_to_source, items_of(node.children())))

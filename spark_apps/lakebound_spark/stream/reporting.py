@@ -41,7 +41,7 @@ class TargetsReport:
         """
         with self._lock:
             self._marks[query] = start
-            self._show_marks()
+            self._show()
 
     def put(self, query: str, targets: Sequence[Target], newest_record_ms: int | None = None) -> None:
         """Put marks, versions, commits and rows of a query's targets on the board; called by the query's own thread.
@@ -60,18 +60,18 @@ class TargetsReport:
         with self._lock:
             self._marks[query], self._tables[query] = marks, tables
             self._newest_ms[query] = max(self._newest_ms[query] or 0, newest_record_ms or 0) or None
-            self._show_marks()
-            self._show_tables()
+            self._show()
 
-    def _show_marks(self) -> None:
-        self._board.change(high_water_marks=lowest(self._marks.values()))
-
-    def _show_tables(self) -> None:
-        self._board.change(newest_record_ms=_least(self._newest_ms.values()))
+    def _show(self) -> None:
+        shown: dict[str, object] = {
+            "high_water_marks": lowest(self._marks.values()),
+            "newest_record_ms": _least(self._newest_ms.values()),
+        }
         tables = {name: one for own in self._tables.values() for name, one in own.items()}
         if tables:
             newest = (max((one.committed_at for one in own.values()), default=None) for own in self._tables.values())
-            self._board.change(tables=tables, last_commit_at=_least(newest))
+            shown |= {"tables": tables, "last_commit_at": _least(newest)}
+        self._board.change(**shown)
 
 
 def _least(numbers: Iterable[T | None]) -> T | None:

@@ -30,6 +30,7 @@ from lakebound.ledger.entry import Offsets
 from lakebound.ledger.intervals import Interval
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec, TableRole
+from lakebound.spec.to_topics import is_topic
 from lakebound.tables.places import Places
 from lakebound.tables.table import CommittedEntry, Table, open_table
 
@@ -207,7 +208,7 @@ def _with_totals(proof: Proof, tables: Sequence[TableAsFound], *, deep: bool) ->
         known = totals.get(one.table)
         if known is not None:
             counts = {name: getattr(known, name) for name in ("rows", "filtered", "quarantined")}
-            notes = [_NOT_COMPARED["topic" if one.table.startswith("topic:") else "store"]] if deep else []
+            notes = [_NOT_COMPARED["topic" if is_topic(one.table) else "store"]] if deep else []
             one = one.adding(records=known.landed, notes=notes, **counts)
         found.append(one)
     return proof.model_copy(update={"tables": tuple(found)})

@@ -174,7 +174,7 @@ def _not_committing(facts: PipelineFacts) -> str | None:
 
 
 def _freshness(facts: PipelineFacts) -> str:
-    return facts.spec.pace(facts.desired.freshness if facts.desired else None)
+    return facts.spec.pace(facts.wanted_freshness)
 
 
 def _rests_between_runs(facts: PipelineFacts) -> bool:

@@ -207,6 +207,11 @@ class PipelineFacts:
         return tuple(table for table in self.tables if table.role == "target")
 
     @property
+    def wanted_freshness(self) -> str | None:
+        """The freshness that a start was asked for instead of the YAML's; None where it is the YAML's."""
+        return self.desired.freshness if self.desired else None
+
+    @property
     def is_wanted(self) -> bool:
         """Whether an application should be running; true if the desired state cannot be read."""
         return self.desired is None or self.desired.wants_app

@@ -91,7 +91,7 @@ def seconds_since_commit(facts: PipelineFacts) -> float | None:
 
 def _commit_times(facts: PipelineFacts) -> list[list[float]]:
     """Return when targets were committed to, by the queries that do it."""
-    freshness = (facts.desired.freshness if facts.desired else None) or facts.spec.freshness
+    freshness = facts.wanted_freshness or facts.spec.freshness
     groups: list[list[float]] = [[], []]
     for table in facts.targets:
         if table.committed_at_ms is not None:

@@ -103,7 +103,7 @@ def facts_unread(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 
 def _epoch_seconds(facts: PipelineFacts) -> int:
-    return facts.spec.epoch_seconds(facts.desired.freshness if facts.desired else None)
+    return facts.spec.epoch_seconds(facts.wanted_freshness)
 
 
 WARNING_RULES = (
