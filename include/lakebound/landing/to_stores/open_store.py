@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lakebound.landing.to_stores.postgres_store import PostgresStore
-from lakebound.landing.to_stores.redis_store import RedisStore
 from lakebound.landing.to_stores.store import Store
 from lakebound.landing.to_stores.target import StoreTarget
 from lakebound.spec.pipeline import PipelineSpec
@@ -22,7 +20,14 @@ def connect_store(spec: ToStoreSpec, field: str) -> Store:
         spec: The store.
         field: Where the pipeline's YAML names it, for messages.
     """
-    return PostgresStore(spec, field) if spec.postgres is not None else RedisStore(spec, field)
+    # Few pipelines have a store. The client of Redis takes as long to import as all of Lakebound's specification.
+    if spec.postgres is not None:
+        from lakebound.landing.to_stores.postgres_store import PostgresStore
+
+        return PostgresStore(spec, field)
+    from lakebound.landing.to_stores.redis_store import RedisStore
+
+    return RedisStore(spec, field)
 
 
 def open_store(
