@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import random
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -29,8 +32,8 @@ from tests.support.tables.value_lanes import IDS
 from lakebound_spark.batch import kept_plan
 from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
-from lakebound_spark.batch.kept_plan import PlanKeeper
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.transform import Transform, planned_input
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
@@ -92,10 +95,144 @@ def test_a_plan_is_as_old_as_two_seconds(session: SparkSession) -> None:
     counted = Counted(lambda frame: frame.withColumn("day", F.lit(clock.day)))
     keeper = PlanKeeper(counted, dict, monotonic=clock)
     seen = []
-    for clock.now, clock.day in ((0.0, 1), (0.1, 1), (1.9, 2), (2.2, 2), (2.3, 2), (4.2, 2), (4.5, 2)):
+    for clock.now, clock.day in ((0.0, 1), (0.1, 1), (0.9, 2), (2.2, 2), (2.3, 2), (3.2, 2), (4.5, 2)):
         seen.append((arrow_of(keeper(numbers(session)))["day"][0].as_py(), counted.calls))
     # Of another plan than before, the next call says whether it was by chance.
     assert seen == [(1, 1), (1, 2), (1, 2), (2, 3), (2, 4), (2, 4), (2, 5)]
+
+
+class Later:
+    """Begins work when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def __call__(self, session: SparkSession, work: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.begun.append((future, work))
+        return future
+
+    def end(self) -> None:
+        """Do what was begun."""
+        for future, work in self.begun:
+            try:
+                future.set_result(work())
+            except Exception as exc:
+                future.set_exception(exc)
+        self.begun.clear()
+
+
+def test_a_plan_is_renewed_beside_the_batches_which_go_on_with_the_one_before(session: SparkSession) -> None:
+    clock, later = Clock(), Later()
+    counted = Counted(lambda frame: frame.withColumn("day", F.lit(clock.day)))
+    keeper = PlanKeeper(counted, dict, monotonic=clock, beside=later)
+
+    def day(now: float) -> int:
+        clock.now = now
+        return int(arrow_of(keeper(numbers(session)))["day"][0].as_py())
+
+    assert [day(now) for now in (0.0, 0.1, 1.6, 1.7, 1.8)] == [0] * 5
+    assert (counted.calls, len(later.begun)) == (2, 1), "one renewal, and the batches do not wait"
+    later.end()
+    assert [day(now) for now in (1.9, 2.2, 3.4)] == [0] * 3 and counted.calls == 3, "it is as old as its call"
+    assert len(later.begun) == 1
+    clock.day = 1
+    later.end()
+    assert [day(3.5), day(3.6)] == [1, 1] and counted.calls == 5, "another plan: a call in a batch says whether by chance"
+
+
+def test_a_renewal_that_fails_leaves_the_error_to_the_batch_that_needs_the_function(session: SparkSession) -> None:
+    clock, later, wrong = Clock(), Later(), [False]
+
+    def function(frame: DataFrame) -> DataFrame:
+        if wrong[0]:
+            raise ValueError("no such table")
+        return frame.where("id >= 0")
+
+    keeper = PlanKeeper(function, dict, monotonic=clock, beside=later)
+    for clock.now in (0.0, 0.1, 1.6):
+        assert arrow_of(keeper(numbers(session))).num_rows == 3
+    wrong[0] = True
+    later.end()
+    with pytest.raises(ValueError, match="no such table"):
+        keeper(numbers(session))
+    wrong[0] = False
+    assert arrow_of(keeper(numbers(session))).num_rows == 3
+
+
+@pytest.mark.parametrize("comes", ["before the call", "after the call", "and the one before again"])
+def test_a_renewal_with_other_reference_data_is_not_used(session: SparkSession, comes: str) -> None:
+    clock, later, version = Clock(), Later(), ["a"]
+    counted = Counted(lambda frame: frame.withColumn("name", F.lit(version[0])))
+    keeper = PlanKeeper(counted, lambda: {"names": version[0]}, monotonic=clock, beside=later)
+
+    def name(now: float) -> str:
+        clock.now = now
+        return str(arrow_of(keeper(numbers(session)))["name"][0].as_py())
+
+    assert [name(now) for now in (0.0, 0.1, 1.6)] == ["a"] * 3
+    if comes == "after the call":
+        later.end()
+    version[0] = "b"
+    if comes == "and the one before again":
+        later.end()
+        version[0] = "a"
+        assert [name(now) for now in (1.7, 1.75, 1.8)] == ["a"] * 3
+        return
+    assert [name(now) for now in (1.7, 1.75, 1.8, 1.85)] == ["b"] * 4
+    later.end()
+    assert [name(now) for now in (1.9, 1.95)] == ["b"] * 2
+
+
+def test_a_plan_of_newer_reference_data_is_not_kept_as_one_of_older(session: SparkSession) -> None:
+    """Where the function has read none of them, the plan is the same, and only the versions say that there are newer ones."""
+    clock, later, version = Clock(), Later(), ["a"]
+
+    def function(frame: DataFrame) -> DataFrame:
+        if later.begun:
+            version[0] = "b"
+        return frame.where("id >= 0")
+
+    keeper = PlanKeeper(function, lambda: {"names": version[0]}, monotonic=clock, beside=later)
+    for clock.now in (0.0, 0.1, 1.6):
+        keeper(numbers(session))
+    before = keeper._known
+    assert before is not None and before.is_sure
+    renewed = keeper._renewed(before, numbers(session))
+    assert not renewed.is_sure and renewed.of == before.of
+
+
+def test_a_renewal_for_which_there_is_no_thread_leaves_the_call_to_the_next_batch(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    clock, counted = Clock(), Counted(lambda frame: frame.where("id >= 0"))
+    keeper = PlanKeeper(counted, dict, monotonic=clock)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        for clock.now in (0.0, 0.1, 1.6):
+            assert arrow_of(keeper(numbers(session))).num_rows == 3
+    for clock.now, calls in ((1.7, 3), (1.8, 3)):
+        assert arrow_of(keeper(numbers(session))).num_rows == 3 and counted.calls == calls
+
+
+def test_a_renewal_sees_the_session_of_the_batch(session: SparkSession) -> None:
+    clock, other, seen = Clock(), session.newSession(), list[str]()
+
+    def function(frame: DataFrame) -> DataFrame:
+        if threading.current_thread() is not threading.main_thread():
+            active: Any = SparkSession._get_j_spark_session_class(session._jvm).getActiveSession().get()
+            seen.append(str(active.sessionUUID()))
+        return frame.where("id >= 0")
+
+    keeper = PlanKeeper(function, dict, monotonic=clock)
+    # The last one finds the first renewal, and does not need the next.
+    for clock.now in (0.0, 0.1, 1.6, 2.5):
+        assert arrow_of(keeper(numbers(other))).num_rows == 3
+    of_others: Any = other._jsparkSession
+    assert set(seen) == {str(of_others.sessionUUID())}
 
 
 class Clock:

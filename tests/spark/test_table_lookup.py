@@ -17,8 +17,8 @@ from pyspark.sql.types import StructType
 from tests.support.streams.long_form import LONG_FORM
 
 from lakebound_spark.batch import table_lookup
-from lakebound_spark.batch.kept_plan import PlanKeeper
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.raising import as_in_batches
 from lakebound_spark.batch.spark_objects import spark_objects
 
@@ -228,7 +228,8 @@ def test_a_lookup_is_made_anew_when_its_table_says_something_else(session: Spark
         if name:
             says(name)
         seen.append([row["name"] for row in arrow_of(keeper(frame)).sort_by("id").to_pylist()])
-        made.append(keeper._with_tables)
+        assert keeper._known is not None
+        made.append(keeper._known.with_tables)
     assert seen == [["a", "b"]] * 5 + [["c", "b"]] * 2
     assert made[2] is not None and made[4] is made[2], "the table has not changed"
     assert made[6] is not made[2]
@@ -282,7 +283,8 @@ def test_a_plan_that_is_kept_for_long_does_not_grow(session: SparkSession) -> No
     keeper = PlanKeeper(lambda frame: frame.select("id", F.upper("s").alias("s")), dict, monotonic=lambda: 0.0)
     for seed in range(5):
         keeper(records(session, random.Random(seed), 3))
-    kept = keeper._with_tables
+    assert keeper._known is not None
+    kept = keeper._known.with_tables
     assert kept is not None
     tag = spark_objects(session._jvm).datasets.DATASET_ID_TAG()
     assert kept.steps[-1].node.getTagValue(tag).isEmpty(), "Spark adds the id of each slice to it"

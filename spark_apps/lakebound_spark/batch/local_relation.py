@@ -1,7 +1,7 @@
 """Rows that the driver holds as a DataFrame of Spark, and back as Arrow, with as little between as there can be.
 
 A filter or a projection of a local relation Spark evaluates while it plans (its rule ``ConvertToLocalRelation``). Then the rows
-are taken from the plan: no job, no task, and no socket between Python and the JVM but py4j's.
+are taken from the plan: no job, and no task.
 """
 
 from __future__ import annotations
@@ -9,15 +9,21 @@ from __future__ import annotations
 import gc
 
 import pyarrow as pa
+from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.util import _load_from_socket
 
 from lakebound_spark.batch.spark_objects import spark_objects
 from lakebound_spark.jvm_socket import send_at_once
 
-FEW_ROWS = 4_096
-"""py4j hands bytes over as text. More rows go through files and sockets, as PySpark has it."""
+_FEW_BYTES = 64 * 1024
+"""py4j hands bytes over as text, which takes the time of the batch. More go through a file or a socket, as PySpark has it."""
+_ROWS_PER_FILE_PART = 10_000
+_ROWS_PER_PART = 1_000
+"""Of rows that come back, which the JVM holds once more, outside its heap."""
 _UNBOUNDED = 1 << 40
 _COLLECT_BYTES = 16 * 1024 * 1024
 """Of rows in DataFrames until Python is told to search. The JVM needs up to six times of it for the same rows, and has 1 GiB
@@ -43,28 +49,35 @@ class LocalRelations:
         """Return the rows as a local relation."""
         self._bytes_since_collected += rows.nbytes + _PLAN_BYTES
         if self._bytes_since_collected > _COLLECT_BYTES:
-            gc.collect(1)
+            # All of them: a search of the younger ones makes old what is alive just then, such as rows of a plan's renewal.
+            gc.collect()
             self._bytes_since_collected = 0
-        if rows.num_rows > FEW_ROWS:
-            # In one chunk: createDataFrame of PySpark 4.1.3 loses all rows behind an empty one.
-            return session.createDataFrame(rows.combine_chunks(), self._schema)
-        batches = rows.cast(self._arrow).combine_chunks().to_batches()
+        # In one chunk before: the JVM takes an empty batch for the end of the file, and loses the rows behind it.
+        batches = rows.cast(self._arrow).combine_chunks().to_batches(max_chunksize=_ROWS_PER_FILE_PART)
         send_at_once(session)
         spark = spark_objects(session._jvm)
-        parts = spark.to_seq([batch.serialize().to_pybytes() for batch in batches]).iterator()
+        if rows.nbytes <= _FEW_BYTES:
+            parts = spark.to_seq([batch.serialize().to_pybytes() for batch in batches]).iterator()
+        else:
+            parts = session.sparkContext._serialize_to_jvm(
+                batches, ArrowStreamSerializer(), spark.read_arrow_file, spark.new_arrow_server
+            )
         return DataFrame(spark.to_data_frame(parts, self._json, session._jsparkSession), session)
 
 
 def arrow_of(output: DataFrame) -> pa.Table:
-    """Return the rows as ``DataFrame.toArrow`` does; without a job where the plan holds them already, and they are few."""
+    """Return the rows as ``DataFrame.toArrow`` does; without a job where the plan holds them already."""
     plan = output._jdf.queryExecution().executedPlan()
-    if plan.nodeName() != "LocalTableScan" or plan.rows().size() > FEW_ROWS:
+    if plan.nodeName() != "LocalTableScan":
         return output.toArrow()
     schema = to_arrow_schema(output.schema, error_on_duplicated_field_names_in_struct=True)
-    parts = spark_objects(output.sparkSession._jvm).converters.toBatchWithSchemaIterator(
-        plan.rows().iterator(), output._jdf.schema(), FEW_ROWS, _UNBOUNDED, "UTC", True, False
+    spark = spark_objects(output.sparkSession._jvm)
+    parts = spark.converters.toBatchWithSchemaIterator(
+        plan.rows().iterator(), output._jdf.schema(), _ROWS_PER_PART, _UNBOUNDED, "UTC", True, False
     )
-    tables = []
-    while parts.hasNext():
-        tables.append(pa.ipc.open_stream(parts.next()).read_all())
+    served = spark.serve(parts, "rows of a plan")
+    tables = [pa.ipc.open_stream(part).read_all() for part in _load_from_socket(served, NoOpSerializer())]
+    # Where the JVM fails, the socket only ends, and rows would be missing: this raises what it met. It waits for ever if nobody
+    # has read from the socket.
+    served[2].getResult()
     return pa.concat_tables(tables).cast(schema) if tables else schema.empty_table()

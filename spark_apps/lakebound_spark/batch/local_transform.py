@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from lakebound_spark.batch.kept_plan import PlanKeeper
-from lakebound_spark.batch.local_relation import FEW_ROWS, LocalRelations, arrow_of
+from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.transform import Transform
 
 
@@ -22,10 +22,9 @@ class LocalTransform:
         Args:
             transform: The pipeline's function.
             schema: Of its input, in every lane (``lakebound_spark.batch.transform.planned_input``).
-            versions: The versions of the reference data that it reads at present, by name.
+            versions: What differs between versions of the reference data that it reads, for those of the present, by name.
         """
-        self._transform = transform
-        self._of_few = PlanKeeper(transform, versions)
+        self._transform = PlanKeeper(transform, versions)
         self._relation = LocalRelations(schema)
 
     def __call__(self, session: SparkSession, held: pa.Table) -> pa.Table:
@@ -35,5 +34,4 @@ class LocalTransform:
             session: That of the batch.
             held: Decoded records, with ``_kafka``.
         """
-        transform = self._of_few if held.num_rows <= FEW_ROWS else self._transform
-        return arrow_of(transform(self._relation(session, held)))
+        return arrow_of(self._transform(self._relation(session, held)))

@@ -18,7 +18,10 @@ class SparkObjects:
     Attributes:
         to_seq: Makes a Scala sequence of a list.
         array_to_seq: Makes a Scala sequence of an array.
+        read_arrow_file: Reads Arrow batches of a file, and returns them serialised.
+        new_arrow_server: Makes a server that takes Arrow batches by a socket.
         to_data_frame: Makes a DataFrame of serialised Arrow batches.
+        serve: Gives what an iterator has to whoever reads from a socket.
         converters: Turn rows into Arrow batches.
         datasets: Make a DataFrame of a plan.
         identity_of: The identity hash of a Java object.
@@ -31,7 +34,10 @@ class SparkObjects:
 
     to_seq: Callable[[list[Any]], Any]
     array_to_seq: Callable[[Any], Any]
+    read_arrow_file: Callable[[str], Any]
+    new_arrow_server: Callable[[], Any]
     to_data_frame: Callable[..., Any]
+    serve: Callable[[Any, str], Any]
     converters: Any
     datasets: Any
     identity_of: Callable[[Any], int]
@@ -66,7 +72,10 @@ def spark_objects(jvm: Any) -> SparkObjects:
     return SparkObjects(
         to_seq=jvm.PythonUtils.toSeq,
         array_to_seq=getattr(getattr(jvm, "scala.collection.immutable.ArraySeq$"), "MODULE$").unsafeWrapArray,
+        read_arrow_file=jvm.PythonSQLUtils.readArrowStreamFromFile,
+        new_arrow_server=jvm.ArrowIteratorServer,
         to_data_frame=jvm.PythonSQLUtils.toDataFrame,
+        serve=jvm.PythonRDD.serveIterator,
         converters=getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$"),
         datasets=getattr(getattr(jvm, "org.apache.spark.sql.classic.Dataset$"), "MODULE$"),
         identity_of=jvm.java.lang.System.identityHashCode,

@@ -35,9 +35,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lakebound_spark.batch.local_relation import FEW_ROWS, LocalRelations, arrow_of
+from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.spark_objects import items_of, spark_objects
 
+_MOST_ROWS = 4_096
 _MOST_BYTES = 256 * 1024
 """Spark hashes and compares a literal whenever it compares plans, so a large one costs more than the join does."""
 _KEYS_PER_MAP = 2
@@ -71,7 +72,7 @@ def lookup_in_place_of(session: SparkSession, join: Any, records_at: int, table:
         table: A local relation: the rows of the other one.
     """
     kind = join.joinType().sql()
-    if kind not in ("INNER", _SIDES[records_at]) or table.data().size() > FEW_ROWS:
+    if kind not in ("INNER", _SIDES[records_at]) or table.data().size() > _MOST_ROWS:
         return None
     records, columns = join.children().apply(records_at), items_of(table.output())
     found = _key(session, join, records, columns)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, signature
+from threading import RLock
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +65,19 @@ def load_transform(spec: PipelineSpec, references: References = dict) -> Transfo
         raise TransformRefusedError(spec.pipeline, spec.transform, f"cannot be imported from spark_apps/: {exc}") from exc
     if not callable(function):
         raise TransformRefusedError(spec.pipeline, spec.transform, "is not a function")
-    return _with_references(spec, function, references)
+    return _one_at_a_time(_with_references(spec, function, references))
+
+
+def _one_at_a_time(function: Transform) -> Transform:
+    """Return a function of which no two calls run at once, in whatever thread: it may name views, or keep something."""
+    lock = RLock()
+
+    @wraps(function)
+    def transform(frame: DataFrame) -> DataFrame:
+        with lock:
+            return function(frame)
+
+    return transform
 
 
 def _with_references(spec: PipelineSpec, function: Callable[..., DataFrame], references: References) -> Transform:

@@ -50,6 +50,10 @@ class ReferenceBook:
         """Return the versions in use, by name."""
         return {name: one.loaded.version.text for name, one in self._in_use.items()}
 
+    def tokens(self) -> dict[str, str]:
+        """Return what differs between any two versions, also of tables that replaced each other, by name."""
+        return {name: one.loaded.version.token for name, one in self._in_use.items()}
+
     def in_use(self, name: str) -> Reference:
         """Return the version that batches use."""
         return self._in_use[name]

@@ -149,7 +149,7 @@ def open_in_batches(
     }
     given = planned_input(session, spec).schema
     # The JSON for topics needs Spark, too; on that nothing can raise.
-    local = LocalTransform(transform, given, references.versions) if spec.transform is not None or spec.to_topics else None
+    local = LocalTransform(transform, given, references.tokens) if spec.transform is not None or spec.to_topics else None
     raising = RaisingRecords(spec, transform, given) if spec.transform is not None else None
     decoding = SparkDecoding(decoder)
     direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, decoding, local, raising)
