@@ -2,7 +2,7 @@
 
 py4j's server writes an answer in pieces of 8 KiB. Nagle's algorithm (RFC 896) holds a small piece back until the one before is
 acknowledged, and Linux acknowledges after 40 ms, because there might be data to send along (RFC 1122, 4.2.3.2). So each answer
-of more than 8 KiB, such as the rows of a small batch, took 40 ms longer than its computing.
+of more than 8 KiB, such as the schema of a wide table, took 40 ms longer than its computing.
 """
 
 from __future__ import annotations
