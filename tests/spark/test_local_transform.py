@@ -97,9 +97,9 @@ def test_a_kept_plan_holds_no_rows(session: SparkSession) -> None:
     ]
 
 
-@pytest.mark.parametrize("renewed_seconds", [60.0, 0.0])
+@pytest.mark.parametrize(("renewed_seconds", "most"), [(60.0, 400), (0.0, 700)])
 def test_rows_of_earlier_batches_are_given_back_though_python_seldom_searches_for_garbage(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch, renewed_seconds: float
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, renewed_seconds: float, most: int
 ) -> None:
     monkeypatch.setattr(plan_keeper, "_RENEWED_SECONDS", renewed_seconds)
     rows = pa.table({"id": pa.array(range(100), pa.int64()), "text": ["a" * 20_000] * 100})
@@ -108,10 +108,9 @@ def test_rows_of_earlier_batches_are_given_back_though_python_seldom_searches_fo
     before = objects_of_the_jvm()
     gc.disable()
     try:
-        for _ in range(60):
+        for _ in range(40):
             assert transform(session, rows).num_rows == 100
-        # 22 of each batch and as many of each renewal, and 8 batches until a search.
-        assert objects_of_the_jvm() - before < 700
+        assert objects_of_the_jvm() - before < most, "22 of each batch, as many of each renewal, and 8 batches until a search"
     finally:
         gc.enable()
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.redaction import redacted
-from lakebound_spark.batch.spark_objects import items_of, spark_objects
+from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
 from lakebound_spark.batch.table_lookup import lookup_in_place_of
 
 log = logging.getLogger(__name__)
@@ -47,15 +47,17 @@ class KeptPlan:
     relation: Any
     steps: tuple[_Step, ...]
 
-    def over(self, records: DataFrame) -> DataFrame:
-        """Return what the function makes of other rows: a local relation of the same schema."""
-        session = records.sparkSession
+    def over(self, session: SparkSession, rows: Any) -> DataFrame:
+        """Return what the function makes of other rows.
+
+        Args:
+            session: That in which the plan was analysed.
+            rows: A local relation of the same schema.
+        """
         spark = spark_objects(session._jvm)
-        node = _with_rows(self.relation, analysed(records).data())
-        for step in self.steps:
-            node = step.node.withNewChildren(spark.to_seq([*step.before, node, *step.after]))
-        node.setAnalyzed()  # Its parts are: the analysis is most of what is to be spared.
-        return DataFrame(spark.datasets.ofRows(session._jsparkSession, node), session)
+        root = _nodes(spark, _with_rows(self.relation, rows.data()), self.steps)[-1]
+        root.setAnalyzed()  # Its parts are: the analysis is most of what is to be spared.
+        return DataFrame(spark.datasets.ofRows(session._jsparkSession, root), session)
 
     def tables_now(self, session: SparkSession) -> list[Any]:
         """Return what stands beside the records: of small tables that they are joined with the rows of now, else the nodes."""
@@ -107,12 +109,8 @@ def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
     # A copy of the root would share the set to which Spark adds the id of each DataFrame that is made of it.
     spark = spark_objects(records.sparkSession._jvm)
     plan.unsetTagValue(spark.datasets.DATASET_ID_TAG())
-    node, without_rows = _with_rows(of_plan, spark.to_seq([])), list[_Step]()
-    empty = node
-    for step in steps:
-        node = step.node.withNewChildren(spark.to_seq([*step.before, node, *step.after]))
-        without_rows.append(replace(step, node=node))
-    return KeptPlan(empty, tuple(without_rows))
+    empty, *nodes = _nodes(spark, _with_rows(of_plan, spark.to_seq([])), steps)
+    return KeptPlan(empty, tuple(replace(step, node=node) for step, node in zip(steps, nodes, strict=True)))
 
 
 def analysed(frame: DataFrame) -> Any:
@@ -148,6 +146,14 @@ def _local_relation(node: Any) -> Any | None:
     while node.nodeName() in _NAMES_AND_HINTS:
         node = node.children().apply(0)
     return node if node.nodeName() == "LocalRelation" else None
+
+
+def _nodes(spark: SparkObjects, relation: Any, steps: Sequence[_Step]) -> list[Any]:
+    """Return a relation and copies of the nodes above it, the root last."""
+    nodes = [relation]
+    for step in steps:
+        nodes.append(step.node.withNewChildren(spark.to_seq([*step.before, nodes[-1], *step.after])))
+    return nodes
 
 
 def _with_rows(relation: Any, rows: Any) -> Any:

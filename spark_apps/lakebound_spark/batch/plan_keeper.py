@@ -90,20 +90,21 @@ class PlanKeeper:
         session: Any = records.sparkSession
         of, now = (str(session._jsparkSession.sessionUUID()), dict(self._versions())), self._monotonic()
         known = self._known_of(of, now)
-        # Of very many bytes Spark makes no relation, but a scan.
-        if known.different >= _MOST_DIFFERENT or analysed(records).nodeName() != "LocalRelation":
+        if known.different >= _MOST_DIFFERENT:
             return self._function(records)
-        plan = known.plan
+        plan, rows = known.plan, analysed(records)
+        if rows.nodeName() != "LocalRelation":  # Of very many bytes Spark makes a scan.
+            return self._function(records)
         if plan is None or not _is_usable(known, now):
             output, self._known = self._called(known, records)
             return output
         if _is_left_to_jobs(session):
-            return plan.over(records)
+            return plan.over(session, rows)
         if not known.is_read:
             known = self._known = _with_tables(known, session)
         if self._renewal is None and now >= known.since + _RENEWED_SECONDS:
             self._renewal = self._beside(session, lambda: self._renewed(known, records))
-        return (known.with_tables or plan).over(records)
+        return (known.with_tables or plan).over(session, rows)
 
     def _known_of(self, of: tuple[str, Mapping[str, str]], now: float) -> _Known:
         """Return what is known at present; what is being found out is waited for where batches cannot do without it."""
@@ -151,7 +152,7 @@ def _shown(before: _Known, since: float, records: DataFrame, output: DataFrame) 
         return _Known(before.of, since, different=_MOST_DIFFERENT)
     if before.plan is None:
         return _Known(before.of, since, plan, different=before.different)
-    if not make_the_same(before.plan.over(records), output):
+    if not make_the_same(before.plan.over(records.sparkSession, analysed(records)), output):
         return _Known(before.of, since, plan, different=before.different + 1)
     return _Known(before.of, since, plan, before.with_tables, before.tables, is_sure=True)
 
