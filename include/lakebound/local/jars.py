@@ -166,7 +166,7 @@ def ivy_command(ivy_jar: Path, ivy_file: Path, jars: Path) -> list[str]:
         "jar",
         "bundle",
         "-retrieve",
-        f"{jars}/[conf]/[artifact]-[revision].[ext]",
+        f"{jars}/[conf]/[artifact]-[revision](-[classifier]).[ext]",
         "-sync",
     ]
 

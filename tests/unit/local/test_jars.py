@@ -142,7 +142,7 @@ def test_ivy_gets_its_cache_and_layout_beside_the_jars() -> None:
 
     assert command[:3] == ["java", "-jar", "/p/ivy-2.jar"]
     assert command[command.index("-cache") + 1] == "/c/ivy"
-    assert command[command.index("-retrieve") + 1] == "/c/jars/[conf]/[artifact]-[revision].[ext]"
+    assert command[command.index("-retrieve") + 1] == "/c/jars/[conf]/[artifact]-[revision](-[classifier]).[ext]"
     assert command[-1] == "-sync"
 
 
