@@ -11,16 +11,17 @@ RUN apt-get update \
 FROM base AS build
 WORKDIR /opt/lakebound
 ENV VIRTUAL_ENV=/opt/lakebound/.venv \
-    PATH=/opt/lakebound/.venv/bin:/usr/local/bin:/usr/bin:/bin \
+    PATH=/opt/lakebound/.venv/bin:/opt/uv/bin:/usr/local/bin:/usr/bin:/bin \
     PIP_NO_CACHE_DIR=1 \
     UV_NO_CACHE=1 \
     UV_LINK_MODE=copy
-COPY requirements.lock ./
-# The Python packages, by the hashes of their lock.
-RUN python -m venv .venv \
+COPY requirements.lock requirements-image.lock ./
+# The Python packages, by the hashes of their lock: all but those that only tests and linters need. uv stays behind.
+RUN python -m venv /opt/uv \
  && awk '/^uv==/ {inside = 1} inside {print; if ($0 !~ /\\$/) exit}' requirements.lock > /tmp/uv.lock \
- && python -m pip install --quiet --require-hashes --requirement /tmp/uv.lock \
- && uv pip sync --quiet --require-hashes requirements.lock
+ && /opt/uv/bin/python -m pip install --quiet --require-hashes --requirement /tmp/uv.lock \
+ && python -m venv --without-pip .venv \
+ && uv pip sync --quiet --require-hashes requirements-image.lock
 COPY ivy.xml jars.sha256 ./
 COPY include/lakebound include/lakebound
 # The jars, by their recorded SHA-256 sums. All get one time of change in whole seconds: layers keep no more, and the class
@@ -30,11 +31,11 @@ RUN PYTHONPATH=include LAKEBOUND_JARS=/tmp/lakebound/jars python -m lakebound.lo
  && rm -rf /tmp/lakebound \
  && find jars .venv/lib/python3.11/site-packages/pyspark/jars -name '*.jar' -exec touch --date=@1700000000 {} +
 COPY . .
-# What only tests, linters and this installation need goes again.
-RUN uv pip install --quiet --no-deps --no-build-isolation --editable . \
- && uv pip uninstall --quiet pip $(python -c "import re, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(re.match('[a-z-]+', one)[0] for one in extras['dev']))") \
+# What builds this package comes from the lock, too, and stays in a folder of its own. All that is installed must have what it needs.
+RUN uv pip install --quiet --no-deps --build-constraints requirements.lock --editable . \
+ && uv pip check --quiet \
  && { python -m compileall -q -j 0 -x '/(tests|testing|test)/' .venv/lib include plugins spark_apps > /dev/null || true; } \
- && rm -rf /tmp/* requirements.lock ivy.xml jars.sha256
+ && rm -rf /tmp/* requirements.lock requirements-image.lock ivy.xml jars.sha256
 
 
 FROM base

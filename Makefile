@@ -218,8 +218,9 @@ format: install ## Fix and format the code with ruff
 	@ruff check --fix .
 	@ruff format .
 
-lock: ## Resolve the Python lock file again
+lock: ## Resolve the Python lock files again: that of the environment, and its part for the image
 	uv pip compile --universal --generate-hashes --extra dev --extra postgres pyproject.toml -o requirements.lock
+	uv pip compile --universal --generate-hashes --extra postgres --no-annotate --constraint requirements.lock pyproject.toml -o requirements-image.lock
 
 lock-docs: install ## Resolve the lock file of the documentation's generator again
 	uv pip compile --universal --python-version 3.11 --generate-hashes --group docs -o requirements-docs.lock

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[3]
@@ -16,8 +19,51 @@ def test_the_base_image_is_pinned() -> None:
     assert images == {"python:3.11-slim-bookworm", "base"}
 
 
+def pins(name: str) -> set[tuple[str, str]]:
+    """Return the packages of a lock, each with its version."""
+    return set(re.findall(r"^([a-z0-9._-]+)==(\S+)", (REPOSITORY / name).read_text(), re.MULTILINE))
+
+
+def imported_packages(folder: Path) -> set[str]:
+    """Return the names of all packages that the modules of a folder import, wherever in the module."""
+    found: set[str] = set()
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found
+
+
+def test_the_image_s_lock_is_a_part_of_the_environment_s() -> None:
+    image, environment = pins("requirements-image.lock"), pins("requirements.lock")
+    assert image < environment, "run: make lock"
+    assert not {"mypy", "pytest", "ruff", "uv"} & {name for name, _ in image}
+
+
+def test_the_image_has_what_the_package_names() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["postgres"]]
+    names = {name for name, _ in pins("requirements-image.lock")}
+    assert {re.split(r"[^a-z0-9-]", one)[0] for one in wanted} <= names, "run: make lock"
+
+
+def test_the_image_has_what_the_code_imports() -> None:
+    names = {name for name, _ in pins("requirements-image.lock")} | {"lakebound"}
+    distributions = packages_distributions()
+    missing = {
+        package
+        for folder in ("dags", "include", "plugins", "spark_apps")
+        for package in imported_packages(REPOSITORY / folder)
+        if package in distributions and not names & {one.lower().replace("_", "-") for one in distributions[package]}
+    }
+    assert not missing, "only tests have these"
+
+
 def test_packages_and_jars_come_from_the_locks() -> None:
-    assert "uv pip sync --quiet --require-hashes requirements.lock" in TEXT
+    assert "uv pip sync --quiet --require-hashes requirements-image.lock" in TEXT
+    assert "--build-constraints requirements.lock" in TEXT
     assert "--require-hashes --requirement /tmp/uv.lock" in TEXT
     assert "python -m lakebound.local.jars" in TEXT
     installs = re.findall(r"(?:pip install|uv pip install) [^\\&]*", TEXT)
@@ -30,8 +76,8 @@ def test_the_image_s_user_has_no_rights() -> None:
     assert "chown" not in TEXT, "the installation is nobody's but root's"
 
 
-def test_what_compiles_and_tests_stays_behind() -> None:
-    assert "uv pip uninstall" in TEXT
+def test_what_compiles_and_installs_stays_behind() -> None:
+    assert "python -m venv /opt/uv" in TEXT
     assert re.search(r"^COPY --from=build /opt/lakebound /opt/lakebound$", STAGES[-1], re.MULTILINE)
 
 
@@ -43,7 +89,7 @@ def test_only_what_is_named_is_sent_to_the_build() -> None:
     assert IGNORED[1] == "*"
     sent = {line[1:] for line in IGNORED if line.startswith("!")}
     assert sent == {
-        *("LICENSE", "README.md", "pyproject.toml", "requirements.lock", "ivy.xml", "jars.sha256"),
+        *("LICENSE", "README.md", "pyproject.toml", "requirements.lock", "requirements-image.lock", "ivy.xml", "jars.sha256"),
         *("dags", "deploy", "include", "plugins", "spark_apps"),
     }
     assert all((REPOSITORY / name).exists() for name in sent)
