@@ -13,23 +13,26 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
-from pyiceberg.table import StaticTable
+from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.log import commit_file, commit_lines
+from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.catalog_file import open_existing, sqlite_file
 from lakebound.tables.places import Places
 
 POLL_SECONDS = 0.005
+REMOTE_POLL_SECONDS = 0.1
+"""Where each look is a request to a store or a catalog's server. A commit counts as seen by up to this much too late."""
 _TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
 _LOCATION = "select metadata_location from iceberg_tables where table_namespace = ? and table_name = ?"
 
@@ -103,7 +106,7 @@ class FreshnessObserver:
 
         def watch() -> None:
             version = first
-            while not self._ended.wait(POLL_SECONDS):
+            while not self._ended.wait(POLL_SECONDS if folder.is_local else REMOTE_POLL_SECONDS):
                 while commit_file(folder, version).exists():
                     seen[version] = time.time() * 1000
                     version += 1
@@ -120,13 +123,15 @@ class FreshnessObserver:
         return watch
 
     def _looks(self, spec: TableSpec) -> Iterator[tuple[float, str | None]]:
-        while not self._ended.wait(POLL_SECONDS):
+        is_file = sqlite_file(self._places.iceberg_catalog_uri) is not None
+        while not self._ended.wait(POLL_SECONDS if is_file else REMOTE_POLL_SECONDS):
             location = self._metadata_location(spec)
             yield time.time() * 1000, location
 
     def _metadata_location(self, spec: TableSpec) -> str | None:
         path = sqlite_file(self._places.iceberg_catalog_uri)
-        assert path is not None, "only a SQLite catalog is watched"
+        if path is None:
+            return open_catalog(self._places).pointer((spec.namespace, spec.short_name))
         try:
             connection = open_existing(path, "ro", timeout=5)
         except sqlite3.OperationalError:
@@ -153,11 +158,16 @@ class FreshnessObserver:
         changes = self._iceberg_seen[spec.id].copy()
         if location is None or not changes:
             return
-        table = StaticTable.from_metadata(location)
+        is_file = sqlite_file(self._places.iceberg_catalog_uri) is not None
+        table: Table = (
+            StaticTable.from_metadata(location)
+            if is_file
+            else open_catalog(self._places).load_table((spec.namespace, spec.short_name))
+        )
         for snapshot in table.snapshots():
             index = bisect_left(changes, snapshot.timestamp_ms)
             if snapshot.timestamp_ms >= self._started_at_ms and index < len(changes) and _brings_rows(snapshot):
-                yield _Commit(changes[index], tuple(_added_files(snapshot, table.io)))
+                yield _Commit(changes[index], tuple(map(self._places.file_at, _added_files(snapshot, table.io))))
 
 
 def _newest(folder: Location) -> int:
@@ -172,13 +182,13 @@ def _brings_rows(snapshot: Snapshot) -> bool:
     return snapshot.summary is not None and snapshot.summary.operation == Operation.APPEND
 
 
-def _added_files(snapshot: Snapshot, io: FileIO) -> Iterator[Location]:
+def _added_files(snapshot: Snapshot, io: FileIO) -> Iterator[str]:
     for manifest in snapshot.manifests(io):
         if manifest.added_snapshot_id == snapshot.snapshot_id:
             # By entry, not by manifest: commits merge small manifests now and then.
             for entry in manifest.fetch_manifest_entry(io):
                 if entry.snapshot_id == snapshot.snapshot_id:
-                    yield Location(urlparse(entry.data_file.file_path).path)
+                    yield entry.data_file.file_path
 
 
 def changes_seen(known: str | None, looks: Iterable[tuple[float, str | None]]) -> Iterator[float]:

@@ -10,8 +10,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,6 @@ from lakebound.settings import Settings
 from lakebound.spec.load import load_pipeline
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.state_store import refuse_with_shared_state
-from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 
@@ -58,6 +57,8 @@ LANDED_DEADLINE_SECONDS = 60.0
 
 Say = Callable[[str], None]
 Key = tuple[str, int, int]
+Placed = tuple[PipelineSpec, Places]
+"""A pipeline, and where its tables are: each may name a warehouse of its own."""
 
 
 class DemoFailedError(LakeboundError):
@@ -134,18 +135,20 @@ def run_demo_on_running(settings: Settings, say: Say | None = None) -> int:
 
 def _land(settings: Settings, airflow: AirflowClient, journal: Path, say: Say) -> str:
     specs = [load_pipeline(name, settings) for name in PIPELINES]
-    places = places_of(settings, DEFAULT_WAREHOUSE)
+    placed = [(spec, places_of(settings, spec.warehouse)) for spec in specs]
     _start_streams(settings, airflow, specs, say)
-    tables = [table for spec in specs for table in spec.tables]
-    with FreshnessObserver(places, tables) as observer:
+    with ExitStack() as watching:
+        observers = [watching.enter_context(FreshnessObserver(places, spec.tables)) for spec, places in placed]
         warm_up = _warm_up(settings, specs, journal, say)
         steady_from_ms = (time.time() + SETTLE_SECONDS) * 1000
         produced = _produce(specs[0], journal, say)
-        _wait_until_landed(settings, specs, say)
+        _wait_until_landed(placed, say)
     say("prove: every offset of both topics, against the rows of all tables (--deep)")
-    proofs = [prove(spec, places, deep=True) for spec in specs]
-    judgement = judge(journal, specs, places)
-    freshness = observer.measure(produced_after_ms=steady_from_ms)
+    proofs = [prove(spec, places, deep=True) for spec, places in placed]
+    judgement = judge(journal, placed)
+    freshness = {
+        table: seen for observer in observers for table, seen in observer.measure(produced_after_ms=steady_from_ms).items()
+    }
     problems = _problems(warm_up.total + produced.total, proofs, judgement, freshness)
     if problems:
         raise DemoFailedError(problems, settings.home)
@@ -206,10 +209,9 @@ def _produce(spec: PipelineSpec, journal: Path, say: Say) -> Produced:
     return produce(client_config(spec.connection), feeds, seconds, journal=journal, say=say)
 
 
-def _wait_until_landed(settings: Settings, specs: list[PipelineSpec], say: Say) -> None:
+def _wait_until_landed(placed: Sequence[Placed], say: Say) -> None:
     say("land: waiting until the tables' ledgers have all records")
-    places = places_of(settings, DEFAULT_WAREHOUSE)
-    for spec in specs:
+    for spec, places in placed:
         ends = {topic: known.latest for topic, known in KafkaFacts(spec.connection).topics(spec.topics).items()}
         wait_until(
             partial(_is_landed, spec, places, ends),
@@ -226,20 +228,19 @@ def _is_landed(spec: PipelineSpec, places: Places, ends: NextOffsets) -> bool:
     return True
 
 
-def judge(journal: Path, specs: list[PipelineSpec], places: Places) -> Judgement:
+def judge(journal: Path, placed: Sequence[Placed]) -> Judgement:
     """Compare the journal of acknowledged records with the rows of tables and quarantines.
 
     Args:
         journal: CSV file with one line per record that Kafka acknowledged.
-        specs: Pipelines that were to land these records.
-        places: Where this machine keeps tables and state folders.
+        placed: Pipelines that were to land these records.
     """
     acknowledged = set(_acknowledged(journal))
     landed: dict[str, set[Key]] = {"delta": set(), "iceberg": set()}
     complete: set[Key] = set()
     quarantined: set[Key] = set()
     duplicated = 0
-    for spec in specs:
+    for spec, places in placed:
         per_table: list[set[Key]] = []
         for table in (*spec.tables, spec.quarantine_table):
             rows = open_table(table, places).scan_kafka()

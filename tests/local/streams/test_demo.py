@@ -14,7 +14,8 @@ from tests.support.tables.local_tables import TOPIC, Lander, lander, make_table
 
 from lakebound.inspection.visible_freshness import VisibleFreshness
 from lakebound.local.demo import Judgement, judge, last_line
-from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.warehouse import local_warehouse
 from lakebound.tables.places import Places
 
 SPEC = PipelineSpec.model_validate(
@@ -73,15 +74,32 @@ def test_what_is_in_every_table_or_in_quarantine_is_landed(
     delta.land(0, 18)
     iceberg.land(0, 18)
     quarantine.land(18, 20)
-    found = judge(journal(tmp_path, range(20)), [SPEC], at)
+    found = judge(journal(tmp_path, range(20)), [(SPEC, at)])
     assert found == Judgement(20, {"delta": 18, "iceberg": 18}, quarantined=2, missing=0, duplicated=0)
+
+
+def test_each_pipeline_s_tables_are_looked_for_in_its_own_warehouse(
+    apps: tuple[Lander, Lander, Lander], at: Places, tmp_path: Path
+) -> None:
+    delta, iceberg, quarantine = apps
+    for app in (delta, iceberg):
+        app.land(0, 20)
+    quarantine.open()
+    other = SPEC.model_copy(update={"pipeline": "returns", "tables": (TableSpec(format="iceberg", name="shop.returns"),)})
+    elsewhere = at.model_copy(update={"warehouse": local_warehouse(tmp_path / "elsewhere")})
+    for table in (*other.tables, other.quarantine_table):
+        make_table(table, elsewhere)
+    lander(other.tables[0], elsewhere).land(0, 20)
+    lander(other.quarantine_table, elsewhere).open()
+    found = judge(journal(tmp_path, range(20)), [(SPEC, at), (other, elsewhere)])
+    assert found == Judgement(20, {"delta": 20, "iceberg": 20}, quarantined=0, missing=0, duplicated=0)
 
 
 def test_a_record_that_one_table_lacks_is_missing(apps: tuple[Lander, Lander, Lander], at: Places, tmp_path: Path) -> None:
     delta, iceberg, _ = apps
     delta.land(0, 20)
     iceberg.land(0, 17)
-    found = judge(journal(tmp_path, range(20)), [SPEC], at)
+    found = judge(journal(tmp_path, range(20)), [(SPEC, at)])
     assert found == Judgement(17, {"delta": 20, "iceberg": 17}, quarantined=0, missing=3, duplicated=0)
 
 
@@ -91,7 +109,7 @@ def test_a_second_row_of_a_record_is_doubled(apps: tuple[Lander, Lander, Lander]
     iceberg.land(0, 20)
     # Files of offsets 5 to 7 once more, behind the ledger's back: an entry for other offsets.
     iceberg.land(20, 23, iceberg.write(5, 8))
-    found = judge(journal(tmp_path, range(20)), [SPEC], at)
+    found = judge(journal(tmp_path, range(20)), [(SPEC, at)])
     assert found == Judgement(20, {"delta": 20, "iceberg": 20}, quarantined=0, missing=0, duplicated=3)
 
 
