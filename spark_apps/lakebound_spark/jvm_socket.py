@@ -39,6 +39,7 @@ def send_at_once(session: SparkSession) -> None:
         connection = client.get_thread_connection()
         connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except (Py4JError, AttributeError, OSError) as exc:
-        log.info("answers of more than 8 KiB from the JVM take 40 ms longer: %s", exc)
+        # Such as a thread that was connected before Spark's callback server started, which forgets those connections.
+        log.debug("answers of more than 8 KiB from the JVM take 40 ms longer: %s", exc)
     if connection is not None:
         _sockets.connection = weakref.ref(connection)

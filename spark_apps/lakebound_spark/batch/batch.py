@@ -90,6 +90,7 @@ class BatchLander:
         rescuer: Rescuer | None = None,
         raising: RaisingRecords | None = None,
         cores: int = 2,
+        on_cluster: bool = False,
     ) -> None:
         self._decoder = decoder
         self._transform = transform
@@ -102,7 +103,8 @@ class BatchLander:
         self._raising = raising
         self._has_transform = spec.transform is not None
         # Spark makes the JSON for topics of what the driver read, too.
-        self._ways = WayChooser(spec.driver_lane, cores, has_transform=self._has_transform or bool(spec.to_topics))
+        has_transform = self._has_transform or bool(spec.to_topics)
+        self._ways = WayChooser(spec.driver_lane, cores, has_transform=has_transform, on_cluster=on_cluster)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = seen_columns()

@@ -29,6 +29,10 @@ _WARM_UP_BATCHES = 10
 """Of an application whose batches all go through Spark. They take seconds, whichever way is first: the JVM loads classes and
 compiles. What that way cost would be held against it for long."""
 
+_FIRST_ON_EXECUTORS_SECONDS = 10.0
+"""What the first batch in which executors of a cluster take part takes besides: their JVMs load classes and compile for it.
+It was 50 s on two busy cores (two streams in containers, 2,000 records/s), in which nothing was committed."""
+
 
 @dataclass
 class Cost:
@@ -90,11 +94,14 @@ class WayChooser:
 
     Attributes:
         has_transform: What the driver reads goes through one task of Spark; where Spark reads, through one per core.
+        on_cluster: Executors are JVMs of their own, which nothing has warmed up: the first batch in which they take part is
+            slow, and says nothing of the next.
     """
 
     limits: DriverLaneSpec
     cores: int = 2
     has_transform: bool = False
+    on_cluster: bool = False
     bytes_per_record: float | None = None
     rows_per_record: float = 1.0
     _costs: dict[Way, Cost] = field(init=False)
@@ -104,6 +111,7 @@ class WayChooser:
     _tries: Counter[Way] = field(default_factory=Counter)
     _batches: int = 0
     _taken: set[Way] = field(default_factory=set)
+    _executors_are_warm: bool = False
 
     def __post_init__(self) -> None:
         self._costs = _expected(self.cores, has_transform=self.has_transform)
@@ -159,6 +167,9 @@ class WayChooser:
         self.bytes_per_record = width if self.bytes_per_record is None else _no_less_soon(self.bytes_per_record, width)
         self.rows_per_record = _no_less_soon(self.rows_per_record, max(1.0, rows / records))
         self._batches += 1
+        if self.on_cluster and way != "direct" and not self._executors_are_warm:
+            self._executors_are_warm = True
+            return
         if not self.has_transform or self._batches > _WARM_UP_BATCHES:
             self._costs[way].learn(max(records, rows), seconds)
             self._taken.add(way)
@@ -166,6 +177,8 @@ class WayChooser:
     def _seconds(self, way: Way, rows: float) -> float:
         """Return the time that a batch will take, by what the way took, or by what others took where it was never taken."""
         seconds = self._costs[way].seconds(rows)
+        if self.on_cluster and way != "direct" and not self._executors_are_warm:
+            seconds += _FIRST_ON_EXECUTORS_SECONDS
         if way in self._taken or not self._taken:
             return seconds
         slowness = min(self._costs[taken].slowness(rows) for taken in self._taken)

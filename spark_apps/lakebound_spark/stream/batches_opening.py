@@ -13,6 +13,7 @@ from lakebound.control.lease import Lease
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sample_recorder import SampleRecorder
+from lakebound.landing.spark_command import is_local
 from lakebound.landing.table_settling import settle_tables
 from lakebound.landing.to_stores import store_rows
 from lakebound.landing.to_topics.messages import staged_schema
@@ -171,6 +172,7 @@ def open_in_batches(
         rescuer=rescuer,
         raising=raising,
         cores=cores,
+        on_cluster=not is_local(str(session.sparkContext.master)),
     )
     rehearsal = None
     if direct is not None and local is not None and run.freshness != AVAILABLE_NOW:

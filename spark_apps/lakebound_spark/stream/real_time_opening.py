@@ -14,6 +14,7 @@ from lakebound.errors import RealTimeRefusedError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.real_time_check import few_slots
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.spark_command import is_local
 from lakebound.landing.table_settling import settle_tables
 from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.ledger.marks import NextOffsets
@@ -153,4 +154,4 @@ def _bounded(run: RunSpec) -> str | None:
 def _slots(session: SparkSession) -> int | None:
     """Return how many tasks run at the same time; None where that is not known before executors have come."""
     context = session.sparkContext
-    return context.defaultParallelism if str(context.master).startswith("local") else None
+    return context.defaultParallelism if is_local(str(context.master)) else None

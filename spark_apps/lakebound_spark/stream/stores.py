@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakebound.control.private_files import make_private_folder
 from lakebound.errors import LakeboundError, TableMismatchError
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.spark_command import is_local
 from lakebound.landing.to_stores.open_store import open_store, open_stores
 from lakebound.landing.to_stores.target import StoreTarget
 from lakebound_spark.batch.targets import Writer
@@ -47,7 +48,7 @@ def check_stores(run: RunSpec, master: str, schemas: Mapping[str, pa.Schema]) ->
         ForeignTableError: Another pipeline's entry is the newest of a store.
     """
     for one in run.spec.to_stores:
-        if not master.startswith("local"):
+        if not is_local(master):
             reason = f"its rows wait on the driver's machine, and Spark runs on {master}; run the pipeline by the backend local"
             raise TableMismatchError(one.id, reason)
         target = open_store(one, run.spec, schema=schemas[one.id])

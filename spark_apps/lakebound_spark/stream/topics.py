@@ -11,6 +11,7 @@ from lakebound.control.private_files import make_private_folder
 from lakebound.errors import BrokerUnavailableError, KafkaForbiddenError, LakeboundError, TableMismatchError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.spark_command import is_local
 from lakebound.landing.to_topics.messages import JSON_COLUMN, staged_schema
 from lakebound.landing.to_topics.producer import TopicProducer
 from lakebound.landing.to_topics.target import TopicTarget
@@ -73,7 +74,7 @@ def check_machine(run: RunSpec, master: str) -> None:
         TableMismatchError: They would be written on other machines.
     """
     for one in run.spec.to_topics:
-        if not master.startswith("local"):
+        if not is_local(master):
             reason = f"its rows wait on the driver's machine, and Spark runs on {master}; run the pipeline by the backend local"
             raise TableMismatchError(one.id, reason)
 

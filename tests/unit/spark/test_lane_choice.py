@@ -137,3 +137,26 @@ def test_a_slow_machine_is_no_reason_for_a_way_whose_first_batch_takes_seconds()
     chooser = WayChooser(DriverLaneSpec(), has_transform=True)
     costs: dict[Way, tuple[float, float]] = {"direct": (0.24, 10e-6), "collected": (6.0, 0.0), "cluster": (9.0, 0.0)}
     assert {*play(chooser, costs, [119, 425, 30, 20, 9, 630, 1594, 1396, 794, 997, 675, *[429] * 2000], 0.1, 9)} == {"direct"}
+
+
+@pytest.mark.parametrize("has_transform", [False, True])
+def test_cold_executors_are_no_way_out_for_a_busy_driver(has_transform: bool) -> None:
+    """As in containers on two busy cores: 3,000 records took the driver 2.9 s, and the executors' first batch 57 s."""
+    chooser = WayChooser(DriverLaneSpec(), has_transform=has_transform, on_cluster=True)
+    costs: dict[Way, tuple[float, float]] = {"direct": (0.2, 9e-4), "collected": (57.0, 0.0), "cluster": (67.0, 0.0)}
+    assert {*play(chooser, costs, [195, 817, 76, 2117, 4228, 4480, *[3145] * 60], 0.1, 9)} == {"direct"}
+
+
+@pytest.mark.parametrize("has_transform", [False, True])
+def test_a_backlog_that_keeps_the_driver_busy_for_long_is_left_to_executors(has_transform: bool) -> None:
+    """Their first batch is slow, which says nothing of the next ones."""
+    chooser = WayChooser(DriverLaneSpec(), has_transform=has_transform, on_cluster=True)
+    taken: list[Way] = []
+    for _ in range(40):
+        way = chooser.choose(LARGE, may_be_direct=True)
+        first_on_executors = 50.0 if way != "direct" and {*taken} <= {"direct"} else 0.0
+        seconds = {"direct": 60.0, "collected": 20.0, "cluster": 12.0}[way] + first_on_executors
+        chooser.learn(way, records=LARGE, value_bytes=180 * LARGE, rows=LARGE, seconds=seconds)
+        taken.append(way)
+    assert taken[0] == "direct"
+    assert set(taken[-20:]) == {"cluster"}
