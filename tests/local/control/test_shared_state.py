@@ -23,6 +23,7 @@ from lakebound.control.process_identity import PidSpace
 from lakebound.control.shared_lock import SILENT_SECONDS
 from lakebound.control.turns import AskForTurn, GiveTurns
 from lakebound.errors import LeaseHeldError, LeaseLostError, SettingError
+from lakebound.inspection.doctor.pipeline.collect import read_scratch
 from lakebound.settings import load_settings
 from lakebound.storage import location, options
 from lakebound.storage.objects import StoreRefusedError, StoreUnavailableError
@@ -234,3 +235,11 @@ def test_an_address_that_means_nothing_is_refused(address: str, monkeypatch: pyt
     monkeypatch.setenv("LAKEBOUND_STATE", address)
     with pytest.raises(SettingError, match="LAKEBOUND_STATE"):
         ControlFolder(tmp_path, "orders")
+
+
+def test_a_checkpoint_that_another_machine_may_have_is_not_called_lost(s3_server: S3Server, tmp_path: Path) -> None:
+    shared = shared_control(s3_server, s3_server.new_bucket(), tmp_path / "a")
+    assert read_scratch(shared, "orders-g0-1").exists is None
+    shared.checkpoint("orders-g0-1").mkdir(parents=True)
+    assert read_scratch(shared, "orders-g0-1").exists is True
+    assert read_scratch(ControlFolder(tmp_path / "b", "orders"), "orders-g0-1").exists is False

@@ -46,6 +46,8 @@ def application_faults(world: World) -> Iterator[Fault]:
         frozenset({"checkpoint-lost"}),
         lives=True,
     )
+    elsewhere = both(_living(batch=3), lambda w: w.alterations.update(scratch=ScratchFacts(exists=None)))
+    yield Fault("lives, its checkpoint is on another machine", elsewhere, lives=True)
     yield Fault("lives and lags", both(_living(), _waiting_since(700)), frozenset({"lag"}), lives=True)
     flood = {"over_seconds": 300, "newest_at": now - 1, "records": 100, "quarantined": 90, "reasons": {"not_utf8": 90}}
     yield Fault("lives, and most is bad", _living(recent=flood), frozenset({"quarantine-flood"}), lives=True)

@@ -80,7 +80,7 @@ def checkpoint_lost(facts: PipelineFacts) -> Iterator[RuleFinding]:
     runs = facts.own_progress is not None and facts.own_progress.state == "running" and facts.own_progress.batch is not None
     if facts.scratch.torn and died:
         what = f"files of the Spark checkpoint are damaged ({', '.join(facts.scratch.torn)})"
-    elif not facts.scratch.exists and (died or runs):
+    elif facts.scratch.exists is False and (died or runs):
         what = "the Spark checkpoint is gone"
     else:
         return

@@ -81,11 +81,16 @@ def read_state(spec: PipelineSpec, control: ControlFolder, ledgers: Sequence[Led
 
 
 def read_scratch(control: ControlFolder, app_id: str) -> ScratchFacts:
-    """Return what lies in the scratch checkpoint folders; files may vanish while they are counted."""
+    """Return what lies in the scratch checkpoint folders; files may vanish while they are counted.
+
+    They are on the machine that runs the application, which may be another one where the state is in a bucket.
+    """
     root = control.folder / "checkpoints"
     own = control.checkpoint(app_id) if app_id else root / "-"
     sizes = [_size(path) for path in root.rglob("*")] if root.is_dir() else []
-    return ScratchFacts(exists=own.is_dir(), bytes=sum(sizes), torn=tuple(_torn(own)) if own.is_dir() else ())
+    if not own.is_dir():
+        return ScratchFacts(exists=None if control.is_shared else False, bytes=sum(sizes))
+    return ScratchFacts(exists=True, bytes=sum(sizes), torn=tuple(_torn(own)))
 
 
 def _torn(folder: Path) -> list[str]:

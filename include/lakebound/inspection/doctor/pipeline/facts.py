@@ -157,12 +157,12 @@ class ScratchFacts:
     """The application's temporary checkpoint folder: never needed, but its size is watched.
 
     Attributes:
-        exists: Whether the last application's folder is there.
+        exists: Whether the last application's folder is there; None where it may be on another machine.
         bytes: Size of all checkpoint folders.
         torn: Damaged files.
     """
 
-    exists: bool = False
+    exists: bool | None = False
     bytes: int = 0
     torn: tuple[str, ...] = ()
 
