@@ -8,7 +8,7 @@ if [ "$(id -u)" = 0 ]; then
   exec gosu postgres bash "$0" "$@"
 fi
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
-  initdb --username="$POSTGRES_USER" --auth-host=scram-sha-256 --auth-local=trust --pwfile=<(echo "$POSTGRES_PASSWORD") > /dev/null
+  initdb --encoding=UTF8 --username="$POSTGRES_USER" --auth-host=scram-sha-256 --auth-local=trust --pwfile=<(echo "$POSTGRES_PASSWORD") > /dev/null
   echo "host all all all scram-sha-256" >> "$PGDATA/pg_hba.conf"
   pg_ctl --wait --options="-c listen_addresses=''" start > /dev/null
   createdb --username="$POSTGRES_USER" --owner="$POSTGRES_USER" "$POSTGRES_DB" 2> /dev/null || true
