@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -29,9 +30,11 @@ _WARM_UP_BATCHES = 10
 """Of an application whose batches all go through Spark. They take seconds, whichever way is first: the JVM loads classes and
 compiles. What that way cost would be held against it for long."""
 
-_FIRST_ON_EXECUTORS_SECONDS = 10.0
-"""What the first batch in which executors of a cluster take part takes besides: their JVMs load classes and compile for it.
-It was 50 s on two busy cores (two streams in containers, 2,000 records/s), in which nothing was committed."""
+_COLD_SECONDS = 50.0
+"""How much longer than the next ones a batch may take in which an executor of a cluster takes part for the first time: its JVM
+loads classes and compiles (two streams in containers on two busy cores, 2,000 records/s). Nothing is committed meanwhile."""
+_COLD = 3.0
+"""Factor by which a batch is slower than expected where an executor was cold."""
 
 
 @dataclass
@@ -94,8 +97,9 @@ class WayChooser:
 
     Attributes:
         has_transform: What the driver reads goes through one task of Spark; where Spark reads, through one per core.
-        on_cluster: Executors are JVMs of their own, which nothing has warmed up: the first batch in which they take part is
-            slow, and says nothing of the next.
+        on_cluster: Executors are JVMs of their own, which nothing has warmed up. So they get their first batch when the driver
+            has lost as much time by their absence as that batch may cost, or by a try. A batch with a cold executor, also one
+            that replaces another, says nothing of the next.
     """
 
     limits: DriverLaneSpec
@@ -112,6 +116,8 @@ class WayChooser:
     _batches: int = 0
     _taken: set[Way] = field(default_factory=set)
     _executors_are_warm: bool = False
+    _was_cold: bool = False
+    _lost_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self._costs = _expected(self.cores, has_transform=self.has_transform)
@@ -128,7 +134,7 @@ class WayChooser:
         if ways == ["cluster"]:
             return "cluster"
         seconds = {way: self._seconds(way, rows) for way in ways}
-        chosen = min(ways, key=lambda way: seconds[way])
+        chosen = min(self._warm(seconds), key=lambda way: seconds[way])
         if self._last in seconds and seconds[self._last] < _SWITCH * seconds[chosen]:
             chosen = self._last
         others = [way for way in ways if way != chosen and seconds[way] < _WORTH_A_TRY * seconds[chosen]]
@@ -167,18 +173,29 @@ class WayChooser:
         self.bytes_per_record = width if self.bytes_per_record is None else _no_less_soon(self.bytes_per_record, width)
         self.rows_per_record = _no_less_soon(self.rows_per_record, max(1.0, rows / records))
         self._batches += 1
-        if self.on_cluster and way != "direct" and not self._executors_are_warm:
-            self._executors_are_warm = True
+        if self.on_cluster and way != "direct" and self._had_cold_executors(way, max(records, rows), seconds):
             return
         if not self.has_transform or self._batches > _WARM_UP_BATCHES:
             self._costs[way].learn(max(records, rows), seconds)
             self._taken.add(way)
 
+    def _warm(self, seconds: Mapping[Way, float]) -> Collection[Way]:
+        """Return the ways without those of cold executors, until the driver has lost the time that these cost."""
+        if not self.on_cluster or self._executors_are_warm or "direct" not in seconds:
+            return seconds
+        self._lost_seconds += max(0.0, seconds["direct"] - min(seconds.values()))
+        return seconds if self._lost_seconds >= _COLD_SECONDS else ["direct"]
+
+    def _had_cold_executors(self, way: Way, rows: float, seconds: float) -> bool:
+        """Return whether a batch was slow as the first one of an executor is; a second one in a row is no accident."""
+        before = self._was_cold
+        self._was_cold = not self._executors_are_warm or seconds > _COLD * self._costs[way].seconds(rows)
+        self._executors_are_warm = True
+        return self._was_cold and not before
+
     def _seconds(self, way: Way, rows: float) -> float:
         """Return the time that a batch will take, by what the way took, or by what others took where it was never taken."""
         seconds = self._costs[way].seconds(rows)
-        if self.on_cluster and way != "direct" and not self._executors_are_warm:
-            seconds += _FIRST_ON_EXECUTORS_SECONDS
         if way in self._taken or not self._taken:
             return seconds
         slowness = min(self._costs[taken].slowness(rows) for taken in self._taken)

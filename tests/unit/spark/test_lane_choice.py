@@ -37,8 +37,9 @@ def test_the_driver_reads_a_backlog_where_it_is_faster_than_the_executors() -> N
     assert ways.count("cluster") <= 2
 
 
-def test_many_executors_are_found_to_be_faster_and_small_batches_stay_with_the_driver() -> None:
-    chooser = WayChooser(DriverLaneSpec(), cores=16)
+@pytest.mark.parametrize("on_cluster", [False, True])
+def test_many_executors_are_found_to_be_faster_and_small_batches_stay_with_the_driver(on_cluster: bool) -> None:
+    chooser = WayChooser(DriverLaneSpec(), cores=16, on_cluster=on_cluster)
     costs: dict[Way, tuple[float, float]] = {"direct": (0.05, 8e-6), "cluster": (0.6, 1e-6)}
     ways = play(chooser, costs, [LARGE] * 100, 0.1, 1)
     assert ways[50:] == ["cluster"] * 50
@@ -140,23 +141,49 @@ def test_a_slow_machine_is_no_reason_for_a_way_whose_first_batch_takes_seconds()
 
 
 @pytest.mark.parametrize("has_transform", [False, True])
-def test_cold_executors_are_no_way_out_for_a_busy_driver(has_transform: bool) -> None:
+def test_cold_executors_are_no_way_out_for_a_driver_that_warms_up_itself(has_transform: bool) -> None:
     """As in containers on two busy cores: 3,000 records took the driver 2.9 s, and the executors' first batch 57 s."""
     chooser = WayChooser(DriverLaneSpec(), has_transform=has_transform, on_cluster=True)
-    costs: dict[Way, tuple[float, float]] = {"direct": (0.2, 9e-4), "collected": (57.0, 0.0), "cluster": (67.0, 0.0)}
-    assert {*play(chooser, costs, [195, 817, 76, 2117, 4228, 4480, *[3145] * 60], 0.1, 9)} == {"direct"}
+    busy: dict[Way, tuple[float, float]] = {"direct": (0.2, 9e-4), "collected": (57.0, 0.0), "cluster": (67.0, 0.0)}
+    warm: dict[Way, tuple[float, float]] = {**busy, "direct": (0.1, 1e-4)}
+    taken = play(chooser, busy, [195, 817, 76, 2117, 4228, 4480, *[3145] * 12], 0.1, 9)
+    assert {*taken, *play(chooser, warm, [300] * 500, 0.1, 10)} == {"direct"}
 
 
 @pytest.mark.parametrize("has_transform", [False, True])
-def test_a_backlog_that_keeps_the_driver_busy_for_long_is_left_to_executors(has_transform: bool) -> None:
-    """Their first batch is slow, which says nothing of the next ones."""
-    chooser = WayChooser(DriverLaneSpec(), has_transform=has_transform, on_cluster=True)
+@pytest.mark.parametrize("driver_seconds", [5.0, 8.0, 60.0])
+def test_a_backlog_is_left_to_cold_executors_once_their_absence_has_cost_as_much(
+    has_transform: bool, driver_seconds: float
+) -> None:
+    """The slower the driver, the sooner; and their first batch, which is slow, says nothing of the next ones."""
+    chooser = WayChooser(DriverLaneSpec(), cores=16, has_transform=has_transform, on_cluster=True)
     taken: list[Way] = []
-    for _ in range(40):
+    for _ in range(80):
         way = chooser.choose(LARGE, may_be_direct=True)
-        first_on_executors = 50.0 if way != "direct" and {*taken} <= {"direct"} else 0.0
-        seconds = {"direct": 60.0, "collected": 20.0, "cluster": 12.0}[way] + first_on_executors
+        cold = 50.0 if way != "direct" and {*taken} <= {"direct"} else 0.0
+        seconds = {"direct": driver_seconds, "collected": 6.0, "cluster": 1.6}[way] + cold
         chooser.learn(way, records=LARGE, value_bytes=180 * LARGE, rows=LARGE, seconds=seconds)
         taken.append(way)
-    assert taken[0] == "direct"
+    alone = taken.index("cluster")
+    assert {*taken[:alone]} == {"direct"}
+    # The first batches of a transform teach nothing, so the expected costs count.
+    assert alone <= (12 if has_transform else 50 / (driver_seconds - 3.5) + 2)
     assert set(taken[-20:]) == {"cluster"}
+
+
+@pytest.mark.parametrize("has_transform", [False, True])
+def test_an_executor_that_replaces_another_costs_one_slow_batch(has_transform: bool) -> None:
+    chooser = WayChooser(DriverLaneSpec(), cores=8, has_transform=has_transform, on_cluster=True)
+    costs: dict[Way, tuple[float, float]] = {"direct": (0.05, 6e-6), "collected": (3.0, 4e-6), "cluster": (0.6, 2e-6)}
+    assert play(chooser, costs, [LARGE] * 80, 0.1, 4)[-20:] == ["cluster"] * 20
+    assert chooser.choose(LARGE, may_be_direct=True) == "cluster"
+    chooser.learn("cluster", records=LARGE, value_bytes=180 * LARGE, rows=LARGE, seconds=59.6)
+    assert play(chooser, costs, [LARGE] * 20, 0.1, 5).count("cluster") >= 19
+
+
+def test_executors_that_became_slow_for_good_are_left() -> None:
+    chooser = WayChooser(DriverLaneSpec(), cores=8, on_cluster=True)
+    fast: dict[Way, tuple[float, float]] = {"direct": (0.05, 6e-6), "cluster": (0.6, 2e-6)}
+    slow: dict[Way, tuple[float, float]] = {"direct": (0.05, 6e-6), "cluster": (60.0, 2e-6)}
+    play(chooser, fast, [LARGE] * 80, 0.1, 4)
+    assert play(chooser, slow, [LARGE] * 40, 0.1, 5).count("cluster") <= 4, "two that teach it, and tries"
