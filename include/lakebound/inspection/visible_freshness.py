@@ -13,6 +13,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -22,6 +23,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
+from lakebound.errors import LakeboundError
 from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.delta.checkpoints import list_log
@@ -30,9 +32,11 @@ from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.catalog_file import open_existing, sqlite_file
 from lakebound.tables.places import Places
 
+T = TypeVar("T")
+
 POLL_SECONDS = 0.005
 REMOTE_POLL_SECONDS = 0.1
-"""Where each look is a request to a store or a catalog's server. A commit counts as seen by up to this much too late."""
+"""Where each look is a request to a store or a server. A commit counts as seen by up to this and a request's time too late."""
 _TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
 _LOCATION = "select metadata_location from iceberg_tables where table_namespace = ? and table_name = ?"
 
@@ -70,12 +74,13 @@ class FreshnessObserver:
         self._delta_seen: dict[str, dict[int, float]] = {spec.id: {} for spec in tables if spec.format == "delta"}
         self._iceberg_seen: dict[str, list[float]] = {spec.id: [] for spec in tables if spec.format == "iceberg"}
         self._threads: list[threading.Thread] = []
+        self._failed: Exception | None = None
 
     def __enter__(self) -> FreshnessObserver:
         # What is there now is looked at before anything is watched: a commit that follows at once is a new one.
         for spec in self._tables:
             watch = self._delta_watch(spec) if spec.format == "delta" else self._iceberg_watch(spec)
-            self._threads.append(threading.Thread(target=watch, daemon=True))
+            self._threads.append(threading.Thread(target=self._noting, args=(watch,), daemon=True))
         for thread in self._threads:
             thread.start()
         return self
@@ -90,7 +95,12 @@ class FreshnessObserver:
 
         Args:
             produced_after_ms: Records produced before (epoch milliseconds) are a warm-up and do not count.
+
+        Raises:
+            Exception: A table could not be watched to the end, so that its later commits were not seen.
         """
+        if self._failed is not None:
+            raise self._failed
         found: dict[str, VisibleFreshness] = {}
         for spec in self._tables:
             commits = self._delta_commits(spec) if spec.format == "delta" else self._iceberg_commits(spec)
@@ -98,6 +108,12 @@ class FreshnessObserver:
             if freshness is not None:
                 found[spec.id] = freshness
         return found
+
+    def _noting(self, watch: Callable[[], None]) -> None:
+        try:
+            watch()
+        except Exception as exc:
+            self._failed = exc
 
     def _delta_watch(self, spec: TableSpec) -> Callable[[], None]:
         folder = self._places.folder(spec)
@@ -107,7 +123,7 @@ class FreshnessObserver:
         def watch() -> None:
             version = first
             while not self._ended.wait(POLL_SECONDS if folder.is_local else REMOTE_POLL_SECONDS):
-                while commit_file(folder, version).exists():
+                while _answer(commit_file(folder, version).exists):
                     seen[version] = time.time() * 1000
                     version += 1
 
@@ -131,7 +147,7 @@ class FreshnessObserver:
     def _metadata_location(self, spec: TableSpec) -> str | None:
         path = sqlite_file(self._places.iceberg_catalog_uri)
         if path is None:
-            return open_catalog(self._places).pointer((spec.namespace, spec.short_name))
+            return _answer(lambda: open_catalog(self._places).pointer((spec.namespace, spec.short_name)))
         try:
             connection = open_existing(path, "ro", timeout=5)
         except sqlite3.OperationalError:
@@ -168,6 +184,14 @@ class FreshnessObserver:
             index = bisect_left(changes, snapshot.timestamp_ms)
             if snapshot.timestamp_ms >= self._started_at_ms and index < len(changes) and _brings_rows(snapshot):
                 yield _Commit(changes[index], tuple(map(self._places.file_at, _added_files(snapshot, table.io))))
+
+
+def _answer(ask: Callable[[], T]) -> T | None:
+    """Return what a store or a server answers; None where it fails now: the next look sees the commit, later."""
+    try:
+        return ask()
+    except (LakeboundError, OSError):
+        return None
 
 
 def _newest(folder: Location) -> int:

@@ -149,7 +149,8 @@ def _land(settings: Settings, airflow: AirflowClient, journal: Path, say: Say) -
     freshness = {
         table: seen for observer in observers for table, seen in observer.measure(produced_after_ms=steady_from_ms).items()
     }
-    problems = _problems(warm_up.total + produced.total, proofs, judgement, freshness)
+    watched = [table.id for spec in specs for table in spec.tables]
+    problems = find_problems(warm_up.total + produced.total, proofs, judgement, watched, freshness)
     if problems:
         raise DemoFailedError(problems, settings.home)
     for line in _details(proofs, judgement, freshness):
@@ -263,9 +264,22 @@ def _acknowledged(journal: Path) -> Iterator[Key]:
             yield row["topic"], int(row["partition"]), int(row["offset"])
 
 
-def _problems(
-    acknowledged: int, proofs: list[Proof], judgement: Judgement, freshness: Mapping[str, VisibleFreshness]
+def find_problems(
+    acknowledged: int,
+    proofs: Sequence[Proof],
+    judgement: Judgement,
+    watched: Sequence[str],
+    freshness: Mapping[str, VisibleFreshness],
 ) -> list[str]:
+    """Return why the demo failed; nothing where it did not.
+
+    Args:
+        acknowledged: How many records Kafka acknowledged.
+        proofs: Of the pipelines.
+        judgement: What the journal says.
+        watched: Ids of the tables whose freshness is to be reported.
+        freshness: By those of which a commit was seen.
+    """
     problems = []
     if judgement.missing or judgement.duplicated:
         problems.append(
@@ -274,8 +288,7 @@ def _problems(
         )
     for proof in proofs:
         problems += [f"{proof.pipeline}: {table.table}: {text}" for table in proof.tables for text in table.problems]
-    if not freshness:
-        problems.append("no commit was seen after the warm-up")
+    problems += [f"{table}: no commit was seen after the warm-up" for table in watched if table not in freshness]
     return problems
 
 

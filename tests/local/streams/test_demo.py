@@ -13,7 +13,7 @@ import pytest
 from tests.support.tables.local_tables import TOPIC, Lander, lander, make_table
 
 from lakebound.inspection.visible_freshness import VisibleFreshness
-from lakebound.local.demo import Judgement, judge, last_line
+from lakebound.local.demo import Judgement, find_problems, judge, last_line
 from lakebound.spec.pipeline import PipelineSpec, TableSpec
 from lakebound.spec.warehouse import local_warehouse
 from lakebound.tables.places import Places
@@ -93,6 +93,14 @@ def test_each_pipeline_s_tables_are_looked_for_in_its_own_warehouse(
     lander(other.quarantine_table, elsewhere).open()
     found = judge(journal(tmp_path, range(20)), [(SPEC, at), (other, elsewhere)])
     assert found == Judgement(20, {"delta": 20, "iceberg": 20}, quarantined=0, missing=0, duplicated=0)
+
+
+def test_a_table_whose_commits_were_not_seen_is_named() -> None:
+    good = Judgement(2, {"delta": 2, "iceberg": 2}, quarantined=0, missing=0, duplicated=0)
+    seen = {"delta:shop.orders": VisibleFreshness(1, 1, 1, 1, 1, rows=2, commits=1, files=1)}
+    assert find_problems(2, [], good, ["delta:shop.orders"], seen) == []
+    (problem,) = find_problems(2, [], good, ["delta:shop.orders", "iceberg:shop.orders"], seen)
+    assert problem.startswith("iceberg:shop.orders")
 
 
 def test_a_record_that_one_table_lacks_is_missing(apps: tuple[Lander, Lander, Lander], at: Places, tmp_path: Path) -> None:
