@@ -50,7 +50,10 @@ def read_pipeline_facts(spec: PipelineSpec, settings: Settings) -> PipelineFacts
 def read_state(spec: PipelineSpec, control: ControlFolder, ledgers: Sequence[LedgerFacts], now: float) -> PipelineFacts:
     """Return the facts of the tables and of the state folder; Kafka's are not among them."""
     files = _Files()
+    written_at = _modified_at(control.lease)
     lease = files.read("lease", control.lease, lambda: read_lease(control))
+    if _modified_at(control.lease) != written_at:
+        written_at = None  # renewed meanwhile: the time may be that of another sign of life than the one that was read
     desired = files.read("desired state", control.desired, lambda: read_desired(control))
     submission = files.read("submission", control.submission, lambda: read_submission(control))
     living = files.read("submission", control.submission, lambda: living_submission(control))
@@ -67,7 +70,7 @@ def read_state(spec: PipelineSpec, control: ControlFolder, ledgers: Sequence[Led
         desired=desired,
         lease=lease,
         lease_live=lease is not None and lease_is_live(control, lease, now),
-        lease_written_at=_modified_at(control.lease),
+        lease_written_at=written_at,
         submission=submission,
         submission_alive=process_is_alive(submission) if submission is not None else None,
         living=living.app_id if living is not None else None,

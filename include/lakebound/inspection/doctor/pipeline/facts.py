@@ -158,7 +158,7 @@ class ScratchFacts:
 
     Attributes:
         exists: Whether the last application's folder is there; None where it may be on another machine.
-        bytes: Size of all checkpoint folders.
+        bytes: Size of all checkpoint folders of this machine.
         torn: Damaged files.
     """
 
@@ -174,7 +174,8 @@ class PipelineFacts:
     Attributes:
         living: The application that runs or is starting.
         submission_alive: Whether the process of the newest submission lives; None where that cannot be known.
-        lease_written_at: When the file system says that the lease was written.
+        lease_written_at: When the file system or the store says that this lease was written; None where it was renewed
+            meanwhile.
         crash_loop: The failed starts in a row, that of the last application included.
         unreadable: Per control file that cannot be read, why.
         written: The target topics.

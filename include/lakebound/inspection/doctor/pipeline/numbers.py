@@ -31,7 +31,7 @@ def numbers_of(facts: PipelineFacts) -> dict[str, float | None]:
         "seconds_to_data_loss": seconds_to_data_loss(facts),
         "recovery_debt_records": recovery_debt_records(facts),
         "seconds_since_commit": seconds_since_commit(facts),
-        "checkpoint_bytes": facts.scratch.bytes,
+        "checkpoint_bytes": None if facts.scratch.exists is None else facts.scratch.bytes,
         "lease_age_seconds": lease_age_seconds(facts),
         "clock_difference_seconds": clock_difference_seconds(facts),
     }
