@@ -129,7 +129,7 @@ class LimitsSpec(Frozen):
         default=1_000_000,
         ge=1,
         description="Maximum number of records per micro-batch. It applies when there is a backlog. Batches of the default "
-        "size write files of 32 MiB and more. The batches are smaller where one would take longer than "
+        "size write files of 32 MiB and more. Choose a smaller number where a batch takes longer than "
         "thresholds.stall_seconds.",
     )
     lease_ttl_seconds: float = Field(
