@@ -33,7 +33,7 @@ RUN PYTHONPATH=include LAKEBOUND_JARS=/tmp/lakebound/jars python -m lakebound.lo
 COPY . .
 # What builds this package comes from the lock, too, and stays in a folder of its own. All that is installed must have what it needs.
 RUN uv pip install --quiet --no-deps --build-constraints requirements.lock --editable . \
- && uv pip check --quiet \
+ && uv pip check \
  && { python -m compileall -q -j 0 -x '/(tests|testing|test)/' .venv/lib include plugins spark_apps > /dev/null || true; } \
  && rm -rf /tmp/* requirements.lock requirements-image.lock ivy.xml jars.sha256
 

@@ -169,8 +169,9 @@ def test_the_pipelines_are_the_examples_with_a_login(name: str, monkeypatch: pyt
     sasl = found["container"].connection.sasl
     assert sasl is not None
     assert sasl.username == "lakebound"
-    without = {kind: spec.model_dump(exclude={"connection", "warehouse"}) for kind, spec in found.items()}
+    without = {kind: spec.model_dump(exclude={"connection", "warehouse", "spark"}) for kind, spec in found.items()}
     assert without["container"] == without["example"]
+    assert found["container"].spark.max_cores == 1, "each executor is a JVM of the one machine"
     assert found["container"].warehouse == ("lake" if name == "sensor_readings" else "default")
 
 
@@ -186,3 +187,13 @@ def test_on_the_host_s_network_every_name_is_the_loopback() -> None:
         if name != "secrets":
             assert service["network_mode"] == "host"
             assert service["extra_hosts"].keys() >= SERVICES.keys()
+
+
+def test_streams_and_what_they_need_have_a_larger_share_of_a_busy_machine_than_airflow_s_tasks() -> None:
+    shares = {name: SERVICES[name]["cpu_shares"] for name in SERVICES}
+    assert {name for name, share in shares.items() if share < 1024} == {"airflow-scheduler", "airflow-dag-processor"}
+
+
+def test_the_example_s_catalog_has_one_connection_to_its_file() -> None:
+    catalog = environment("iceberg-catalog")
+    assert catalog["CATALOG_URI"].startswith("jdbc:sqlite:") and catalog["CATALOG_CLIENTS"] == "1"

@@ -20,8 +20,10 @@ def test_the_base_image_is_pinned() -> None:
 
 
 def pins(name: str) -> set[tuple[str, str]]:
-    """Return the packages of a lock, each with its version."""
-    return set(re.findall(r"^([a-z0-9._-]+)==(\S+)", (REPOSITORY / name).read_text(), re.MULTILINE))
+    """Return the packages of a lock, each with its version, condition and hashes."""
+    text = (REPOSITORY / name).read_text()
+    found = re.findall(r"^([a-z0-9._-]+)==(.*\n(?:    --hash.*\n)+)", text, re.MULTILINE)
+    return {(name, " ".join(pin.replace("\\", "").split())) for name, pin in found}
 
 
 def imported_packages(folder: Path) -> set[str]:
@@ -77,7 +79,8 @@ def test_the_image_s_user_has_no_rights() -> None:
 
 
 def test_what_compiles_and_installs_stays_behind() -> None:
-    assert "python -m venv /opt/uv" in TEXT
+    environments = re.findall(r"python -m venv (.*?)(?: \\)?$", TEXT, re.MULTILINE)
+    assert environments == ["/opt/uv", "--without-pip .venv"]
     assert re.search(r"^COPY --from=build /opt/lakebound /opt/lakebound$", STAGES[-1], re.MULTILINE)
 
 
