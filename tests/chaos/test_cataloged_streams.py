@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,16 +16,18 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.s3.faults import slow_down
 from tests.support.s3.running import S3Server
-from tests.support.streams.applications import applications
+from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
 from tests.support.tables.stored import in_warehouse
 
+from lakebound.control.progress import Progress
 from lakebound.local.broker import Broker
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 PER_SECOND = 200
+AWAY_SECONDS = 120.0
 
 
 @pytest.fixture(params=["rest", pytest.param("postgresql", marks=only_in_long_form)])
@@ -61,3 +64,36 @@ def test_a_stream_through_a_catalog_is_killed_and_started_again(
         last.wait_landed(journal.ends())
         assert last.stop().verdict == "stopped", last
     assert_exactly_once(pipeline, journal)
+
+
+@only_in_long_form
+def test_a_catalog_that_is_away_for_two_minutes_loses_nothing_and_needs_nobody(
+    installation: Installation, tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
+    made = make_pipeline(tmp_path, broker.bootstrap_servers, topic("away"), lane="direct", formats=("iceberg",))
+    pipeline = replace(in_warehouse(made, installation.at.warehouse), plain_catalog=installation.plain)
+    journal, (name,) = Journal(), pipeline.spec.topics
+    with applications() as starter:
+        application = starter.start(pipeline)
+        application.wait_running()
+        with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, None):
+            application.wait_for(lambda: _said(application).last_commit_at is not None, AWAY_SECONDS, "a commit")
+            with installation.away():
+                back_at = time.monotonic() + AWAY_SECONDS
+                while time.monotonic() < back_at:
+                    # As Airflow does: an end by an outage is no failed start.
+                    if application.process.poll() is not None:
+                        assert application.outcome is not None and application.outcome.is_outage, application
+                        application = starter.start(pipeline)
+                    time.sleep(0.2)
+            if application.process.poll() is not None:
+                application = starter.start(pipeline)
+        application.wait_landed(journal.ends())
+        assert application.stop().verdict == "stopped", application
+    assert_exactly_once(pipeline, journal)
+
+
+def _said(application: RunningApplication) -> Progress:
+    progress = application.progress
+    assert progress is not None
+    return progress

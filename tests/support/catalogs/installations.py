@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,6 +71,20 @@ class Installation:
             self.proxy.close()
         if self.rest is not None:
             self.rest.close()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Inside the block, the catalog cannot be reached."""
+        if self.proxy is not None:
+            with self.proxy.away():
+                yield
+            return
+        assert self.rest is not None
+        self.rest.is_away = True
+        try:
+            yield
+        finally:
+            self.rest.is_away = False
 
     def offsets(self, table: str) -> list[int]:
         """Return the offset of every row as plain PyIceberg reads it, sorted: doubles show."""

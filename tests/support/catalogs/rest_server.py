@@ -71,6 +71,7 @@ class RestServer:
         requests: Method and path of every request.
         commits: The bodies of those that asked for a commit.
         before_commit: Called within a commit, before its requirements are checked.
+        is_away: Whether it closes every connection without an answer.
         own_ids: Whether it gives a new table's columns ids of its own, as Nessie 0.99 does.
     """
 
@@ -86,6 +87,7 @@ class RestServer:
     namespaces: set[tuple[str, ...]] = field(default_factory=set)
     tables: dict[tuple[str, ...], tuple[str, TableMetadata]] = field(default_factory=dict)
     delay_seconds: float = 0
+    is_away: bool = False
     own_ids: bool = False
 
     def __post_init__(self) -> None:
@@ -116,6 +118,8 @@ class RestServer:
     def answer(self, method: str, path: str, query: dict[str, list[str]], headers: Any, body: bytes) -> tuple[int, Any]:
         """Return status and body of the answer; status 0: none."""
         self.requests.append((method, path))
+        if self.is_away:
+            return 0, None
         if self.delay_seconds:
             time.sleep(self.delay_seconds)
         fault = next((one for one in self.faults if one.method == method and one.part in path), None)
