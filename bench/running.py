@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -80,9 +80,11 @@ def ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]
 
 
 @contextmanager
-def running_application(command: list[str], settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a Spark application."""
-    with ending(start(command, settings.home, env=spark_environment(settings))) as process:
+def running_application(
+    command: list[str], settings: Settings, *, secrets: Iterable[str] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a Spark application, which inherits the variables that hold its secrets."""
+    with ending(start(command, settings.home, env=spark_environment(settings, secrets=secrets))) as process:
         yield process
 
 

@@ -1,0 +1,164 @@
+"""Freshness at ``1s`` of tables in an object store behind a REST catalog, also with a slow network, beside a local disk.
+
+The arms run one after the other, in turn, on one broker, with the S3 server and the REST catalog of the tests. Writes
+``docs/benchmarks/stored.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from pathlib import Path
+
+import yaml
+from freshness import Result, has_rows, rss_megabytes_of
+from running import cpu_seconds_of, own_broker, pipeline, producing, running_application
+from tests.support.catalogs.rest_server import RestServer
+from tests.support.s3.clients import iceberg_properties
+from tests.support.s3.running import S3Server
+from tests.support.tables.stored import tell_key, warehouse_in
+
+from lakebound.control.desired import Desired
+from lakebound.control.processes import wait_until
+from lakebound.inspection.visible_freshness import REMOTE_POLL_SECONDS, FreshnessObserver
+from lakebound.landing.run_spec import make_run_spec
+from lakebound.landing.spark_command import spark_submit_command
+from lakebound.local.broker import Broker
+from lakebound.local.stack import create_topics
+from lakebound.settings import Settings
+from lakebound.spec.warehouses_file import warehouses_file
+
+DISK = "disk"
+DELAYS_SECONDS = {"store": 0.0, "store, 30 ms more": 0.03}
+ARMS = (DISK, *DELAYS_SECONDS)
+PARTITIONS = 4
+START_DEADLINE_SECONDS = 180.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the benchmark does."""
+
+    rate: int
+    record_bytes: int
+    warm_up_seconds: float
+    seconds: float
+    rounds: int
+
+
+@contextmanager
+def in_store(settings: Settings, delay_seconds: float) -> Iterator[None]:
+    """Give the machine a warehouse ``bucket``, on servers of its own that take so much longer for each request."""
+    with ExitStack() as servers:
+        store = S3Server()
+        servers.callback(store.stop)
+        tell_key(store)
+        warehouse = warehouse_in(store, store.new_bucket())
+        catalog = RestServer(f"{warehouse.location}/iceberg", iceberg_properties(store))
+        servers.callback(catalog.close)
+        said = {**warehouse.model_dump(mode="json", exclude_none=True), "catalog": {"type": "rest", "uri": catalog.uri}}
+        warehouses_file(settings).write_text(yaml.safe_dump({"warehouses": {"bucket": said}}))
+        if delay_seconds:
+            store.faults.delay(delay_seconds)
+            catalog.delay_seconds = delay_seconds
+        yield
+
+
+def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -> Result:
+    """Run one arm in a home and topic of its own."""
+    home = base.home / f"run-{number}"
+    settings = replace(base, home=home / "home", warehouse=home / "warehouse", pipelines=home / "pipelines")
+    settings.pipelines.mkdir(parents=True)
+    topic = f"bench-{number}"
+    create_topics(broker.bootstrap_servers, {topic: PARTITIONS})
+    with ExitStack() as opened:
+        if arm != DISK:
+            opened.enter_context(in_store(settings, DELAYS_SECONDS[arm]))
+        warehouse = {} if arm == DISK else {"warehouse": "bucket"}
+        spec = pipeline(topic, broker.bootstrap_servers, freshness="1s", **warehouse)
+        run = make_run_spec(spec, settings, Desired(), f"bench-{number}")
+        command, secrets = spark_submit_command(run, settings), run.secret_variables
+        app = opened.enter_context(running_application(command, settings, secrets=secrets))
+        generator = opened.enter_context(producing(plan, topic, broker))
+        wait_until(lambda: has_rows(run), START_DEADLINE_SECONDS, f"the first rows on the {arm}")
+        time.sleep(plan.warm_up_seconds)
+        with FreshnessObserver(run.places, spec.tables) as observer:
+            started_ms = time.time() * 1000
+            before = cpu_seconds_of(app.pid)
+            time.sleep(plan.seconds)
+            cpu_seconds, rss = cpu_seconds_of(app.pid) - before, rss_megabytes_of(app.pid)
+            time.sleep(4.0)  # what was produced in the measured time becomes visible
+        tables = observer.measure(produced_after_ms=started_ms)
+        generator.send_signal(signal.SIGTERM)
+        produced = json.loads(generator.communicate(timeout=30)[0])
+    return Result(arm, tables, cpu_seconds, rss, produced["cpu_seconds"])
+
+
+def report(plan: Plan, results: Sequence[Result]) -> str:
+    """Return the page."""
+    lines = [
+        "# Freshness on an object store",
+        "",
+        f"Made by `make bench-stored` on {date.today()}; {os.cpu_count()} cores, {platform.machine()}; broker, generator, the",
+        f"tests' S3 server and REST catalog on the same machine. {plan.rate:,} records/s of about {plan.record_bytes} B into",
+        f"{PARTITIONS} partitions, `freshness: 1s`, one Delta and one Iceberg table; {plan.seconds:.0f} s after",
+        f"{plan.warm_up_seconds:.0f} s of warm-up; {plan.rounds} rounds, the arms in turn.",
+        "",
+        "Freshness is when an outside reader first sees the commit, minus the record's CreateTime. The reader asks the disk",
+        f"every 5 ms. It asks the store and the catalog {REMOTE_POLL_SECONDS * 1000:.0f} ms after each answer, and waits for",
+        'the answer as everybody does: it sees what is there by up to that much too late. With "30 ms more", each request to',
+        "the store and to the catalog takes so much longer.",
+        "",
+        "| tables on | table | mean ms | p50 | p99 | max | commits | CPU s | ÷ disk, mean |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for arm in ARMS:
+        for table in results[0].tables:
+            seen = [result.tables[table] for result in results if result.arm == arm]
+            fields = ("mean_ms", "p50_ms", "p99_ms", "max_ms", "commits")
+            figures = [f"{statistics.median(getattr(one, field) for one in seen):.0f}" for field in fields]
+            cpu = statistics.median(result.cpu_seconds for result in results if result.arm == arm)
+            ratio = _mean_ms(results, arm, table) / _mean_ms(results, DISK, table)
+            lines.append(f"| {arm} | {table} | {' | '.join(figures)} | {cpu:.1f} | {ratio:.2f} |")
+    return "\n".join([*lines, ""])
+
+
+def _mean_ms(results: Sequence[Result], arm: str, table: str) -> float:
+    return statistics.median(result.tables[table].mean_ms for result in results if result.arm == arm)
+
+
+def main() -> None:
+    """Run all arms, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=int, default=2000)
+    parser.add_argument("--record-bytes", type=int, default=180)
+    parser.add_argument("--warm-up-seconds", type=float, default=30)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--page", type=Path, default=Path("docs/benchmarks/stored.md"))
+    args = vars(parser.parse_args())
+    page: Path = args.pop("page")
+    plan = Plan(**args)
+    results = []
+    with own_broker() as (base, broker):
+        for number in range(plan.rounds * len(ARMS)):
+            arm = ARMS[number % len(ARMS)]
+            print(f"bench: round {number // len(ARMS) + 1}, {arm}", flush=True)
+            results.append(run_arm(arm, number, plan, base, broker))
+            print(json.dumps(asdict(results[-1])), flush=True)
+    text = report(plan, results)
+    page.write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
