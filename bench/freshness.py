@@ -6,54 +6,26 @@ The arms run one after the other, alternating, on one broker, with a generator i
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import platform
-import signal
 import statistics
-import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from running import cpu_seconds_of, family_of, own_broker, pipeline, producing, running_application
+from rounds import Plan, Result, make_page, measure
+from running import pipeline, producing, running_application
 
 from lakebound.control.desired import Desired
-from lakebound.control.processes import wait_until
-from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness
-from lakebound.landing.run_spec import RunSpec, make_run_spec
+from lakebound.landing.run_spec import make_run_spec
 from lakebound.landing.spark_command import APPLICATION, spark_submit_command
 from lakebound.local.broker import Broker
 from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
-from lakebound.tables.table import open_table
 
 ARMS = ("bare loop", "lakebound")
 PARTITIONS = 4
 START_DEADLINE_SECONDS = 120.0
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What one run of the benchmark does."""
-
-    rate: int
-    record_bytes: int
-    warm_up_seconds: float
-    seconds: float
-    rounds: int
-
-
-@dataclass(frozen=True)
-class Result:
-    """One arm of one round; CPU seconds and memory are of the application's JVM and Python in the measured time."""
-
-    arm: str
-    tables: dict[str, VisibleFreshness]
-    cpu_seconds: float
-    peak_rss_megabytes: int
-    generator_cpu_seconds: float
 
 
 def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -> Result:
@@ -67,27 +39,7 @@ def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -
     if arm == "bare loop":
         command[command.index(str(settings.apps / APPLICATION))] = str(Path(__file__).with_name("bare_loop.py"))
     with running_application(command, settings) as app, producing(plan, topic, broker) as generator:
-        wait_until(lambda: has_rows(run), START_DEADLINE_SECONDS, f"the first rows of the {arm}")
-        time.sleep(plan.warm_up_seconds)
-        with FreshnessObserver(run.places, spec.tables) as observer:
-            started_ms = time.time() * 1000
-            before = cpu_seconds_of(app.pid)
-            time.sleep(plan.seconds)
-            cpu_seconds, rss = cpu_seconds_of(app.pid) - before, rss_megabytes_of(app.pid)
-            time.sleep(2.0)  # what was produced in the measured time becomes visible
-        tables = observer.measure(produced_after_ms=started_ms)
-        generator.send_signal(signal.SIGTERM)
-        report = json.loads(generator.communicate(timeout=30)[0])
-    return Result(arm, tables, cpu_seconds, rss, report["cpu_seconds"])
-
-
-def has_rows(run: RunSpec) -> bool:
-    table = open_table(run.spec.tables[0], run.places)
-    return table.exists() and table.scan_kafka().num_rows > 0
-
-
-def rss_megabytes_of(pid: int) -> int:
-    return sum(process.memory_info().rss for process in family_of(pid)) // 1_000_000
+        return measure(arm, run, plan, app, generator, start_seconds=START_DEADLINE_SECONDS, settle_seconds=2.0)
 
 
 def report(plan: Plan, results: list[Result]) -> str:
@@ -132,27 +84,7 @@ def _ratio(results: list[Result], figure) -> float:  # type: ignore[no-untyped-d
 
 def main() -> None:
     """Run all arms, print the table, write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rate", type=int, default=2000)
-    parser.add_argument("--record-bytes", type=int, default=180)
-    parser.add_argument("--warm-up-seconds", type=float, default=30)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--page", type=Path, default=Path("docs/benchmarks/freshness.md"))
-    args = vars(parser.parse_args())
-    page: Path = args.pop("page")
-    plan = Plan(**args)
-    results = []
-    with own_broker() as (base, broker):
-        for number in range(plan.rounds * len(ARMS)):
-            arm = ARMS[number % len(ARMS)]
-            print(f"bench: round {number // len(ARMS) + 1}, {arm}", flush=True)
-            results.append(run_arm(arm, number, plan, base, broker))
-            print(json.dumps(asdict(results[-1])), flush=True)
-    text = report(plan, results)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(text)
-    print(text)
+    make_page(__doc__, ARMS, run_arm, report, "docs/benchmarks/freshness.md", rounds=3)
 
 
 if __name__ == "__main__":

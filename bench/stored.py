@@ -6,30 +6,24 @@ The arms run one after the other, in turn, on one broker, with the S3 server and
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import platform
-import signal
 import statistics
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import date
-from pathlib import Path
 
 import yaml
-from freshness import Result, has_rows, rss_megabytes_of
-from running import cpu_seconds_of, own_broker, pipeline, producing, running_application
+from rounds import Plan, Result, make_page, measure
+from running import pipeline, producing, running_application
 from tests.support.catalogs.rest_server import RestServer
 from tests.support.s3.clients import iceberg_properties
 from tests.support.s3.running import S3Server
 from tests.support.tables.stored import tell_key, warehouse_in
 
 from lakebound.control.desired import Desired
-from lakebound.control.processes import wait_until
-from lakebound.inspection.visible_freshness import REMOTE_POLL_SECONDS, FreshnessObserver
+from lakebound.inspection.visible_freshness import REMOTE_POLL_SECONDS
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.landing.spark_command import spark_submit_command
 from lakebound.local.broker import Broker
@@ -42,17 +36,6 @@ DELAYS_SECONDS = {"store": 0.0, "store, 30 ms more": 0.03}
 ARMS = (DISK, *DELAYS_SECONDS)
 PARTITIONS = 4
 START_DEADLINE_SECONDS = 180.0
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What the benchmark does."""
-
-    rate: int
-    record_bytes: int
-    warm_up_seconds: float
-    seconds: float
-    rounds: int
 
 
 @contextmanager
@@ -89,18 +72,7 @@ def run_arm(arm: str, number: int, plan: Plan, base: Settings, broker: Broker) -
         command, secrets = spark_submit_command(run, settings), run.secret_variables
         app = opened.enter_context(running_application(command, settings, secrets=secrets))
         generator = opened.enter_context(producing(plan, topic, broker))
-        wait_until(lambda: has_rows(run), START_DEADLINE_SECONDS, f"the first rows on the {arm}")
-        time.sleep(plan.warm_up_seconds)
-        with FreshnessObserver(run.places, spec.tables) as observer:
-            started_ms = time.time() * 1000
-            before = cpu_seconds_of(app.pid)
-            time.sleep(plan.seconds)
-            cpu_seconds, rss = cpu_seconds_of(app.pid) - before, rss_megabytes_of(app.pid)
-            time.sleep(4.0)  # what was produced in the measured time becomes visible
-        tables = observer.measure(produced_after_ms=started_ms)
-        generator.send_signal(signal.SIGTERM)
-        produced = json.loads(generator.communicate(timeout=30)[0])
-    return Result(arm, tables, cpu_seconds, rss, produced["cpu_seconds"])
+        return measure(arm, run, plan, app, generator, start_seconds=START_DEADLINE_SECONDS, settle_seconds=4.0)
 
 
 def report(plan: Plan, results: Sequence[Result]) -> str:
@@ -138,26 +110,7 @@ def _mean_ms(results: Sequence[Result], arm: str, table: str) -> float:
 
 def main() -> None:
     """Run all arms, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rate", type=int, default=2000)
-    parser.add_argument("--record-bytes", type=int, default=180)
-    parser.add_argument("--warm-up-seconds", type=float, default=30)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--page", type=Path, default=Path("docs/benchmarks/stored.md"))
-    args = vars(parser.parse_args())
-    page: Path = args.pop("page")
-    plan = Plan(**args)
-    results = []
-    with own_broker() as (base, broker):
-        for number in range(plan.rounds * len(ARMS)):
-            arm = ARMS[number % len(ARMS)]
-            print(f"bench: round {number // len(ARMS) + 1}, {arm}", flush=True)
-            results.append(run_arm(arm, number, plan, base, broker))
-            print(json.dumps(asdict(results[-1])), flush=True)
-    text = report(plan, results)
-    page.write_text(text)
-    print(text)
+    make_page(__doc__, ARMS, run_arm, report, "docs/benchmarks/stored.md", rounds=1)
 
 
 if __name__ == "__main__":

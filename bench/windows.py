@@ -18,8 +18,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 from confluent_kafka import Consumer, TopicPartition
-from freshness import PARTITIONS, Plan, has_rows
+from freshness import PARTITIONS
 from maintenance_arms import read
+from rounds import Plan, has_rows
 from running import cpu_seconds_of, own_broker, pipeline, producing, running_application
 
 from lakebound.control.desired import Desired

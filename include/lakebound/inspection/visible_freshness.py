@@ -68,6 +68,7 @@ class FreshnessObserver:
 
     def __init__(self, places: Places, tables: Sequence[TableSpec]) -> None:
         self._places = places
+        self._catalog_file = sqlite_file(places.iceberg_catalog_uri)
         self._tables = list(tables)
         self._ended = threading.Event()
         self._started_at_ms = time.time() * 1000
@@ -139,17 +140,15 @@ class FreshnessObserver:
         return watch
 
     def _looks(self, spec: TableSpec) -> Iterator[tuple[float, str | None]]:
-        is_file = sqlite_file(self._places.iceberg_catalog_uri) is not None
-        while not self._ended.wait(POLL_SECONDS if is_file else REMOTE_POLL_SECONDS):
+        while not self._ended.wait(REMOTE_POLL_SECONDS if self._catalog_file is None else POLL_SECONDS):
             location = self._metadata_location(spec)
             yield time.time() * 1000, location
 
     def _metadata_location(self, spec: TableSpec) -> str | None:
-        path = sqlite_file(self._places.iceberg_catalog_uri)
-        if path is None:
+        if self._catalog_file is None:
             return _answer(lambda: open_catalog(self._places).pointer((spec.namespace, spec.short_name)))
         try:
-            connection = open_existing(path, "ro", timeout=5)
+            connection = open_existing(self._catalog_file, "ro", timeout=5)
         except sqlite3.OperationalError:
             return None
         try:
@@ -174,10 +173,9 @@ class FreshnessObserver:
         changes = self._iceberg_seen[spec.id].copy()
         if location is None or not changes:
             return
-        is_file = sqlite_file(self._places.iceberg_catalog_uri) is not None
         table: Table = (
             StaticTable.from_metadata(location)
-            if is_file
+            if self._catalog_file is not None
             else open_catalog(self._places).load_table((spec.namespace, spec.short_name))
         )
         for snapshot in table.snapshots():
