@@ -81,7 +81,7 @@ class LandingStream:
         self._recorder = recorder
         self._ledger = ledger
         self._references = references
-        self._tracer = Tracer(session, run.spec.pipeline, run.control.trace(run.app_id)) if run.trace else None
+        self._tracer = Tracer(run.control.trace(run.app_id)) if run.trace else None
         self._batch_lock = threading.Lock()
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
         self._error: Exception | None = None
@@ -195,7 +195,7 @@ class LandingStream:
         self.landed_batches += 1
         self._report(report, wanted, time.perf_counter() - began)
         if self._tracer is not None:
-            self._tracer.add(report)
+            self._tracer.add(report, self._query.result())
         faults.reach("batch_ends")
         if faults.wanted("between_batches"):
             _reach_after(self._query.result(), batch)
