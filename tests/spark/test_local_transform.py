@@ -91,7 +91,7 @@ def test_a_kept_plan_holds_no_rows(session: SparkSession) -> None:
         keeper(relation(session, texts(10, 9)))
     assert keeper._known is not None and keeper._known.plan is not None
     plan = keeper._known.plan
-    assert [int(node.collectLeaves().apply(0).data().size()) for node in (plan.relation, plan.steps[-1].node)] == [
+    assert [int(node.collectLeaves().apply(0).data().size()) for node in (plan.rows.relation, plan.steps[-1].node)] == [
         0,
         0,
     ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from lakebound.redaction import redacted
 from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
@@ -36,16 +37,37 @@ class _Step:
 
 
 @dataclass(frozen=True)
+class _Rows:
+    """A local relation, with what is asked of it for each slice.
+
+    Attributes:
+        relation: Without rows: they would stay in the JVM.
+        columns: Its columns.
+        stream: The source that it is of: none.
+    """
+
+    relation: Any
+    columns: Any
+    stream: Any
+
+    def replaced_by(self, rows: Any) -> Any:
+        """Return a local relation with other rows."""
+        return self.relation.copy(self.columns, rows, False, self.stream)
+
+
+@dataclass(frozen=True)
 class KeptPlan:
     """An analysed plan.
 
     Attributes:
-        relation: The local relation in it, without rows: they would stay in the JVM.
+        rows: The local relation in it.
         steps: The nodes above it, from the lowest to the root.
+        schema: Of what it makes.
     """
 
-    relation: Any
+    rows: _Rows
     steps: tuple[_Step, ...]
+    schema: StructType
 
     def over(self, session: SparkSession, rows: Any) -> DataFrame:
         """Return what the function makes of other rows.
@@ -55,9 +77,11 @@ class KeptPlan:
             rows: A local relation of the same schema.
         """
         spark = spark_objects(session._jvm)
-        root = _nodes(spark, _with_rows(self.relation, rows.data()), self.steps)[-1]
+        root = _nodes(spark, self.rows.replaced_by(rows.data()), self.steps)[-1]
         root.setAnalyzed()  # Its parts are: the analysis is most of what is to be spared.
-        return DataFrame(spark.datasets.ofRows(session._jsparkSession, root), session)
+        frame = DataFrame(spark.datasets.ofRows(session._jsparkSession, root), session)
+        frame.__dict__["schema"] = self.schema  # PySpark keeps it there when it has asked the JVM.
+        return frame
 
     def tables_now(self, session: SparkSession) -> list[Any]:
         """Return what stands beside the records: of small tables that they are joined with the rows of now, else the nodes."""
@@ -87,7 +111,7 @@ class KeptPlan:
         rows = execution.executedPlan().executeTake(_MOST_TABLE_ROWS + 1)
         if len(rows) > _MOST_TABLE_ROWS:
             return node
-        return self.relation.copy(node.output(), spark.array_to_seq(rows), False, self.relation.stream())
+        return replace(self.rows, columns=node.output()).replaced_by(spark.array_to_seq(rows))
 
 
 def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
@@ -109,8 +133,10 @@ def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
     # A copy of the root would share the set to which Spark adds the id of each DataFrame that is made of it.
     spark = spark_objects(records.sparkSession._jvm)
     plan.unsetTagValue(spark.datasets.DATASET_ID_TAG())
-    empty, *nodes = _nodes(spark, _with_rows(of_plan, spark.to_seq([])), steps)
-    return KeptPlan(empty, tuple(replace(step, node=node) for step, node in zip(steps, nodes, strict=True)))
+    columns, stream = of_plan.output(), of_plan.stream()
+    empty, *nodes = _nodes(spark, of_plan.copy(columns, spark.nil, False, stream), steps)
+    kept_steps = tuple(replace(step, node=node) for step, node in zip(steps, nodes, strict=True))
+    return KeptPlan(_Rows(empty, columns, stream), kept_steps, output.schema)
 
 
 def analysed(frame: DataFrame) -> Any:
@@ -154,11 +180,6 @@ def _nodes(spark: SparkObjects, relation: Any, steps: Sequence[_Step]) -> list[A
     for step in steps:
         nodes.append(step.node.withNewChildren(spark.to_seq([*step.before, nodes[-1], *step.after])))
     return nodes
-
-
-def _with_rows(relation: Any, rows: Any) -> Any:
-    """Return a local relation with other rows."""
-    return relation.copy(relation.output(), rows, relation.isStreaming(), relation.stream())
 
 
 def _identity(records: DataFrame, of: Any) -> int:

@@ -5,9 +5,9 @@ py4j asks the JVM for each part of a name at each use: four questions for one cl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 
@@ -16,7 +16,7 @@ class SparkObjects:
     """What the rows of small batches need of a JVM.
 
     Attributes:
-        to_seq: Makes a Scala sequence of a list.
+        nil: The empty list of Scala.
         array_to_seq: Makes a Scala sequence of an array.
         read_arrow_file: Reads Arrow batches of a file, and returns them serialised.
         new_arrow_server: Makes a server that takes Arrow batches by a socket.
@@ -32,7 +32,7 @@ class SparkObjects:
         tree_patterns: What a plan or an expression may hold.
     """
 
-    to_seq: Callable[[list[Any]], Any]
+    nil: Any
     array_to_seq: Callable[[Any], Any]
     read_arrow_file: Callable[[str], Any]
     new_arrow_server: Callable[[], Any]
@@ -47,6 +47,10 @@ class SparkObjects:
     new_alias: Callable[..., Any]
     tree_patterns: Any
 
+    def to_seq(self, items: Sequence[Any]) -> Any:
+        """Return a Scala sequence of items: a round trip for each, where PySpark takes three more to fill a list of Java's."""
+        return reduce(lambda made, item: made.prepended(item), reversed(items), self.nil)
+
     def alias(self, of: Any, name: str, expression_id: Any, qualifier: Any = None, metadata: Any = None) -> Any:
         """Return an expression as a column.
 
@@ -57,8 +61,7 @@ class SparkObjects:
             qualifier: Names of the tables that may stand before the column's; None without any.
             metadata: Of the column; None without any.
         """
-        nothing = self.to_seq([])
-        return self.new_alias(of, name, expression_id, qualifier or nothing, self.option(metadata), nothing)
+        return self.new_alias(of, name, expression_id, qualifier or self.nil, self.option(metadata), self.nil)
 
 
 def items_of(sequence: Any) -> list[Any]:
@@ -70,7 +73,7 @@ def items_of(sequence: Any) -> list[Any]:
 def spark_objects(jvm: Any) -> SparkObjects:
     """Return them for a JVM, which is the same for all sessions of a process."""
     return SparkObjects(
-        to_seq=jvm.PythonUtils.toSeq,
+        nil=getattr(getattr(jvm, "scala.collection.immutable.Nil$"), "MODULE$"),
         array_to_seq=getattr(getattr(jvm, "scala.collection.immutable.ArraySeq$"), "MODULE$").unsafeWrapArray,
         read_arrow_file=jvm.PythonSQLUtils.readArrowStreamFromFile,
         new_arrow_server=jvm.ArrowIteratorServer,
