@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import Entry, new_commit_id
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.decode import good_columns, make_decoder
 from lakebound_spark.batch.schema import table_schema

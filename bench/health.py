@@ -27,7 +27,7 @@ from urllib.parse import urlparse
 import pyarrow as pa
 
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places, local_places
 from lakebound.tables.table import KAFKA_TYPE, DataFile, Table, open_table
@@ -132,7 +132,7 @@ def spread(spec: TableSpec, at: Places) -> None:
     """Rewrite an Iceberg table's metadata as if each file had come with a snapshot and a manifest of its own."""
     from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest, write_manifest_list
 
-    from lakebound.tables.iceberg.catalog import open_catalog
+    from lakebound.tables.iceberg.open import open_catalog
 
     table = open_catalog(at).load_table((spec.namespace, spec.short_name))
     current = table.current_snapshot()

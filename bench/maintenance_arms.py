@@ -23,10 +23,11 @@ from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.operations.maintenance.reading import read_table_facts
 from lakebound.operations.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import KAFKA_TYPE, LedgerView, Table, open_table
 

@@ -31,7 +31,8 @@ from lakebound.landing.spark_command import spark_submit_command
 from lakebound.local.broker import Broker
 from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 TOPIC = "bench-windows"

@@ -22,7 +22,7 @@ from lakebound.local.broker import Broker
 from lakebound.local.broker_config import SaslUser
 from lakebound.local.stack import wait_led
 from lakebound.settings import load_settings
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from tests.support.kafka.brokers import ShortLivedBroker
 from tests.support.s3.running import S3Server

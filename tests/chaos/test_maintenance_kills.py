@@ -26,7 +26,8 @@ from lakebound.operations.maintenance.past_reading import read_runs
 from lakebound.operations.maintenance.steps import RemoveOrphans
 from lakebound.operations.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 

@@ -25,7 +25,8 @@ from tests.support.tables.maintained import content, live_files_of, maintained_p
 from lakebound.landing.spark_command import spark_environment
 from lakebound.operations.maintenance.submission import maintenance_command, maintenance_orders
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 

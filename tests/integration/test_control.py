@@ -36,7 +36,7 @@ from lakebound.ledger.entry import high_water_marks
 from lakebound.local.broker import Broker
 from lakebound.settings import load_settings
 from lakebound.spec.load import load_pipelines
-from lakebound.tables.iceberg import catalog
+from lakebound.tables.iceberg import open as catalogs
 from lakebound.tables.places import places_of
 from lakebound.tables.table import open_table
 
@@ -219,10 +219,10 @@ def backup(controlled: Controlled, tmp_path_factory: pytest.TempPathFactory) -> 
 def restored(controlled: Controlled, file: Path) -> None:
     """Restore the backup, and have the catalog name what the table went on to."""
     places = places_of(controlled.pipeline.settings, "default")
-    catalog.open_catalog(places).engine.dispose()
+    catalogs.open_catalog(places).engine.dispose()
     planned = lakebound("restore", str(file)).stdout
     lakebound("restore", str(file), "--apply", planned.split()[-1])
-    catalog._open_catalog.cache_clear()
+    catalogs._open_catalog.cache_clear()
     desired = read_desired(controlled.control)
     assert (desired.state, "restored from the backup" in desired.reason) == ("held", True)
     assert {"catalog-behind"} <= {one["rule"] for one in answer("doctor", "events", code=1)["findings"]}

@@ -20,7 +20,7 @@ from lakebound.control.crash_loop import read_crash_loop
 from lakebound.landing.spark_command import spark_conf
 from lakebound.local.broker import Broker
 from lakebound.local.broker_config import SaslUser
-from lakebound.spec.pipeline import DriverLaneSpec
+from lakebound.spec.limits import DriverLaneSpec
 
 pytestmark = pytest.mark.integration
 

@@ -26,7 +26,7 @@ from lakebound.errors import UnknownTableError
 from lakebound.inspection.proof import Proof, TableProof
 from lakebound.ledger.entry import Entry, encode, new_commit_id
 from lakebound.local.broker import Broker
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.table import DeltaLakeTable
 from lakebound.tables.table import Table
 

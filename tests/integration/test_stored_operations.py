@@ -29,7 +29,7 @@ from tests.support.tables.rewinding import now_ms
 from tests.support.tables.stored import in_warehouse
 
 from lakebound.local.broker import Broker
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.times import in_utc
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]

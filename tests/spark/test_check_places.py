@@ -13,8 +13,8 @@ from tests.support.tables.local_tables import make_table, places
 from lakebound.landing.run_spec import RunSpec
 from lakebound.settings import load_settings
 from lakebound.spec.load import load_file
-from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.placed import told
+from lakebound.spec.table import TableSpec
 from lakebound_spark.check.plan import check
 from lakebound_spark.session import hadoop_settings
 

@@ -24,7 +24,8 @@ from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.ledger.topics import TopicFacts
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound_spark.batch.transform import KAFKA_SCHEMA
 from lakebound_spark.check.plan import check

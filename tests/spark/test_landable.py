@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import PartitionField
 from lakebound.storage.location import Location
 from lakebound.tables.layout import FileLayout
 from lakebound_spark.batch.landable import LandableCheck, make_check

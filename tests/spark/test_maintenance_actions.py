@@ -36,11 +36,12 @@ from lakebound.operations.maintenance.steps import (
     StepEffect,
     Vacuum,
 )
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.iceberg.catalog import CATALOG_NAME, open_catalog
+from lakebound.tables.iceberg.catalog import CATALOG_NAME
 from lakebound.tables.iceberg.health import read_facts
 from lakebound.tables.iceberg.local_files import local_path
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 

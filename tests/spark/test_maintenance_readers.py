@@ -20,7 +20,7 @@ from lakebound.operations.maintenance.keep import clean_before, expirable
 from lakebound.operations.maintenance.past_reading import read_past
 from lakebound.operations.maintenance.steps import CleanLog, ExpireSnapshots
 from lakebound.spec.maintenance import HistorySpec, ReaderSpec
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 pytestmark = pytest.mark.spark

@@ -26,7 +26,7 @@ from tests.support.streams.long_form import ALL_READERS, READERS_SEED
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import genesis, lander, rows
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE, open_table

@@ -24,7 +24,7 @@ from lakebound.ledger.entry import Entry
 from lakebound.settings import load_settings
 from lakebound.spec.load import load_file
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import load_transform, planned_output

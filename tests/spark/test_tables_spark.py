@@ -28,7 +28,7 @@ from tests.support.tables.local_tables import (
 
 from lakebound.errors import TableRestoredError
 from lakebound.ledger.entry import Entry, decode
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.access import access_of
 from lakebound.tables.datafiles import list_data_files, write_data_files
 from lakebound.tables.places import Places

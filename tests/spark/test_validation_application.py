@@ -29,7 +29,8 @@ from lakebound.inspection.validation.submission import validation_command, valid
 from lakebound.inspection.validation.verdict import ValidationReport
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.settings import Settings, load_settings
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import KAFKA_TYPE, open_table
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lakebound.operations.maintenance.assessment import TableHealth
     from lakebound.operations.maintenance.health_history import HealthReading, Trend
     from lakebound.settings import Settings
-    from lakebound.spec.pipeline import PipelineSpec, TableSpec
+    from lakebound.spec.pipeline import PipelineSpec
+    from lakebound.spec.table import TableSpec
 
 HEALTHY_SCORE = 90
 """A table below is explained, even when nobody asked for it alone."""

@@ -50,7 +50,7 @@ def new(name: Name, from_topic: FromTopic = None, records: Records = SAMPLE, lik
     from lakebound.spec.draft.files import pipeline_yaml, transform_source
     from lakebound.spec.draft.judged import expectations_yaml, source_of_test
     from lakebound.spec.load import path_of
-    from lakebound.spec.pipeline import NAME
+    from lakebound.spec.table import NAME
 
     settings = load_settings()
     if not re.fullmatch(NAME, name):

@@ -16,7 +16,8 @@ from lakebound.first_line import first_line
 if TYPE_CHECKING:
     from lakebound.ledger.entry import Offsets
     from lakebound.settings import Settings
-    from lakebound.spec.pipeline import PipelineSpec, TableSpec
+    from lakebound.spec.pipeline import PipelineSpec
+    from lakebound.spec.table import TableSpec
     from lakebound.spec.to_stores import ToStoreSpec
     from lakebound.spec.to_topics import ToTopicSpec
     from lakebound.tables.places import Places

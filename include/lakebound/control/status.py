@@ -24,8 +24,9 @@ from lakebound.first_line import first_line
 from lakebound.frozen import Frozen
 from lakebound.ledger.marks import NextOffsets, lag
 from lakebound.settings import Settings
+from lakebound.spec.limits import LimitsSpec
 from lakebound.spec.load import LoadedPipelines, load_pipelines
-from lakebound.spec.pipeline import LimitsSpec, PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
 
 # Progress is written every second; an application that is silent for longer is not well.

@@ -27,7 +27,8 @@ from lakebound.control.desired import Desired
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.submission import Custody, Owner, Submission
 from lakebound.ledger.marks import NextOffsets, lag
-from lakebound.spec.pipeline import ThresholdsSpec, parse_freshness
+from lakebound.spec.limits import ThresholdsSpec
+from lakebound.spec.pipeline import parse_freshness
 
 # An application writes its first progress when Python and JVM are up, which takes long on a busy machine.
 START_SECONDS = 180.0

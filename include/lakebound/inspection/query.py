@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lakebound.errors import LakeboundError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
@@ -184,7 +184,7 @@ def _scan(table: TableSpec, places: Places) -> pl.LazyFrame:
     if table.format == "delta":
         folder = places.folder(table)
         return pl.scan_delta(folder.address, storage_options=_store_options(folder))
-    from lakebound.tables.iceberg.catalog import open_catalog
+    from lakebound.tables.iceberg.open import open_catalog
 
     catalog = open_catalog(places)
     loaded = catalog.load_table((table.namespace, table.short_name))

@@ -24,12 +24,13 @@ from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from lakebound.errors import LakeboundError
-from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.log import commit_file, commit_lines
-from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.catalog_file import open_existing, sqlite_file
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 
 T = TypeVar("T")

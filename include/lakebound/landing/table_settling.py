@@ -17,7 +17,8 @@ from lakebound.control.findings import Finding, Severity, write_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.errors import CommitRefusedError, LakeboundError, LeaseLostError, SchemaChangedError, TableMismatchError
 from lakebound.ledger.entry import carried
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.value import JsonValueSpec
 from lakebound.tables.places import Places
 from lakebound.tables.plan import Difference, FoundTable, TablePlan, plan_table

@@ -20,8 +20,9 @@ from pydantic import ValidationError
 from lakebound.errors import InvalidSpecError, UnknownPipelineError
 from lakebound.settings import Settings, YamlAccess, load_settings, load_yaml_access
 from lakebound.spec.mistakes import describe, field_name, secret_keys
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.secrets import forbidden_secret
+from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from lakebound.frozen import Frozen
 from lakebound.spec.complete_hours import CompleteHoursSpec
 from lakebound.spec.connection import ConnectionSpec, SecretRef
+from lakebound.spec.limits import DriverLaneSpec, LimitsSpec, ThresholdsSpec
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
 from lakebound.spec.real_time import REAL_TIME, RealTimeSpec, has_both_ends, real_time_problem
 from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.spark import SparkSpec
+from lakebound.spec.table import NAME, TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.spec.to_topics import ToTopicSpec, is_topic_name
 from lakebound.spec.value import ValueSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 
-NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _INTERVAL = re.compile(r"(\d+) ?(ms|s|m)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
-_PARTITION = re.compile(r"(year|month|day|hour|identity)\(([A-Za-z_]\w*)\)|truncate\((\d+), ?([A-Za-z_]\w*)\)")
-_COLUMN = re.compile(r"[A-Za-z_]\w*")
 _TRANSFORM = re.compile(r"transforms(\.[A-Za-z_]\w*)+")
 
 AVAILABLE_NOW = "available_now"
@@ -33,168 +32,7 @@ KAFKA_COLUMN = "_kafka"
 KAFKA_TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
 """When the record was sent; null where its producer did not tell that in milliseconds."""
 
-TableRole = Literal["target", "quarantine"]
-"""What a table is to its pipeline."""
 SchemaEvolution = Literal["refuse", "add_columns", "quarantine", "ignore"]
-
-
-class PartitionField(NamedTuple):
-    """One field of a table's partitioning.
-
-    Attributes:
-        transform: ``identity``, ``year``, ``month``, ``day``, ``hour`` or ``truncate``.
-        width: Of ``truncate`` alone.
-        column: What is transformed.
-    """
-
-    transform: str
-    width: int | None
-    column: str
-
-    def __str__(self) -> str:
-        if self.transform == "identity":
-            return self.column
-        return f"{self.transform}({f'{self.width}, ' if self.width else ''}{self.column})"
-
-
-class TableSpec(Frozen):
-    """One target table."""
-
-    format: Literal["delta", "iceberg"] = Field(description="Table format in which the files and commits are written.")
-    name: str = Field(description="namespace.table, or a table name only (the namespace is then 'default').")
-    partition_by: tuple[str, ...] = Field(
-        default=(),
-        description="Partitioning of a new table; that of an existing table cannot be changed. Delta: columns. Iceberg: "
-        "columns, or year(c), month(c), day(c), hour(c), truncate(n, c).",
-    )
-    properties: dict[str, str] = Field(
-        default_factory=dict,
-        description="Table properties of Delta or Iceberg, such as delta.logRetentionDuration. A new table gets them. On an "
-        "existing table, a start applies a changed value, and refuses one that cannot be changed there.",
-    )
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, name: str) -> str:
-        if not all(re.fullmatch(NAME, part) for part in name.split(".")) or name.count(".") > 1:
-            raise ValueError(f"{name!r} is not a table name: one or two of [a-z][a-z0-9_]*, joined by a dot")
-        return name
-
-    @model_validator(mode="after")
-    def _partitioning(self) -> TableSpec:
-        for field in self.partition_by:
-            if _COLUMN.fullmatch(field):
-                continue
-            if self.format == "delta":
-                raise ValueError(f"partition_by: {field!r}: Delta partitions by columns only")
-            if not _PARTITION.fullmatch(field):
-                raise ValueError(
-                    f"partition_by: {field!r} is not one of: column, year(c), month(c), day(c), hour(c), truncate(n, c)"
-                )
-        return self
-
-    @property
-    def id(self) -> str:
-        """``format:name``, the table's name in progress, reports and messages."""
-        return f"{self.format}:{self.name}"
-
-    @property
-    def namespace(self) -> str:
-        """Part before the dot, or ``default``."""
-        return self.name.rpartition(".")[0] or "default"
-
-    @property
-    def short_name(self) -> str:
-        """Part after the dot."""
-        return self.name.rpartition(".")[2]
-
-    def partition_fields(self) -> tuple[PartitionField, ...]:
-        """The partitioning that a new table gets; that of an existing one is what the table itself says (``Table.layout``)."""
-        fields: list[PartitionField] = []
-        for text in self.partition_by:
-            match = _PARTITION.fullmatch(text)
-            if match is None:
-                fields.append(PartitionField("identity", None, text))
-            elif match[1]:
-                fields.append(PartitionField(match[1], None, match[2]))
-            else:
-                fields.append(PartitionField("truncate", int(match[3]), match[4]))
-        return tuple(fields)
-
-
-class LimitsSpec(Frozen):
-    """Limits of one Spark application."""
-
-    max_records_per_batch: int = Field(
-        default=1_000_000,
-        ge=1,
-        description="Maximum number of records per micro-batch. It applies when there is a backlog. Batches of the default "
-        "size write files of 32 MiB and more. Choose a smaller number where a batch takes longer than "
-        "thresholds.stall_seconds.",
-    )
-    lease_ttl_seconds: float = Field(
-        default=30.0, ge=2, description="Another application may take the lease after this time without a heartbeat."
-    )
-    stop_timeout_seconds: float = Field(
-        default=60.0,
-        gt=0,
-        description="How long Spark waits for its query to stop. Airflow ends an application that it replaces by force, if it "
-        "has not stopped 30 s after this time.",
-    )
-    idle_entry_seconds: float = Field(
-        default=60.0, gt=0, description="How often a ledger entry is committed while batches contain no rows."
-    )
-    commit_attempts: int = Field(
-        default=8, ge=1, description="How often one commit to a table is tried before it counts as failed."
-    )
-    max_failed_starts: int = Field(
-        default=3,
-        ge=1,
-        description="After this many starts in a row that land no record, the pipeline does not start again until a person "
-        "acts. Starts that an outage ends do not count.",
-    )
-    failed_start_pause_seconds: float = Field(
-        default=15.0,
-        ge=0,
-        description="Pause after a start that landed no record. Each further such start makes the pause four times as long.",
-    )
-    outage_seconds: float = Field(
-        default=600.0, gt=0, description="How long an application waits for Kafka or a catalog to return."
-    )
-
-
-class DriverLaneSpec(Frozen):
-    """The driver writes batches within these limits where that is faster. Spark's executors write larger batches."""
-
-    max_rows: int = Field(
-        default=50_000, ge=0, description="Maximum number of rows. With 0, Spark's executors write every batch."
-    )
-    max_bytes: int = Field(
-        default=32 * 1024 * 1024,
-        ge=0,
-        description="Maximum size of the batch's rows. The size is estimated from recent batches; a row counts as many bytes "
-        "as its record's value.",
-    )
-    direct: bool = Field(
-        default=True,
-        description="The driver also reads and decodes batches of any size, slice by slice; Spark runs the transform on what "
-        "it gets from the driver. This is so only where the result is certainly the same as Spark's, and faster. With false, "
-        "Spark always reads and decodes.",
-    )
-
-
-class ThresholdsSpec(Frozen):
-    """When an alert is raised."""
-
-    stall_seconds: float = Field(
-        default=60.0,
-        gt=0,
-        description="The stream stalls when the application reports nothing for this long, or when nothing is committed for "
-        "this long while Kafka has new records.",
-    )
-    max_lag_seconds: float = Field(
-        default=300.0, gt=0, description="The doctor warns when the oldest record that waits in Kafka is older than this."
-    )
 
 
 class PipelineSpec(Frozen):

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from lakebound.errors import InvalidWarehousesError, UnknownWarehouseError
 from lakebound.frozen import Frozen
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import NAME
+from lakebound.spec.table import NAME
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE, WarehouseSpec, local_warehouse
 from lakebound.spec.yaml_model import read_model
 

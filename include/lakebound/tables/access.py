@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import GlueCatalogSpec, RestCatalogSpec, SqlCatalogSpec
 from lakebound.storage.location import Location
 from lakebound.tables.places import Places
@@ -79,7 +79,8 @@ def catalog_of(places: Places) -> IcebergCatalog:
     """
     from sqlalchemy import make_url
 
-    from lakebound.tables.iceberg.catalog import CATALOG_NAME, NoCatalogError
+    from lakebound.tables.iceberg.catalog import CATALOG_NAME
+    from lakebound.tables.iceberg.open import NoCatalogError
 
     folder = places.iceberg_folder.uri
     match places.warehouse.catalog:

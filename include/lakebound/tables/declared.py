@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines, choose_pipeline, load_pipelines, table_claim
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import places_of
 
 _NOT_MADE = ""

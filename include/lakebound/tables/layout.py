@@ -7,7 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from lakebound.spec.pipeline import PartitionField
+from lakebound.spec.table import PartitionField
 from lakebound.storage.location import Location
 from lakebound.tables.schemas import check_partitioning
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebound.errors import LakeboundError
-from lakebound.spec.pipeline import PartitionField
+from lakebound.spec.table import PartitionField
 from lakebound.tables.column_facts import FactsByColumn, Raw, stored_values
 from lakebound.tables.schemas import normalise_type
 

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from lakebound.frozen import Frozen
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.state_store import StateStoreSpec, find_state_store
+from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec, WarehouseSpec, local_warehouse
 from lakebound.spec.warehouses_file import find_warehouse
 from lakebound.storage.location import Location, location_of

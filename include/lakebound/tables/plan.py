@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lakebound.errors import ForeignTableError
-from lakebound.spec.pipeline import PartitionField, PipelineSpec, SchemaEvolution, TableSpec
+from lakebound.spec.pipeline import PipelineSpec, SchemaEvolution
+from lakebound.spec.table import PartitionField, TableSpec
 from lakebound.tables.delta.log import with_kafka_statistics
 from lakebound.tables.schema_change import Path, SchemaPlan, plan_schema
 from lakebound.tables.schemas import partition_names

@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from lakebound.errors import TableMismatchError
-from lakebound.spec.pipeline import PartitionField, TableSpec
+from lakebound.spec.table import PartitionField, TableSpec
 
 _SUFFIXES = {"identity": "", "truncate": "_trunc"}
 

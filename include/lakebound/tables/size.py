@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 
@@ -45,7 +45,7 @@ def _delta_size(spec: TableSpec, places: Places) -> TableSize:
 
 
 def _iceberg_size(spec: TableSpec, places: Places) -> TableSize:
-    from lakebound.tables.iceberg.catalog import open_catalog
+    from lakebound.tables.iceberg.open import open_catalog
 
     catalog = open_catalog(places)
     snapshot = catalog.load_table((spec.namespace, spec.short_name)).current_snapshot()

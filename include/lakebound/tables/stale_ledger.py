@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakebound.errors import LedgerBehindError
 from lakebound.ledger.entry import ENTRY_KEY, Offsets, count, missing
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.fence import epoch_of
 from lakebound.tables.places import Places

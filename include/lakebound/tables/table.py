@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Entry, Offsets
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.column_facts import FactsByColumn
 from lakebound.tables.places import Places

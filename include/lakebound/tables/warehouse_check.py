@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakebound.errors import LakeboundError
 from lakebound.redaction import redacted
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec
 from lakebound.tables.places import Places
 
@@ -39,7 +39,8 @@ def catalog_problems(places: Places, tables: Iterable[TableSpec]) -> list[str]:
 
 
 def _problems(places: Places, tables: list[TableSpec]) -> Iterator[str]:
-    from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog
+    from lakebound.tables.iceberg.catalog import LedgerCatalog
+    from lakebound.tables.iceberg.open import open_catalog
     from lakebound.tables.iceberg.rest import RestLedgerCatalog
 
     catalog = open_catalog(places)

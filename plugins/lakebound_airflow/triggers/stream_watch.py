@@ -18,7 +18,8 @@ from lakebound.control.supervision import KafkaView, is_outdated, look_at_kafka,
 from lakebound.errors import LakeboundError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.settings import Settings, load_settings
-from lakebound.spec.pipeline import PipelineSpec, ThresholdsSpec
+from lakebound.spec.limits import ThresholdsSpec
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
 from lakebound_airflow.backends.choice import backend_of
 from lakebound_airflow.pipelines import spec_of

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from lakebound.spec.pipeline import DriverLaneSpec
+from lakebound.spec.limits import DriverLaneSpec
 
 Way = Literal["direct", "collected", "cluster"]
 """The driver reads and writes it; Spark reads it and the driver writes it; Spark reads it and its executors write it."""

@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StringType
 
-from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import PartitionField
 from lakebound.storage.location import delete_all
 from lakebound.tables.datafiles import HELPER_COLUMN, DataFileWriter, list_data_files, wait_stored
 from lakebound.tables.schemas import normalise_type

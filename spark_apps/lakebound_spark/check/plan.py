@@ -20,9 +20,9 @@ from lakebound.landing.table_settling import compare_tables
 from lakebound.landing.to_stores import store_rows
 from lakebound.landing.to_stores.postgres_statements import table_columns
 from lakebound.landing.to_topics.messages import staged_schema
-from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.placed import Origin, PlacedProblem
 from lakebound.spec.real_time import REAL_TIME
+from lakebound.spec.table import TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.spec.yaml_source import Keys

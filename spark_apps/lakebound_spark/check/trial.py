@@ -15,8 +15,9 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import TopicSample
 from lakebound.landing.table_settling import Settled, compare_tables
 from lakebound.spec.partition_warnings import partition_warnings
-from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec, TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.placed import PlacedProblem
+from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.decode import good_columns, make_decoder, value_fields, value_schema

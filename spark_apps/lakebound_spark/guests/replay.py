@@ -25,7 +25,7 @@ from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
 from lakebound.operations.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
 from lakebound.redaction import redacted
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander, in_offsets

@@ -24,10 +24,11 @@ from lakebound.ledger.entry import ENTRY_KEY, encode
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, carried_entry
 from lakebound.operations.maintenance.iceberg.partition import Condition, conditions
 from lakebound.operations.maintenance.steps import Compact, RewriteManifests, RewritePositionDeletes, StepEffect
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog, open_catalog
+from lakebound.spec.table import TableSpec
+from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog
 from lakebound.tables.iceberg.metadata import change
 from lakebound.tables.iceberg.metadata_json import Body
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound_spark.maintain.iceberg_operations import SyncedOperations, start_callbacks
 

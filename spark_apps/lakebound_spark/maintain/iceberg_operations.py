@@ -20,7 +20,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 
 from lakebound.control.handover import HandOver
 from lakebound.control.turns import AskForTurn
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.graft import replacement
 from lakebound.tables.iceberg.local_files import local_path, sync_locations

@@ -17,11 +17,11 @@ from pyspark.sql.types import StructType
 
 from lakebound.errors import ReferenceRefusedError
 from lakebound.redaction import redacted
-from lakebound.spec.pipeline import TableSpec
 from lakebound.spec.reference import ReferenceSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.delta.open import open_delta
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.schemas import normalise_schema
 from lakebound_spark.reference import postgres

@@ -16,7 +16,7 @@ from lakebound.landing.lineage_names import catalog_name, folder_name
 from lakebound.landing.lineage_settings import LineageSettings
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import high_water_marks
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound_spark.batch.targets import Target
 

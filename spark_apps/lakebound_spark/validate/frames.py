@@ -17,7 +17,8 @@ from lakebound.inspection.validation.expectations import UniqueOverWindow, Value
 from lakebound.inspection.validation.landed_files import LandedFile, LineReader, files_there
 from lakebound.inspection.validation.line import LineCommit
 from lakebound.inspection.validation.live_files import live_files
-from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 from lakebound_spark.validate.copies import Copies

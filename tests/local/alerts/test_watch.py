@@ -32,7 +32,7 @@ from lakebound.control.findings import Finding, Severity, read_source, write_fin
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import read_progress
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.declared import owned_pipelines
 from lakebound.tables.places import places_of
 from lakebound_airflow.notifications.channels import ping, sender

@@ -9,7 +9,7 @@ import pytest
 from tests.support.catalogs.installations import Installation, Store, in_postgresql, in_rest, store_on
 from tests.support.tables.local_tables import Lander, lander, make_table
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 

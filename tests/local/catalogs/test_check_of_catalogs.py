@@ -9,7 +9,7 @@ from tests.support.catalogs.installations import Installation, Store, in_postgre
 from tests.support.catalogs.postgresql import USER, PostgreSQL
 from tests.support.tables.local_tables import make_table
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.warehouse_check import catalog_problems
 
 

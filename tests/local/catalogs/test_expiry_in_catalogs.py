@@ -11,9 +11,9 @@ from tests.support.tables.restoring import three_batches
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.iceberg.versions import read_snapshots
 from lakebound.operations.maintenance.steps import ExpireSnapshots
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.metadata import read_table
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.iceberg.rest import RestLedgerCatalog
 from lakebound.tables.table import open_table
 

@@ -11,8 +11,8 @@ from tests.support.waiting import wait_until
 
 from lakebound.errors import CatalogUnavailableError
 from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.spec.table import TableSpec
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 
 DEADLINE_SECONDS = 30.0

@@ -14,9 +14,9 @@ from tests.support.tables.local_tables import Lander
 from tests.support.waiting import wait_until
 
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError, CommitUnknownError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.outages import is_outage, passes
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table

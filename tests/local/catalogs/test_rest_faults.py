@@ -12,8 +12,8 @@ from tests.support.tables.local_tables import Lander, lander, make_table
 from tests.support.tables.restoring import put_back, three_batches, version_of
 
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError, CommitRefusedError, TableMismatchError
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.spec.table import TableSpec
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.iceberg.rest import RestLedgerCatalog
 from lakebound.tables.outages import passes
 from lakebound.tables.table import open_table

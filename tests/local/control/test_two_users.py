@@ -24,7 +24,7 @@ from lakebound.control.lease import acquire, read_lease, renew
 from lakebound.control.private_files import open_folders, refusal
 from lakebound.errors import LockHeldError
 from lakebound.settings import Settings, load_settings
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.draft import write_checkpoint
 from lakebound.tables.places import places_of
 

@@ -12,7 +12,7 @@ from tests.support.tables.maintained import rewrite_iceberg
 from tests.support.waiting import wait_until
 
 from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness, changes_seen
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 FIRST_RECORD_MS = FIRST_DAY_US / 1000

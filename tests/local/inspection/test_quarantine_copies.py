@@ -12,7 +12,7 @@ from lakebound.inspection.proof.offset_arrays import index_rows, size
 from lakebound.inspection.validation.quarantine_copies import NoQuarantineError, commit_copies, has_copies, without_copies
 from lakebound.ledger.entry import new_commit_id
 from lakebound.operations.replay.take_back import nothing_stands_for
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE, DataFile, Table, open_table

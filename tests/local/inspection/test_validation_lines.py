@@ -14,7 +14,7 @@ from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
 from lakebound.inspection.validation.live_files import live_files
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 

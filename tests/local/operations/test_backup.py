@@ -39,7 +39,7 @@ from lakebound.operations.backup.manifest import MANIFEST, BackupError, is_safe
 from lakebound.operations.backup.plan import RestoreRefusedError, plan_restore
 from lakebound.operations.backup.restore import apply_restore
 from lakebound.settings import load_settings
-from lakebound.tables.iceberg import catalog as catalogs
+from lakebound.tables.iceberg import open as catalogs
 from lakebound.tables.places import places_of
 from lakebound.tables.size import may_exist
 from lakebound.tables.table import open_table

@@ -12,7 +12,7 @@ from tests.support.tables.health_tables import NOW_MS, by_name, landed, read
 from tests.support.tables.local_tables import SCHEMA, make_table, rows
 
 from lakebound.operations.maintenance.reading import UnreadableTableError, read_table_facts
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg import health as iceberg_health
 from lakebound.tables.places import Places

@@ -11,7 +11,7 @@ from tests.support.tables.health_tables import by_name, landed, read
 from tests.support.tables.local_tables import lander
 from tests.support.tables.maintenance import compact_delta
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 

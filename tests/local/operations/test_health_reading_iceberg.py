@@ -15,11 +15,11 @@ from tests.support.tables.local_tables import SCHEMA
 from tests.support.tables.maintenance import expire_iceberg
 
 from lakebound.operations.maintenance.reading import UnreadableTableError, read_table_facts
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.append import append
-from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.files import describe
 from lakebound.tables.iceberg.manifests import ENTRIES, MANIFESTS
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 
 

@@ -22,7 +22,8 @@ from lakebound.operations.maintenance.table_engine import TableEngine
 from lakebound.operations.recovery.rewind.choice import split_at
 from lakebound.settings import Settings
 from lakebound.spec.load import load_pipeline
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 

@@ -16,7 +16,7 @@ from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.delta.engine import DeltaEngine, LogNotCleanableError, RetentionTooShortError
 from lakebound.operations.maintenance.engines import TableGoneError
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Vacuum
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 

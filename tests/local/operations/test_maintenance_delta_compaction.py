@@ -18,7 +18,7 @@ from lakebound.operations.maintenance.delta.engine import DeltaEngine, NotRewrit
 from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, replace, rewrite
 from lakebound.operations.maintenance.engines import StepLostError, carried_entry
 from lakebound.operations.maintenance.steps import StepEffect
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.draft import SCRATCH, forget_scratch
 from lakebound.tables.places import Places

@@ -20,12 +20,13 @@ from lakebound.operations.maintenance.engines import TableGoneError
 from lakebound.operations.maintenance.iceberg.expiry import CollectionForbiddenError, expire
 from lakebound.operations.maintenance.iceberg.reach import needed
 from lakebound.operations.maintenance.steps import ExpireSnapshots, StepEffect
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg import append as iceberg_append
-from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog
+from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.expirable import expirable
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.metadata import metadata_location, read_body
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import VersionGoneError, open_table
 

@@ -20,7 +20,7 @@ from lakebound.operations.maintenance.delta.rewrite import live_files, replace, 
 from lakebound.operations.maintenance.engines import StepLostError, carried_entry
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.steps import ExpireSnapshots
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places
 from lakebound.tables.schema_change import Addition, SchemaPlan

@@ -17,7 +17,7 @@ from lakebound.operations.maintenance.history import TablePast
 from lakebound.operations.maintenance.orphan_files import OrphansInStoreError, remove_orphans
 from lakebound.operations.maintenance.past_reading import _read_delta
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, RemoveOrphans, Vacuum
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.health import read_facts
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table

@@ -25,7 +25,7 @@ from lakebound.operations.maintenance.orphan_files import (
 )
 from lakebound.operations.maintenance.orphans import QUARANTINE
 from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table

@@ -27,7 +27,7 @@ from lakebound.operations.maintenance.steps import (
     Vacuum,
 )
 from lakebound.spec.maintenance import ReaderSpec
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 

@@ -23,7 +23,7 @@ from lakebound.operations.recovery import takeover
 from lakebound.operations.recovery.apply import plan_recovery
 from lakebound.operations.recovery.facts import TornControlFileError
 from lakebound.operations.recovery.plan import PlanRefusedError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.put import read_tip

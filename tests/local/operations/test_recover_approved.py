@@ -19,7 +19,7 @@ from lakebound.operations.recovery import takeover
 from lakebound.operations.recovery.apply import plan_recovery
 from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError
 from lakebound.operations.recovery.takeover import WishChangedError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 

@@ -18,9 +18,9 @@ from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.operations.recovery.apply import plan_recovery
 from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError
-from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.metadata import metadata_location
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.table import open_table
 from lakebound_spark.stream.opening import take_lease
 

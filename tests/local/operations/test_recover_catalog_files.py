@@ -16,8 +16,9 @@ from lakebound.control.desired import Desired, DesiredState, change_desired, rea
 from lakebound.control.lease import Lease
 from lakebound.errors import CatalogBehindError, CommitRefusedError, ForgottenTableError
 from lakebound.operations.recovery.takeover import WishChangedError, taken_over
-from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog
+from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.metadata import change
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.table import open_table
 
 

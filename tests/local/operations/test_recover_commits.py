@@ -10,7 +10,7 @@ from tests.support.tables.local_tables import PIPELINE, TOPIC, Lander, landed_of
 
 from lakebound.errors import ForeignTableError, LeaseLostError, NoLedgerError, TableRestoredError
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import Committed, LedgerWentBackError, commit_entry
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile, Table, open_table

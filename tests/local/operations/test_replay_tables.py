@@ -14,7 +14,8 @@ from tests.support.tables.local_tables import TOPIC, landed_offsets, make_table
 from lakebound.errors import LeaseLostError
 from lakebound.inspection.proof.history import overlaps, trace
 from lakebound.operations.replay.take_back import take_back
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import BatchOverlapError, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places

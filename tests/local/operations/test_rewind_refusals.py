@@ -16,8 +16,8 @@ from lakebound.errors import UnknownTableError
 from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError
 from lakebound.operations.recovery.rewind import apply as rewind_apply
 from lakebound.operations.recovery.rewind.facts import Rewinding
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.spec.table import TableSpec
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.table import VersionGoneError, open_table
 
 

@@ -20,8 +20,9 @@ from tests.support.power.stories import OF_ONE_TABLE, Story, Told
 from tests.support.tables.local_tables import places
 from tests.support.tables.rewinding import readable
 
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg import catalog as iceberg_catalog
+from lakebound.spec.table import TableSpec
+from lakebound.tables.iceberg import open as iceberg_catalog
+from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.places import Places
 
 WHOLE = os.environ.get("LAKEBOUND_POWER_CUTS") == "all"
@@ -54,14 +55,14 @@ def forget_catalogs() -> None:
     iceberg_catalog._open_catalog.cache_clear()
 
 
-OPENED: list[iceberg_catalog.LedgerCatalog] = []
+OPENED: list[LedgerCatalog] = []
 
 
 @pytest.fixture(autouse=True)
 def opened_catalogs(monkeypatch: pytest.MonkeyPatch) -> None:
     real = iceberg_catalog._connect
 
-    def connect(uri: str, warehouse: Path) -> iceberg_catalog.LedgerCatalog:
+    def connect(uri: str, warehouse: Path) -> LedgerCatalog:
         OPENED.append(real(uri, warehouse))
         return OPENED[-1]
 

@@ -29,7 +29,7 @@ from lakebound.operations.maintenance.steps import RunReport
 from lakebound.operations.maintenance.table_engine import staged_before_ms
 from lakebound.operations.replay.orders import ReplayResult, read_result, write_result
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 APP, SPEC = "orders-g1-abc", TableSpec(format="delta", name="shop.orders")

@@ -23,7 +23,7 @@ from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import genesis, lander, rows
 
 from lakebound.operations.maintenance.engines import carried_entry
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.schema_change import Addition, SchemaPlan, Widening

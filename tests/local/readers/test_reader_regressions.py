@@ -18,7 +18,7 @@ from tests.support.tables.local_tables import Lander, genesis, lander, rows
 from tests.support.tables.maintained import compaction
 
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE, open_table

@@ -17,7 +17,7 @@ from tests.support.tables.maintained import compaction
 
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.orphan_files import _delta_names
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.put import put, read_tip
 from lakebound.tables.places import Places

@@ -14,7 +14,8 @@ from tests.support.tables.local_tables import TOPIC, Lander, lander, make_table
 
 from lakebound.inspection.visible_freshness import VisibleFreshness
 from lakebound.local.demo import Judgement, find_problems, judge, last_line
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import local_warehouse
 from lakebound.tables.places import Places
 

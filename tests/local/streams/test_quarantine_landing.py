@@ -15,7 +15,7 @@ from lakebound.control.quarantine_samples import read_samples
 from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.release.reading import read_places
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander, QuarantineMismatchError

@@ -9,7 +9,7 @@ from tests.support.s3.running import S3Server
 from tests.support.tables.local_tables import places
 from tests.support.tables.stored import places_in
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 _STORED = "delta on s3"

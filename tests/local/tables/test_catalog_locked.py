@@ -13,8 +13,8 @@ from tests.support.tables.local_tables import Lander, landed_offsets, lander, ma
 
 from lakebound.control.lock_holder import having_open, holders_of_writes
 from lakebound.errors import CatalogLockedError, CommitUnknownError
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg import catalog
+from lakebound.spec.table import TableSpec
+from lakebound.tables.iceberg import open as catalogs
 from lakebound.tables.iceberg.catalog_file import files_of, sqlite_file
 from lakebound.tables.outages import passes
 from lakebound.tables.places import Places
@@ -31,7 +31,7 @@ sys.stdin.readline()
 
 @pytest.fixture
 def app(at: Places, monkeypatch: pytest.MonkeyPatch) -> Lander:
-    monkeypatch.setattr(catalog, "_BUSY_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(catalogs, "_BUSY_TIMEOUT_SECONDS", 0.1)
     make_table(SPEC, at)
     return lander(SPEC, at)
 

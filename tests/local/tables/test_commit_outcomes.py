@@ -21,7 +21,7 @@ from lakebound.errors import (
     TopicRecreatedError,
 )
 from lakebound.ledger.entry import Entry
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import BatchOverlapError, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.open import open_at

@@ -15,9 +15,9 @@ from sqlalchemy.exc import OperationalError
 from tests.support.tables.local_tables import Lander, app_fixture, landed_offsets, lander, make_table  # noqa: F401
 
 from lakebound.ledger.entry import ENTRY_KEY, encode
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.open import open_at
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 
 

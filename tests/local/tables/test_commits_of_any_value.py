@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.support.tables.local_tables import FIRST_DAY_US, PIPELINE, TOPIC, TOPIC_ID, Lander, genesis, landed_offsets
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE, open_table

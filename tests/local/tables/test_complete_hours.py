@@ -18,7 +18,8 @@ from lakebound.landing.complete_hours_watch import CompleteHoursKeeper
 from lakebound.ledger.hours import HOUR_MS
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.complete_hours import CompleteHoursSpec
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 

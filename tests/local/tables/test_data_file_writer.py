@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.support.tables.local_tables import layout_of
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables import datafiles
 from lakebound.tables.datafiles import DataFileWriter
 from lakebound.tables.table import DataFile

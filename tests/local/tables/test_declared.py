@@ -11,7 +11,7 @@ from tests.support.tables.local_tables import make_table
 
 from lakebound.errors import InvalidSpecError
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.declared import owned_pipeline, owned_pipelines, shown_pipelines
 from lakebound.tables.places import places_of
 

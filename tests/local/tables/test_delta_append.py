@@ -12,7 +12,7 @@ from deltalake.table import TableFeatures
 from tests.support.tables.local_tables import SCHEMA, Lander, draft, genesis, landed_offsets, lander, make_table, rows
 
 from lakebound.errors import CommitRefusedError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.table import DeltaLakeTable

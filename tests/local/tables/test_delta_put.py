@@ -19,7 +19,7 @@ from tests.support.tables.maintained import small_commits
 from lakebound.errors import CommitRefusedError
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import LedgerWentBackError
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places

@@ -14,7 +14,7 @@ from tests.support.tables.local_tables import Lander, landed_offsets, lander, ma
 from lakebound.control import situations
 from lakebound.control.progress import Progress
 from lakebound.errors import DiskFullError, error_named
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.outages import is_outage
 from lakebound.tables.places import Places

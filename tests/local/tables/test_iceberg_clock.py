@@ -19,7 +19,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.steps import ExpireSnapshots
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.schema_change import Addition, SchemaPlan
 from lakebound.tables.table import open_table

@@ -20,9 +20,9 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertTableUUID, SetSnapsh
 from pyiceberg.types import StringType
 from tests.support.tables.local_tables import Lander, landed_offsets, lander, make_table, places
 
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.files import describe
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 
 pytestmark = pytest.mark.local

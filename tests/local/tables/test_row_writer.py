@@ -12,7 +12,8 @@ import pytest
 from tests.support.tables.local_tables import layout_of
 
 from lakebound.errors import TableMismatchError
-from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import KAFKA_TYPE
 from lakebound_spark.batch import row_writer

@@ -20,7 +20,7 @@ from tests.support.tables.stored import KEY_ID, SECRET, places_in
 from lakebound.errors import CommitFailedError
 from lakebound.inspection.store_cost import DELTA_COMMIT
 from lakebound.ledger.entry import common, count
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage import location, options
 from lakebound.tables.outages import passes
 from lakebound.tables.places import Places

@@ -13,7 +13,7 @@ from tests.support.s3.running import S3Server
 from tests.support.tables.local_tables import lander, make_table
 from tests.support.tables.stored import KEY_ID, SECRET, places_in
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import delete_all
 from lakebound.storage.race import race
 from lakebound.tables.places import Places

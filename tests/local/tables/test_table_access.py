@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.support.tables.local_tables import lander, make_table, with_catalog
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.access import access_of, catalog_of
 from lakebound.tables.places import Places
 

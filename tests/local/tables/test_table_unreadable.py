@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 from tests.support.tables.local_tables import landed_offsets, lander, make_table
 
 from lakebound.errors import TableUnreadableError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.size import table_size
 from lakebound.tables.table import open_table

@@ -30,10 +30,10 @@ from tests.support.tables.local_tables import (
 )
 
 from lakebound.errors import TableMismatchError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import list_data_files, write_data_files
 from lakebound.tables.delta.open import open_at
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.partition_values import delta_partition_text, delta_partition_texts
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE, Table, open_table

@@ -12,8 +12,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from tests.support.tables.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, places
 
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog, open_catalog
+from lakebound.spec.table import TableSpec
+from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 

@@ -24,9 +24,9 @@ from tests.support.tables.local_tables import (
 from lakebound.errors import BadEntryError, NewerEntryError, NoLedgerError, TableMismatchError, TableRestoredError
 from lakebound.ledger.entry import ENTRY_KEY, TopicOffsets, encode
 from lakebound.operations.recovery.rebuild import rebuild
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.open import open_at
-from lakebound.tables.iceberg.catalog import make_namespace, open_catalog
+from lakebound.tables.iceberg.open import make_namespace, open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, Table, open_table
 

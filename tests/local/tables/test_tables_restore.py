@@ -19,9 +19,9 @@ from tests.support.tables.restoring import delta_fixture, iceberg_fixture, put_b
 
 from lakebound.errors import CommitRefusedError, LeaseLostError, TableRestoredError
 from lakebound.ledger.entry import ENTRY_KEY, encode, new_commit_id
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.open import open_at
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 

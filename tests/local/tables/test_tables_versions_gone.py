@@ -10,9 +10,9 @@ from tests.support.tables.local_tables import (
 )
 from tests.support.tables.restoring import delta_fixture, iceberg_fixture, put_back, reset, three_batches, version_of  # noqa: F401
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.open import open_at
-from lakebound.tables.iceberg.catalog import open_catalog
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import VersionGoneError, open_table
 

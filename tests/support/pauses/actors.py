@@ -34,7 +34,7 @@ from lakebound.operations.maintenance.steps import (
 from lakebound.operations.maintenance.table_engine import TableEngine
 from lakebound.operations.recovery.rewind.apply import apply_rewind
 from lakebound.operations.recovery.rewind.facts import RewindRequest, make_plan
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg.files import describe

@@ -24,7 +24,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from sqlalchemy.engine.default import DefaultDialect
 
 from lakebound.control import local_file
-from lakebound.tables.iceberg import catalog as iceberg_catalog
+from lakebound.tables.iceberg import open as iceberg_catalog
 from tests.support.pauses.interleaving import Actor, this_actor
 
 _SEEN = frozenset(

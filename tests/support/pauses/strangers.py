@@ -10,7 +10,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 
 from lakebound.ledger.entry import encode
 from lakebound.operations.maintenance.engines import carried_entry
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from tests.support.pauses.interleaving import Actor
 from tests.support.pauses.world import PausedWorld
 

@@ -11,8 +11,8 @@ from typing import Literal
 
 from lakebound.control.lease import acquire
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.spec.pipeline import TableSpec
-from lakebound.tables.iceberg import catalog as iceberg_catalog
+from lakebound.spec.table import TableSpec
+from lakebound.tables.iceberg import open as iceberg_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 from tests.support.pauses.oracle import Report

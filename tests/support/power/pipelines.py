@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from lakebound.operations.recovery.plan import PlanRefusedError
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from tests.support.power.oracle import Held
 from tests.support.power.stories import Story, Told

@@ -21,7 +21,7 @@ from lakebound.operations.maintenance.engines import carried_entry
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.orphan_files import remove_orphans, table_folder
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, ExpireSnapshots, RemoveOrphans, Vacuum
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places

@@ -18,7 +18,7 @@ from lakebound.ledger.entry import missing
 from lakebound.operations.maintenance.delta import engine as delta_engine
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.steps import CleanLog, ExpireSnapshots, Vacuum
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 from tests.support.power.stories import TABLES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE
 from tests.support.tables.bad_orders import land, make

@@ -17,7 +17,7 @@ from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound.ledger.entry import high_water_marks
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.table import open_table
 from lakebound_spark.stream.signs import ProgressBoard, SignsOfLife
 from lakebound_spark.stream.stop_signal import StopSignal

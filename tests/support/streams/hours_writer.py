@@ -16,7 +16,8 @@ from lakebound.landing.complete_hours_watch import CompleteHoursKeeper
 from lakebound.ledger.hours import HOUR_MS
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.complete_hours import CompleteHoursSpec
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from tests.support.streams.stand_ins import ORDERS
 from tests.support.tables.hourly_rows import BEGIN_MS, land_hours
 from tests.support.tables.local_tables import TOPIC, TOPIC_ID, lander, make_table, places

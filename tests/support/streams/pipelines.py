@@ -18,7 +18,8 @@ from lakebound.control.lease import lease_is_live, read_lease
 from lakebound.inspection.proof.collect import prove
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.settings import Settings, load_settings
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
 from tests.oracle import (
     Judgement,

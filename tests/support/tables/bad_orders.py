@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakebound.ledger.entry import Entry, new_commit_id
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as PyIcebergTable
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.catalog import CATALOG_NAME
 from lakebound.tables.places import Places

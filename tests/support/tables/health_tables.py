@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakebound.operations.maintenance.reading import read_table_facts
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.health import PartitionFacts, TableFacts
 from lakebound.tables.places import Places
 from tests.support.tables.local_tables import Lander, lander, make_table

@@ -13,7 +13,7 @@ from lakebound.landing.batch_command import batch_conf
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.operations.maintenance.submission import maintenance_orders
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound_spark.maintain.iceberg_actions import IcebergActions
 from tests.support.tables.maintained import maintained_pipeline

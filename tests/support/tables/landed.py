@@ -14,7 +14,8 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.local.broker import Broker
 from lakebound.spec.connection import ConnectionSpec
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.value import BytesValueSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files

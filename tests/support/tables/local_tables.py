@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec
 from lakebound.storage.location import Location
 from lakebound.tables.commit import Committed, commit_entry

@@ -16,7 +16,8 @@ from lakebound.operations.maintenance.engines import carried_entry
 from lakebound.operations.maintenance.steps import Compact
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.maintenance import MIB
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.files import describe

@@ -7,7 +7,7 @@ from pathlib import Path
 from deltalake import CommitProperties, PostCommitHookProperties
 
 from lakebound.ledger.entry import encode, new_commit_id
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.ledger.intervals import merge
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places

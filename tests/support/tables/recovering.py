@@ -20,7 +20,8 @@ from lakebound.operations.recovery import facts as collecting
 from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
 from lakebound.operations.recovery.plan import RepairAction
 from lakebound.settings import Settings, load_settings
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 from tests.support.tables.local_tables import PIPELINE, TOPIC, TOPIC_ID, lander, make_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakebound.ledger.entry import Entry, new_commit_id
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, TableVersion, open_table
 from tests.support.tables.local_tables import (

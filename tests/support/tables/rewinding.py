@@ -23,7 +23,8 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.plan import RepairPlan
 from lakebound.operations.recovery.rewind.apply import apply_rewind
 from lakebound.operations.recovery.rewind.facts import RewindRequest, make_plan
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places

@@ -12,7 +12,7 @@ from typing import Any
 from lakebound.control.folder import ControlFolder
 from lakebound.control.handover import Answer, Offer, TakeOffers
 from lakebound.control.lease import acquire, release
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.take_over import Committer, take_over
 from tests.support.tables.local_tables import PIPELINE, Lander, lander

@@ -10,7 +10,7 @@ from typing import Any
 
 from lakebound.errors import CatalogBehindError, CommitRefusedError, NoLedgerError, TableRestoredError
 from lakebound.ledger.entry import Entry, Offsets, encode
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.entries import counting, read_entry
 from lakebound.tables.places import Places
 from lakebound.tables.table import CommittedEntry, LedgerView, ReconstructedCoverage

@@ -22,7 +22,7 @@ from lakebound.control.supervision import (
     look_at_kafka,
     stall,
 )
-from lakebound.spec.pipeline import ThresholdsSpec
+from lakebound.spec.limits import ThresholdsSpec
 
 ME = Owner(dag_id="ingest__orders", run_id="run-2", task_id="stream", try_number=1)
 NOW = 1_000_000.0

@@ -9,7 +9,7 @@ import pytest
 
 from lakebound.cli.query import plain, text
 from lakebound.inspection.query import Format, NotAQueryError, check_reads_only, may_be_named, names_of, resolve
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 
 DELTA = TableSpec(format="delta", name="sales.orders")
 ICEBERG = TableSpec(format="iceberg", name="sales.orders")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from openlineage.client.naming.dataset import S3, Kafka, LocalFileSystem
 
 from lakebound.landing.lineage_names import catalog_name, folder_name, topic_name
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import GlueCatalogSpec, RestCatalogSpec, SqlCatalogSpec, local_warehouse
 
 WORD = st.text(alphabet=ascii_letters + digits + "-_", min_size=1, max_size=12)

@@ -15,7 +15,7 @@ from lakebound.operations.maintenance.property_warnings import property_warnings
 from lakebound.operations.maintenance.refusals import Refusals, refusals_of, refused_settings
 from lakebound.operations.maintenance.steps import CleanLog, ExpireSnapshots, MaintenancePlan, RemoveOrphans, Vacuum
 from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS, MIB, CompactionSpec, MaintenanceSpec, OrphansSpec
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import RestCatalogSpec, WarehouseSpec
 from lakebound.tables.health import FileFacts, MetadataFacts, TableFacts
 from lakebound.tables.places import Places, local_places

@@ -20,7 +20,7 @@ from lakebound.operations.maintenance.steps import CheckpointLog, MaintenancePla
 from lakebound.operations.maintenance.table_engine import staged_before_ms
 from lakebound.operations.replay.orders import ReplayResult, write_result
 from lakebound.redaction import WHERE_THE_REST_IS
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import local_places
 
 ORDERS = TableSpec(format="delta", name="shop.orders")

@@ -8,7 +8,7 @@ import pytest
 from lakebound.errors import TableMismatchError
 from lakebound.ledger.entry import Offsets, TopicOffsets, add
 from lakebound.ledger.intervals import Interval
-from lakebound.spec.pipeline import DriverLaneSpec
+from lakebound.spec.limits import DriverLaneSpec
 from lakebound_spark.batch.batch import group_by_missing, range_between
 from lakebound_spark.batch.lane_choice import WayChooser
 from lakebound_spark.batch.row_writer import check_housed

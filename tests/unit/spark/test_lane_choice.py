@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakebound.spec.pipeline import DriverLaneSpec
+from lakebound.spec.limits import DriverLaneSpec
 from lakebound_spark.batch.lane_choice import Cost, Way, WayChooser
 
 LARGE = 1_000_000

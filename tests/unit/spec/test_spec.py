@@ -9,8 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from lakebound.spec.connection import SecretRef
-from lakebound.spec.pipeline import PipelineSpec, TableSpec, parse_freshness
+from lakebound.spec.pipeline import PipelineSpec, parse_freshness
 from lakebound.spec.schema import pipeline_schema
+from lakebound.spec.table import TableSpec
 
 REPOSITORY = Path(__file__).parents[3]
 BODY: dict[str, Any] = {

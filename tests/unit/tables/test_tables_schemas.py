@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakebound.errors import TableMismatchError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.schemas import check_partitioning, leaves, normalise_schema
 
 

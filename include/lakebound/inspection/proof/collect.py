@@ -29,7 +29,8 @@ from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import Offsets
 from lakebound.ledger.intervals import Interval
 from lakebound.ledger.topics import TopicFacts
-from lakebound.spec.pipeline import PipelineSpec, TableRole
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableRole
 from lakebound.spec.to_topics import is_topic
 from lakebound.tables.places import Places
 from lakebound.tables.table import CommittedEntry, Table, open_table

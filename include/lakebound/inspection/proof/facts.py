@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakebound.landing.to_topics.ledger_record import TargetTotals
 from lakebound.ledger.entry import Offsets, TopicOffsets
-from lakebound.spec.pipeline import TableRole
+from lakebound.spec.table import TableRole
 from lakebound.tables.table import CommittedEntry
 
 OffsetArray = npt.NDArray[np.int64]

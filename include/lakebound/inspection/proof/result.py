@@ -11,7 +11,7 @@ from lakebound.frozen import Frozen
 from lakebound.inspection.proof.facts import CoverageSource
 from lakebound.ledger.intervals import Interval, Intervals, merge, total
 from lakebound.ledger.marks import NextOffsets
-from lakebound.spec.pipeline import TableRole
+from lakebound.spec.table import TableRole
 
 Ranges = dict[str, dict[int, tuple[Interval, ...]]]
 """Topic to partition to merged half-open intervals."""

@@ -13,7 +13,8 @@ from lakebound.inspection.validation.line import Due, LineCommit
 from lakebound.inspection.validation.run import Evaluator, make_batch
 from lakebound.inspection.validation.verdict import RangeVerdict, ValidatedRange, ValidationReport
 from lakebound.ledger.intervals import merge
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lakebound.inspection.validation.landed_files import LandedFile, file_named, step_of
 from lakebound.inspection.validation.line import Line, LineCommit
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.log import DeltaCommit, commit_file, commit_lines, commits

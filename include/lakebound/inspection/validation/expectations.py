@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from lakebound.control.findings import Severity
 from lakebound.frozen import Frozen
-from lakebound.spec.pipeline import NAME
+from lakebound.spec.table import NAME
 
 DEFAULT_SUITE = "default"
 DAY_SECONDS = 86_400.0

@@ -9,12 +9,12 @@ from lakebound.errors import BadEntryError
 from lakebound.inspection.validation.landed_files import LandedFile, step_of
 from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.ledger.entry import ENTRY_KEY
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.entries import read_entry
-from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.manifests import MANIFESTS, AvroFields
 from lakebound.tables.iceberg.metadata import read_table
 from lakebound.tables.iceberg.metadata_json import Body
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 
 _ADDED = 1

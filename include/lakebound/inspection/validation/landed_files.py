@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.ledger.entry import Entry, count
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location, location_of
 from lakebound.storage.requests import each
 from lakebound.tables.places import Places

@@ -8,7 +8,8 @@ from typing import Any
 
 from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.landed_files import LandedFile, file_named
-from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 _TIMESTAMP = f"{KAFKA_COLUMN}.timestamp"
@@ -63,7 +64,7 @@ def _delta(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[La
 def _iceberg(spec: TableSpec, places: Places, since_ms: int | None) -> Iterator[LandedFile]:
     from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
-    from lakebound.tables.iceberg.catalog import open_catalog
+    from lakebound.tables.iceberg.open import open_catalog
 
     catalog = open_catalog(places)
     if not catalog.table_exists((spec.namespace, spec.short_name)):

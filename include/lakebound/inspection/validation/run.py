@@ -33,7 +33,8 @@ from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
 from lakebound.inspection.validation.verdict import ExpectationResult, RangeVerdict, ValidatedRange, ValidationReport
 from lakebound.ledger.intervals import merge
 from lakebound.redaction import redacted
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 BY = "lakebound validate"

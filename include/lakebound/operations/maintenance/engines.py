@@ -19,7 +19,7 @@ from lakebound.operations.maintenance.steps import (
     StepEffect,
     Vacuum,
 )
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 

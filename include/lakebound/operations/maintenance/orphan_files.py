@@ -21,13 +21,13 @@ from lakebound.operations.maintenance.iceberg.reach import needed
 from lakebound.operations.maintenance.orphans import QUARANTINE, ListedFile, orphans, relative_path
 from lakebound.operations.maintenance.refusals import ORPHANS_STAY
 from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.storage.requests import ahead
 from lakebound.tables.delta.checkpoints import log_names, parse, whole_checkpoints
 from lakebound.tables.delta.log import commit_lines
-from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.metadata import read_table
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 
 RECORD = "moved.json"

@@ -24,7 +24,8 @@ from lakebound.operations.maintenance.refusals import refusals_of
 from lakebound.operations.maintenance.rewind_targets import table_history
 from lakebound.operations.maintenance.steps import MaintenancePlan, RunReport
 from lakebound.operations.maintenance.still_to_validate import awaiting_validation, last_validated
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.health import TableFacts
 from lakebound.tables.places import Places
 from lakebound.tables.size import may_exist

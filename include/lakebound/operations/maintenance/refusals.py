@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakebound.landing.batch_command import CatalogNotSharedError, check_shared
 from lakebound.spec.maintenance import MaintenanceSpec
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 ORPHANS_STAY = (

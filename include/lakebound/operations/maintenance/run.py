@@ -18,7 +18,7 @@ from lakebound.errors import LakeboundError
 from lakebound.operations.maintenance.engines import Engine, StepLostError, TableGoneError, carry_out
 from lakebound.operations.maintenance.steps import MaintenancePlan, MaintenanceStep, RunReport, StepEffect, StepReport
 from lakebound.redaction import redacted
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 
 _ATTEMPTS = 4
 _LONGEST_WAIT_SECONDS = 30.0

@@ -27,7 +27,7 @@ from lakebound.operations.maintenance.steps import (
     Vacuum,
 )
 from lakebound.operations.replay.orders import ReplayResult
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 

@@ -24,7 +24,8 @@ from lakebound.operations.recovery.repointing import repoint
 from lakebound.operations.recovery.takeover import taken_over
 from lakebound.redaction import redacted
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table

@@ -25,7 +25,8 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import slowest_rate
 from lakebound.operations.recovery.rebuild import Rebuilt, rebuild, rebuild_behind
 from lakebound.settings import Settings
-from lakebound.spec.pipeline import PipelineSpec, TableRole, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableRole, TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 

@@ -6,7 +6,7 @@ from lakebound.errors import CatalogBehindError
 from lakebound.operations.recovery.conditions import HELD_MEANWHILE, refused
 from lakebound.operations.recovery.facts import RecoveryFacts
 from lakebound.operations.recovery.plan import RepairPlan, RepairStep
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 
@@ -52,7 +52,7 @@ def repoint(spec: TableSpec, places: Places, step: RepairStep) -> str:
     Raises:
         CommitRefusedError: The catalog names another file meanwhile.
     """
-    from lakebound.tables.iceberg.catalog import open_catalog
+    from lakebound.tables.iceberg.open import open_catalog
     from lakebound.tables.iceberg.pointer import move_pointer
 
     pointer = step.detail["pointer"]

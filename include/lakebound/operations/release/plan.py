@@ -12,7 +12,8 @@ from lakebound.operations.release.candidates import look_at, offsets_in
 from lakebound.operations.release.reading import read_index
 from lakebound.operations.release.reasons import DECODER_REASONS
 from lakebound.operations.replay.plan import NothingLandedYetError
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 

@@ -13,7 +13,8 @@ import pyarrow.dataset as ds
 
 from lakebound.inspection.proof.offset_arrays import Arrays, among
 from lakebound.ledger.topics import TopicIdPartition
-from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 INDEX = ("topic", "topic_id", "partition", "offset", "timestamp", "ordinal")
@@ -165,7 +166,7 @@ def _iceberg_batches(
     from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, In, LessThanOrEqual, Reference
     from pyiceberg.expressions.literals import literal
 
-    from lakebound.tables.iceberg.catalog import open_catalog
+    from lakebound.tables.iceberg.open import open_catalog
 
     where: BooleanExpression = AlwaysTrue()
     if chosen.reasons is not None:

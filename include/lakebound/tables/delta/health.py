@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import TableNotFoundError
 
 from lakebound.errors import BadEntryError
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.storage.requests import ahead
 from lakebound.tables.delta.log import commit_file, commits

@@ -13,7 +13,8 @@ from deltalake.exceptions import DeltaError
 from lakebound.durable import make_folder
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, TableRestoredError
 from lakebound.ledger.entry import Entry
-from lakebound.spec.pipeline import KAFKA_COLUMN, PartitionField, TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import PartitionField, TableSpec
 from lakebound.tables.delta.append import Append, append_text, commit_properties
 from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint

@@ -29,8 +29,9 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, Primiti
 
 from lakebound.errors import TableMismatchError
 from lakebound.redaction import redacted
-from lakebound.spec import pipeline as written
-from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
+from lakebound.spec import table as written
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import TableSpec
 from lakebound.tables.column_facts import FactsByColumn, Leaf, parquet_leaves
 from lakebound.tables.iceberg.bounds import bounds, partition_value
 from lakebound.tables.partition_values import FileRefusedError

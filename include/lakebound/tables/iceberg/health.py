@@ -12,12 +12,13 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.types import IcebergType, StringType
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.health import FileFacts, MetadataFacts, PartitionFacts, TableFacts
-from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog
+from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.manifests import ENTRIES, MANIFESTS
 from lakebound.tables.iceberg.metadata import metadata_location, read_table
 from lakebound.tables.iceberg.metadata_json import Body, parse_body
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 
 _Key = tuple[int, tuple[Any, ...]]

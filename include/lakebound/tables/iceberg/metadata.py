@@ -16,11 +16,12 @@ from pyiceberg.table.locations import load_location_provider
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
-from lakebound.tables.iceberg.catalog import AnyCatalog, LedgerCatalog, later_than
+from lakebound.tables.iceberg.catalog import LedgerCatalog, later_than
 from lakebound.tables.iceberg.local_files import sync_locations
 from lakebound.tables.iceberg.metadata_json import Body, parse_body
+from lakebound.tables.iceberg.open import AnyCatalog
 from lakebound.tables.places import Places
 
 if TYPE_CHECKING:

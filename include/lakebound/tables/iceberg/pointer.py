@@ -20,10 +20,11 @@ from lakebound.errors import (
     TableUnreadableError,
 )
 from lakebound.ledger.entry import ENTRY_KEY
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
-from lakebound.tables.iceberg.catalog import AnyCatalog, LedgerCatalog
+from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.metadata import metadata_location, read_body, swap
+from lakebound.tables.iceberg.open import AnyCatalog
 from lakebound.tables.places import Places
 
 _DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error)

@@ -20,16 +20,18 @@ from pyiceberg.typedef import Identifier
 from lakebound.durable import make_folder, sync_new
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
-from lakebound.spec.pipeline import KAFKA_COLUMN, TableSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg.append import append
-from lakebound.tables.iceberg.catalog import AnyCatalog, LedgerCatalog, make_namespace, open_catalog, slim
+from lakebound.tables.iceberg.catalog import LedgerCatalog, slim
 from lakebound.tables.iceberg.expirable import expire
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
 from lakebound.tables.iceberg.graft import graft
 from lakebound.tables.iceberg.merging import EncodedEntries
 from lakebound.tables.iceberg.metadata import metadata_location
+from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catalog
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
 from lakebound.tables.iceberg.schema import change, check_column_ids

@@ -16,7 +16,8 @@ from lakebound.ledger.entry import Entry, Offsets, high_water_marks
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound.ledger.topics import TopicFacts
-from lakebound.spec.pipeline import PipelineSpec, TableRole
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableRole
 
 TableState = Literal[
     "entry", "empty", "absent", "no_ledger", "bad_entry", "newer_entry", "foreign", "restored", "behind", "unreadable"

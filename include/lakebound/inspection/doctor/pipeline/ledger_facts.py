@@ -21,7 +21,8 @@ from lakebound.inspection.doctor.pipeline.facts import LedgerFacts, TableState
 from lakebound.landing.to_stores.open_store import open_stores
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import check_owner
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.tables.landed import RECENT_ENTRIES
 from lakebound.tables.places import Places

@@ -20,7 +20,7 @@ from lakebound.ledger.entry import Entry, encode
 from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, on_disk, replace, rewrite
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, carried_entry, told
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, StepEffect, Vacuum
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location, delete_all
 from lakebound.storage.requests import each
 from lakebound.tables.delta.actions import CommitInfo, commit_text

@@ -18,12 +18,13 @@ from lakebound.errors import LakeboundError
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, told
 from lakebound.operations.maintenance.iceberg.reach import ManifestUnreadableError, only_needed_by
 from lakebound.operations.maintenance.steps import ExpireSnapshots, StepEffect
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location, delete_all
-from lakebound.tables.iceberg.catalog import LedgerCatalog, open_catalog
+from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.expirable import collects_garbage, expirable
 from lakebound.tables.iceberg.metadata import Changed, change, read_table
 from lakebound.tables.iceberg.metadata_json import Body
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.prepared import SnapshotExpiry, to_text
 

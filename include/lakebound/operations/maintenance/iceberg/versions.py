@@ -10,11 +10,11 @@ from typing import Any
 from lakebound.errors import BadEntryError
 from lakebound.ledger.entry import ENTRY_KEY, EntryKind
 from lakebound.operations.maintenance.history import TablePast, Version
-from lakebound.spec.pipeline import TableSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.entries import read_entry
-from lakebound.tables.iceberg.catalog import open_catalog
 from lakebound.tables.iceberg.metadata import read_table
 from lakebound.tables.iceberg.metadata_json import Body
+from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 
 _QUICK = re.compile(r'\{"lakebound":\{"kind":"(genesis|open|land|replay|skip|reset|carry)"')

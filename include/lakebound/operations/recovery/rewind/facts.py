@@ -19,7 +19,8 @@ from lakebound.operations.recovery.rewind.choice import (
     split_at,
 )
 from lakebound.operations.recovery.rewind.plan import RewindAction, RewindFacts, RewoundTable, plan_rewind
-from lakebound.spec.pipeline import PipelineSpec, TableSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.spec.times import in_utc
 from lakebound.tables.entries import counting
 from lakebound.tables.places import Places

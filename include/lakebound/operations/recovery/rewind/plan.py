@@ -17,7 +17,7 @@ from lakebound.ledger.marks import loss
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import catch_up_seconds
 from lakebound.operations.recovery.plan import PlanRefusedError, RepairPlan, RepairStep
-from lakebound.spec.pipeline import TableRole
+from lakebound.spec.table import TableRole
 from lakebound.spec.times import in_utc
 from lakebound.tables.table import PastVersion, TableVersion
 
