@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from tests.chaos.zombies import assert_a_zombie_is_refused
 from tests.conftest import TopicMaker
 from tests.support.catalogs.installations import Installation, in_postgresql, in_rest, store_on
 from tests.support.catalogs.postgresql import PostgreSQL
@@ -18,7 +19,7 @@ from tests.support.s3.faults import slow_down
 from tests.support.s3.running import S3Server
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
-from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import Lane, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.tables.stored import in_warehouse
 
 from lakebound.control.progress import Progress
@@ -43,12 +44,21 @@ def installation(request: pytest.FixtureRequest, tmp_path: Path, s3_server: S3Se
             server.stop()
 
 
+def one_table(folder: Path, broker: Broker, topic: str, lane: Lane) -> Pipeline:
+    """Return a pipeline with an Iceberg table alone."""
+    return make_pipeline(folder, broker.bootstrap_servers, topic, lane=lane, formats=("iceberg",))
+
+
+def behind(installation: Installation, pipeline: Pipeline) -> Pipeline:
+    """Return a pipeline whose table is in the installation."""
+    return replace(in_warehouse(pipeline, installation.at.warehouse), plain_catalog=installation.plain)
+
+
 def test_a_stream_through_a_catalog_is_killed_and_started_again(
     installation: Installation, tmp_path: Path, broker: Broker, topic: TopicMaker, s3_server: S3Server
 ) -> None:
     lane: Lane = "direct" if installation.rest is not None else "cluster"
-    made = make_pipeline(tmp_path, broker.bootstrap_servers, topic("cataloged"), lane=lane, formats=("iceberg",))
-    pipeline = replace(in_warehouse(made, installation.at.warehouse), plain_catalog=installation.plain)
+    pipeline = behind(installation, one_table(tmp_path, broker, topic("cataloged"), lane))
     journal = Journal()
     name = pipeline.spec.topics[0]
     rules = ["kill@after_commit/iceberg#2"]
@@ -70,8 +80,7 @@ def test_a_stream_through_a_catalog_is_killed_and_started_again(
 def test_a_catalog_that_is_away_for_two_minutes_loses_nothing_and_needs_nobody(
     installation: Installation, tmp_path: Path, broker: Broker, topic: TopicMaker
 ) -> None:
-    made = make_pipeline(tmp_path, broker.bootstrap_servers, topic("away"), lane="direct", formats=("iceberg",))
-    pipeline = replace(in_warehouse(made, installation.at.warehouse), plain_catalog=installation.plain)
+    pipeline = behind(installation, one_table(tmp_path, broker, topic("away"), "direct"))
     journal, (name,) = Journal(), pipeline.spec.topics
     with applications() as starter:
         application = starter.start(pipeline)
@@ -91,6 +100,15 @@ def test_a_catalog_that_is_away_for_two_minutes_loses_nothing_and_needs_nobody(
         application.wait_landed(journal.ends())
         assert application.stop().verdict == "stopped", application
     assert_exactly_once(pipeline, journal)
+
+
+@only_in_long_form
+@pytest.mark.parametrize("lane", ["direct", "cluster"])
+@pytest.mark.parametrize("rule", ["stop@after_trim#2", "stop@before_commit/iceberg#2"])
+def test_a_zombie_is_refused_by_a_catalog(
+    lane: Lane, rule: str, installation: Installation, tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
+    assert_a_zombie_is_refused(behind(installation, one_table(tmp_path, broker, topic("zombie"), lane)), rule)
 
 
 def _said(application: RunningApplication) -> Progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.chaos.zombies import assert_a_zombie_is_refused
 from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
@@ -46,3 +47,13 @@ def test_a_stream_into_a_store_is_killed_and_started_again(
         last.wait_landed(journal.ends())
         assert last.stop().verdict == "stopped", last
     assert_exactly_once(pipeline, journal)
+
+
+@only_in_long_form
+@pytest.mark.parametrize("lane", ["direct", "cluster"])
+@pytest.mark.parametrize("rule", ["stop@after_trim#2", "stop@before_commit/delta#2"])
+def test_a_zombie_is_refused_by_a_store(
+    lane: Lane, rule: str, tmp_path: Path, broker: Broker, topic: TopicMaker, s3_server: S3Server, s3_bucket: str
+) -> None:
+    made = make_pipeline(tmp_path, broker.bootstrap_servers, topic("zombie"), lane=lane, formats=("delta",))
+    assert_a_zombie_is_refused(stored(made, s3_server, s3_bucket), rule)
