@@ -1,7 +1,8 @@
 """Stands between our Python code and the file system, the catalog and the libraries: an actor stops before each operation.
 
 What Python itself does is seen by an audit hook, which cannot be taken away again, and does nothing outside of an actor's
-thread. What that does not see (stat, fsync, the SQL catalog, calls into Arrow and deltalake) is wrapped. What Rust and C++ do
+thread. What that does not see (stat, fsync, the SQL catalog, an object store, calls into Arrow and
+deltalake) is wrapped. What Rust and C++ do
 inside one call cannot be paused.
 """
 
@@ -24,6 +25,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from sqlalchemy.engine.default import DefaultDialect
 
 from lakebound.control import local_file
+from lakebound.storage.objects import ObjectStore
 from lakebound.tables.iceberg import open as iceberg_catalog
 from tests.support.pauses.interleaving import Actor, this_actor
 
@@ -105,6 +107,8 @@ def _wrap_libraries(patch: pytest.MonkeyPatch) -> None:
     _before(patch, pq, "read_metadata", "parquet footer", lambda at, *_: at)
     for name in ("open", "create", "exists"):
         _before(patch, PyArrowFile, name, f"iceberg {name}", lambda self, *_: self.location)
+    for name in ("open", "read_tagged", "describe", "list", "put", "put_new", "replace", "upload", "delete"):
+        _before(patch, ObjectStore, name, f"store {name}", lambda self, key, *_: key)
     _before(patch, PyArrowFileIO, "delete", "iceberg delete", lambda self, at: getattr(at, "location", at))
 
 

@@ -15,7 +15,7 @@ from lakebound.errors import LakeboundError
 from tests.support.pauses.actors import CLEANING, make_actors
 from tests.support.pauses.file_operations import interposed
 from tests.support.pauses.interleaving import Actor, Turn, interleave
-from tests.support.pauses.oracle import State, problems, read_by_pyiceberg, read_state
+from tests.support.pauses.oracle import State, problems, read_by_pyiceberg
 from tests.support.pauses.world import BASE, END, PausedWorld
 
 
@@ -122,7 +122,7 @@ def _run(world: PausedWorld, case: Case, found: Found, keep: Path | None) -> Non
     found.runs += 1
     found.blocked += any(actor.was_blocked for actor in actors)
     wrong = list(_strange_ends(actors, found.ends))
-    state = read_state(world.spec.format, world.lake, world.spec.name)
+    state = world.state()
     was_cleaned = any(name in CLEANING for name in case.actors)
     wrong += problems(state, world.reports, BASE, was_cleaned=was_cleaned)
     if not wrong:
@@ -160,7 +160,7 @@ def _after_next_start(world: PausedWorld) -> Iterator[str]:
     except Exception as exc:
         yield f"the next application cannot start: {type(exc).__name__}: {exc}"
         return
-    state = read_state(world.spec.format, world.lake, world.spec.name)
+    state = world.state()
     yield from (f"after the next start: {one}" for one in state.broken)
     if list(state.rows) != list(range(END)):
         yield (

@@ -1,4 +1,4 @@
-"""A table in a folder that is put back to the same state, under the same name, before each run of actors."""
+"""A table in a folder, or in a bucket, that is put back to the same state, under the same name, before each run of actors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg import open as iceberg_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
-from tests.support.pauses.oracle import Report
-from tests.support.tables.local_tables import Lander, lander, offsets, with_catalog
+from tests.support.pauses.bucket import Bucket
+from tests.support.pauses.oracle import Report, State, read_state
+from tests.support.tables.local_tables import Lander, lander, offsets, places, with_catalog
 from tests.support.tables.maintained import compaction, rewrite_iceberg
 from tests.support.tables.rewinding import World, make_world, now_ms
+from tests.support.tables.stored import places_in
 
 Shape = Literal["plain", "young", "forked", "compacted", "leased"]
 BASE = range(30)
@@ -38,6 +40,7 @@ class PausedWorld:
         snapshots: Ids of all Iceberg snapshots at the start.
         gates: How many operations each actor does alone, as far as that was counted.
         seen: Fingerprints of end states after which the next application was found to land all.
+        bucket: Where the tables are; None: in the folder.
     """
 
     folder: Path
@@ -50,6 +53,7 @@ class PausedWorld:
     notes: list[str] = field(default_factory=list)
     gates: dict[str, int] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
+    bucket: Bucket | None = None
     _places: list[Places] = field(default_factory=list)
 
     @property
@@ -64,7 +68,7 @@ class PausedWorld:
 
     @property
     def lake(self) -> Path:
-        """The folder of the tables."""
+        """The folder of the tables; of a bucket's, where they are copied to be judged."""
         return self.live / "lake"
 
     @property
@@ -72,8 +76,16 @@ class PausedWorld:
         """Of the application that wrote last."""
         return self.world.epoch
 
+    def state(self) -> State:
+        """Return what the table is now."""
+        if self.bucket is not None:
+            self.bucket.copy_to(self.live)
+        return read_state(self.spec.format, self.lake, self.spec.name)
+
     def places(self) -> Places:
         """Return the places for an actor: it has a connection of its own to the catalog, as a process has."""
+        if self.bucket is not None:
+            return self.world.at
         dots = "/." * (len(self._places) + 1)
         uri = self.world.at.iceberg_catalog_uri.replace("/catalog.db", f"{dots}/catalog.db")
         self._places.append(with_catalog(self.world.at, uri))
@@ -91,6 +103,8 @@ class PausedWorld:
         self.notes.clear()
         shutil.rmtree(self.live)
         shutil.copytree(self.folder / "saved", self.live, symlinks=True)
+        if self.bucket is not None:
+            self.bucket.put_back()
         try:
             yield
         finally:
@@ -101,9 +115,13 @@ class PausedWorld:
         self.close()
         shutil.rmtree(self.folder / "saved", ignore_errors=True)
         shutil.copytree(self.live, self.folder / "saved", symlinks=True)
+        if self.bucket is not None:
+            self.bucket.save()
 
     def close(self) -> None:
-        """Close all connections to the catalog: its file will be replaced."""
+        """Close all connections to the catalog: its file will be replaced. A bucket of Delta tables has none."""
+        if self.bucket is not None:
+            return
         for at in (*self._places, self.world.at):
             iceberg_catalog.open_catalog(at).engine.dispose()
         iceberg_catalog._open_catalog.cache_clear()
@@ -132,11 +150,12 @@ def compact_at_once(spec: TableSpec, at: Places) -> None:
         rewrite_iceberg(spec, at)
 
 
-def make_paused_world(folder: Path, kind: str, shape: Shape = "plain") -> PausedWorld:
-    """Make a world of a format and a shape in a folder, of which nothing exists."""
+def make_paused_world(folder: Path, kind: str, shape: Shape = "plain", bucket: Bucket | None = None) -> PausedWorld:
+    """Make a world of a format and a shape in a folder, of which nothing exists, with its tables there or in a bucket."""
     live = folder / "live"
     live.mkdir(parents=True)
-    world = make_world(live, tables=[{"format": kind, "name": "shop.orders"}])
+    at = places(live) if bucket is None else places_in(bucket.server, bucket.name, live)
+    world = make_world(live, at, tables=[{"format": kind, "name": "shop.orders"}])
     before_ms = now_ms()
     if shape != "young":
         world.land(0, 10)
@@ -156,6 +175,7 @@ def make_paused_world(folder: Path, kind: str, shape: Shape = "plain") -> Paused
     table = open_table(world.spec.tables[0], world.at)
     versions = [one for one in table.versions() if one.entry is not None and one.entry.coverage == offsets(0, 10)]
     known = tuple(int(one.version) for one in table.versions()) if kind == "iceberg" else ()
-    made = PausedWorld(folder, shape, world, before_ms, versions[0].version if versions else "", known)
+    first = versions[0].version if versions else ""
+    made = PausedWorld(folder, shape, world, before_ms, first, known, bucket=bucket)
     made.save()
     return made

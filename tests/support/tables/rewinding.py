@@ -206,9 +206,9 @@ def described(**changes: object) -> PipelineSpec:
     return PipelineSpec.model_validate(body)
 
 
-def make_world(folder: Path, **changes: object) -> World:
-    """Return a pipeline whose tables an application of epoch 1 has just opened."""
-    world = World(places(folder), described(**changes))
+def make_world(folder: Path, at: Places | None = None, **changes: object) -> World:
+    """Return a pipeline whose tables an application of epoch 1 has just opened, in a folder or at other places."""
+    world = World(at or places(folder), described(**changes))
     for table in world.all:
         open_table(table, world.at).create(SCHEMA, genesis())
     world.start()
