@@ -6,8 +6,10 @@ import ast
 import re
 from collections import defaultdict
 from pathlib import Path
+from typing import cast
 
 import pytest
+from tests.support.syntax import nodes_of
 
 REPOSITORY = Path(__file__).parents[3]
 ROOTS = {"lakebound": "include", "lakebound_airflow": "plugins", "lakebound_spark": "spark_apps"}
@@ -30,7 +32,7 @@ FOLDERS = sorted(module for module, file in FILES.items() if file.name == "__ini
 def imported(file: Path) -> set[str]:
     """Return the modules of the project that a file imports, at its top or in a function."""
     found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -60,7 +62,7 @@ def used_outside() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_folder_says_what_it_is_for_and_what_others_import_from_it(folder: str, used_outside: dict[str, set[str]]) -> None:
-    said = ast.get_docstring(ast.parse(FILES[folder].read_text())) or ""
+    said = ast.get_docstring(cast(ast.Module, nodes_of(FILES[folder])[0])) or ""
     assert re.match(r"[A-Z][^\n]+[.:]", said), f"{FILES[folder]} has no sentence"
     named = NAMED.search(said)
     names = set(re.findall(r"``(\w+)``", named.group(1))) if named else set()

@@ -8,6 +8,8 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from tests.support.syntax import nodes_of
+
 REPOSITORY = Path(__file__).parents[3]
 TEXT = (REPOSITORY / "Dockerfile").read_text()
 STAGES = re.split(r"^FROM ", TEXT, flags=re.MULTILINE)[1:]
@@ -30,7 +32,7 @@ def imported_packages(folder: Path) -> set[str]:
     """Return the names of all packages that the modules of a folder import, wherever in the module."""
     found: set[str] = set()
     for file in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in nodes_of(file):
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

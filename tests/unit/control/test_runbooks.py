@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.support.printed_commands import wrong
 from tests.support.runbook_pages import FOLDER, PAGES, REPOSITORY, SPAN, blocks, commands
+from tests.support.syntax import nodes_of
 
 from lakebound.control.runbooks import RUNBOOKS
 from lakebound.errors import LakeboundError
@@ -30,31 +31,30 @@ LEAST_FRAGMENT = 8
 
 
 @cache
-def trees() -> tuple[ast.Module, ...]:
+def syntax() -> tuple[ast.AST, ...]:
     """Return the syntax of every module that may name a page or say something that a page quotes."""
-    return tuple(ast.parse(path.read_text()) for folder in CODE for path in (REPOSITORY / folder).rglob("*.py"))
+    files = (path for folder in CODE for path in (REPOSITORY / folder).rglob("*.py"))
+    return tuple(node for path in files for node in nodes_of(path))
 
 
 @cache
 def said() -> str:
     """Return every text in the code, an expression inside standing as … ."""
     texts = []
-    for tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.JoinedStr):
-                texts.append("".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values))
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                texts.append(node.value)
+    for node in syntax():
+        if isinstance(node, ast.JoinedStr):
+            texts.append("".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.append(node.value)
     return "\n".join(texts)
 
 
 def named_in_code() -> set[str]:
     """Return the names of pages that code gives as an argument, or tells a person."""
     found: set[str] = set()
-    for tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.keyword) and node.arg == "runbook" and isinstance(node.value, ast.Constant):
-                found |= {node.value.value} if isinstance(node.value.value, str) else set()
+    for node in syntax():
+        if isinstance(node, ast.keyword) and node.arg == "runbook" and isinstance(node.value, ast.Constant):
+            found |= {node.value.value} if isinstance(node.value.value, str) else set()
     return found | {match[1] for match in NAME.finditer(said()) if (FOLDER / f"{match[1]}.md").exists() or "-" in match[1]}
 
 

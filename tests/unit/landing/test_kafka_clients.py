@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, Producer
+from tests.support.syntax import nodes_of
 
 from lakebound.landing.kafka_clients import LOG_NAME, ClientLog, Troubles, level_of, make_admin, make_consumer, make_producer
 from lakebound.local.produce import producer_config
@@ -72,7 +73,7 @@ def test_neither_do_a_consumer_and_an_admin_client(capfd: pytest.CaptureFixture[
 def test_clients_are_made_in_one_place() -> None:
     makers = {"Consumer", "Producer", "AdminClient"}
     files = [path for folder in ("include", "spark_apps", "plugins", "dags") for path in (ROOT / folder).rglob("*.py")]
-    found = {path.name for path in files for node in ast.walk(ast.parse(path.read_text())) if _called(node) in makers}
+    found = {path.name for path in files for node in nodes_of(path) if _called(node) in makers}
     assert found == {"kafka_clients.py"}, "make clients with lakebound.landing.kafka_clients: their log would go to stderr"
 
 
