@@ -14,13 +14,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import date
 
-import yaml
 from rounds import Plan, Result, make_page, measure
 from running import pipeline, producing, running_application
 from tests.support.catalogs.rest_server import RestServer
 from tests.support.s3.clients import iceberg_properties
 from tests.support.s3.running import S3Server
-from tests.support.tables.stored import tell_key, warehouse_in
+from tests.support.tables.stored import tell_key, warehouse_in, write_warehouse
 
 from lakebound.control.desired import Desired
 from lakebound.inspection.visible_freshness import REMOTE_POLL_SECONDS
@@ -29,7 +28,7 @@ from lakebound.landing.spark_command import spark_submit_command
 from lakebound.local.broker import Broker
 from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
-from lakebound.spec.warehouses_file import warehouses_file
+from lakebound.spec.warehouse import RestCatalogSpec
 
 DISK = "disk"
 DELAYS_SECONDS = {"store": 0.0, "store, 30 ms more": 0.03}
@@ -48,8 +47,7 @@ def in_store(settings: Settings, delay_seconds: float) -> Iterator[None]:
         warehouse = warehouse_in(store, store.new_bucket())
         catalog = RestServer(f"{warehouse.location}/iceberg", iceberg_properties(store))
         servers.callback(catalog.close)
-        said = {**warehouse.model_dump(mode="json", exclude_none=True), "catalog": {"type": "rest", "uri": catalog.uri}}
-        warehouses_file(settings).write_text(yaml.safe_dump({"warehouses": {"bucket": said}}))
+        write_warehouse(settings, warehouse.model_copy(update={"catalog": RestCatalogSpec(type="rest", uri=catalog.uri)}))
         if delay_seconds:
             store.faults.delay(delay_seconds)
             catalog.delay_seconds = delay_seconds

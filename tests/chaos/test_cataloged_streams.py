@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +19,6 @@ from tests.support.s3.running import S3Server
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import Lane, Pipeline, assert_exactly_once, make_pipeline
-from tests.support.tables.stored import in_warehouse
 
 from lakebound.control.progress import Progress
 from lakebound.local.broker import Broker
@@ -49,16 +47,11 @@ def one_table(folder: Path, broker: Broker, topic: str, lane: Lane) -> Pipeline:
     return make_pipeline(folder, broker.bootstrap_servers, topic, lane=lane, formats=("iceberg",))
 
 
-def behind(installation: Installation, pipeline: Pipeline) -> Pipeline:
-    """Return a pipeline whose table is in the installation."""
-    return replace(in_warehouse(pipeline, installation.at.warehouse), plain_catalog=installation.plain)
-
-
 def test_a_stream_through_a_catalog_is_killed_and_started_again(
     installation: Installation, tmp_path: Path, broker: Broker, topic: TopicMaker, s3_server: S3Server
 ) -> None:
     lane: Lane = "direct" if installation.rest is not None else "cluster"
-    pipeline = behind(installation, one_table(tmp_path, broker, topic("cataloged"), lane))
+    pipeline = installation.holding(one_table(tmp_path, broker, topic("cataloged"), lane))
     journal = Journal()
     name = pipeline.spec.topics[0]
     rules = ["kill@after_commit/iceberg#2"]
@@ -80,7 +73,7 @@ def test_a_stream_through_a_catalog_is_killed_and_started_again(
 def test_a_catalog_that_is_away_for_two_minutes_loses_nothing_and_needs_nobody(
     installation: Installation, tmp_path: Path, broker: Broker, topic: TopicMaker
 ) -> None:
-    pipeline = behind(installation, one_table(tmp_path, broker, topic("away"), "direct"))
+    pipeline = installation.holding(one_table(tmp_path, broker, topic("away"), "direct"))
     journal, (name,) = Journal(), pipeline.spec.topics
     with applications() as starter:
         application = starter.start(pipeline)
@@ -108,7 +101,7 @@ def test_a_catalog_that_is_away_for_two_minutes_loses_nothing_and_needs_nobody(
 def test_a_zombie_is_refused_by_a_catalog(
     lane: Lane, rule: str, installation: Installation, tmp_path: Path, broker: Broker, topic: TopicMaker
 ) -> None:
-    assert_a_zombie_is_refused(behind(installation, one_table(tmp_path, broker, topic("zombie"), lane)), rule)
+    assert_a_zombie_is_refused(installation.holding(one_table(tmp_path, broker, topic("zombie"), lane)), rule)
 
 
 def _said(application: RunningApplication) -> Progress:

@@ -22,7 +22,7 @@ from tests.support.kafka.producing import JournalingProducer, Load, send_events
 from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import assert_exactly_once, make_pipeline
 from tests.support.streams.spark_cluster import SparkCluster, spark_cluster
-from tests.support.tables.stored import KEY_ID, SECRET, in_warehouse
+from tests.support.tables.stored import KEY_ID, SECRET
 from tests.support.waiting import wait_until
 
 from lakebound.control import processes
@@ -83,8 +83,7 @@ def test_driver_and_worker_are_killed_and_nothing_is_lost_or_doubled(
     assert race(Location(f"{warehouse.location}/race", warehouse.store)).is_safe, "no tables into a store that loses races"
     spark = {"driver_memory": "768m", "executor_memory": "512m", "executor_cores": 1, "max_cores": 2}
     made = make_pipeline(tmp_path, broker.bootstrap_servers, topic("cluster", partitions=2), lane="driver", spark=spark)
-    placed = in_warehouse(replace(made, settings=replace(made.settings, spark_master=cluster.master)), warehouse)
-    pipeline = replace(placed, plain_catalog=installation.plain)
+    pipeline = installation.holding(replace(made, settings=replace(made.settings, spark_master=cluster.master)))
     journal, (name,) = Journal(), pipeline.spec.topics
     producer = JournalingProducer(pipeline.settings.kafka, journal)
     with applications() as starter:

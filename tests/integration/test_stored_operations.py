@@ -26,7 +26,6 @@ from tests.support.streams.command_line import lakebound
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.support.tables.foreign_hands import forget_entries
 from tests.support.tables.rewinding import now_ms
-from tests.support.tables.stored import in_warehouse
 
 from lakebound.local.broker import Broker
 from lakebound.spec.table import TableSpec
@@ -145,7 +144,7 @@ def story(broker: Broker, shared_s3_server: S3Server, tmp_path_factory: pytest.T
             value={"format": "json", "schema": STRICT},
             maintenance=MAINTENANCE,
         )
-        pipeline = replace(in_warehouse(made, catalog.at.warehouse), plain_catalog=catalog.plain)
+        pipeline = catalog.holding(made)
         for name, value in pipeline.settings.environment().items():
             patched.setenv(name, value)
         found = Story(pipeline, server, catalog, starter)

@@ -133,10 +133,10 @@ def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
     # A copy of the root would share the set to which Spark adds the id of each DataFrame that is made of it.
     spark = spark_objects(records.sparkSession._jvm)
     plan.unsetTagValue(spark.datasets.DATASET_ID_TAG())
-    columns, stream = of_plan.output(), of_plan.stream()
-    empty, *nodes = _nodes(spark, of_plan.copy(columns, spark.nil, False, stream), steps)
+    held = _Rows(of_plan, of_plan.output(), of_plan.stream())
+    empty, *nodes = _nodes(spark, held.replaced_by(spark.nil), steps)
     kept_steps = tuple(replace(step, node=node) for step, node in zip(steps, nodes, strict=True))
-    return KeptPlan(_Rows(empty, columns, stream), kept_steps, output.schema)
+    return KeptPlan(replace(held, relation=empty), kept_steps, output.schema)
 
 
 def analysed(frame: DataFrame) -> Any:

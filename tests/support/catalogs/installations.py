@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,8 @@ from tests.support.catalogs.postgresql import PASSWORD, USER, PostgreSQL, Postgr
 from tests.support.catalogs.rest_server import CLIENT_ID, CLIENT_SECRET, TOKEN, RestServer
 from tests.support.s3.access import Server
 from tests.support.s3.clients import iceberg_properties
-from tests.support.tables.stored import tell_key, warehouse_in
+from tests.support.streams.pipelines import Pipeline
+from tests.support.tables.stored import in_warehouse, tell_key, warehouse_in
 
 _SECRET = "LAKEBOUND_SECRET_OF_CATALOG"
 Login = str
@@ -64,6 +65,10 @@ class Installation:
     plain: Callable[[], Catalog]
     proxy: PostgreSQLProxy | None = None
     rest: RestServer | None = None
+
+    def holding(self, pipeline: Pipeline) -> Pipeline:
+        """Return a pipeline whose tables are in this installation; ``plain`` reads them for the oracle."""
+        return replace(in_warehouse(pipeline, self.at.warehouse), plain_catalog=self.plain)
 
     def close(self) -> None:
         """End what was started for it."""

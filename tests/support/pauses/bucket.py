@@ -8,6 +8,7 @@ from pathlib import Path
 import obstore
 from obstore.store import S3Store
 
+from tests.support.s3.clients import obstore_options
 from tests.support.s3.running import S3Server
 
 
@@ -17,14 +18,7 @@ class Bucket:
     def __init__(self, server: S3Server) -> None:
         """Make an empty one."""
         self.server, self.name = server, server.new_bucket("pauses")
-        self._store = S3Store(
-            self.name,
-            endpoint=server.endpoint,
-            region=server.region,
-            access_key_id=server.access_key.access_key_id,
-            secret_access_key=server.access_key.secret_access_key,
-            client_options={"allow_http": True},
-        )
+        self._store = S3Store(self.name, **obstore_options(server))
         self._saved: dict[str, bytes] = {}
 
     def save(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from lakebound.settings import Settings
 from lakebound.spec.connection import SecretRef
 from lakebound.spec.warehouse import StoreSpec, WarehouseSpec
 from lakebound.spec.warehouses_file import warehouses_file
@@ -46,9 +47,14 @@ def in_warehouse(pipeline: Pipeline, warehouse: WarehouseSpec) -> Pipeline:
     """Return a pipeline whose machine has a ``warehouses.yaml`` with a warehouse in which its tables are."""
     folder = pipeline.settings.home.parent
     settings = replace(pipeline.settings, pipelines=folder / "pipelines")
+    write_warehouse(settings, warehouse)
+    return replace(pipeline, settings=settings, spec=pipeline.spec.model_copy(update={"warehouse": "bucket"}))
+
+
+def write_warehouse(settings: Settings, warehouse: WarehouseSpec) -> None:
+    """Write a ``warehouses.yaml`` with one warehouse, of the name ``bucket``."""
     said = warehouse.model_dump(mode="json", exclude_none=True)
     warehouses_file(settings).write_text(yaml.safe_dump({"warehouses": {"bucket": said}}))
-    return replace(pipeline, settings=settings, spec=pipeline.spec.model_copy(update={"warehouse": "bucket"}))
 
 
 def places_in(server: S3Server, bucket: str, home: Path) -> Places:
