@@ -52,21 +52,27 @@ def test_rows_in_several_chunks_one_of_them_empty_all_come_back(session: SparkSe
     assert transform(session, rows)["id"].to_pylist() == [*range(6_000)]
 
 
-def test_rows_of_which_spark_makes_a_scan_come_back_and_the_plan_is_kept_for_others(session: SparkSession) -> None:
+@pytest.mark.parametrize("by_lakebound", [True, False], ids=["as many rows", "as many bytes"])
+def test_rows_of_which_spark_makes_a_scan_come_back_and_the_plan_is_kept_for_all(
+    session: SparkSession, by_lakebound: bool
+) -> None:
     calls = []
 
     def counted(frame: DataFrame) -> DataFrame:
         calls.append(frame)
         return shouted(frame)
 
-    keeper, relation = PlanKeeper(counted, dict, monotonic=lambda: 0.0), LocalRelations(TEXTS)
-    session.conf.set(LARGEST_RELATION, "200KB")
+    keeper, relation = PlanKeeper(counted, dict, monotonic=lambda: 0.0), LocalRelations(TEXTS, may_scan=by_lakebound)
+    session.conf.set(LARGEST_RELATION, "48MB" if by_lakebound else "200KB")
     try:
         for count in (10, 10, 10, 30_000, 10):
-            assert arrow_of(keeper(relation(session, texts(count, 9))))["id"].to_pylist() == [*range(count)]
+            frame = keeper(relation(session, texts(count, 9)))
+            assert (frame._jdf.queryExecution().analyzed().collectLeaves().apply(0).nodeName() == "LogicalRDD") is (count > 10)
+            assert arrow_of(frame)["id"].to_pylist() == [*range(count)]
+        assert session.conf.get(LARGEST_RELATION) == ("48MB" if by_lakebound else "200KB")
     finally:
         session.conf.unset(LARGEST_RELATION)
-    assert len(calls) == 3, "two of the first ones, and of the scan"
+    assert len(calls) == 2
 
 
 def test_rows_that_the_jvm_cannot_give_are_not_taken_for_the_end(
@@ -85,16 +91,14 @@ def test_rows_that_the_jvm_cannot_give_are_not_taken_for_the_end(
         arrow_of(frame)
 
 
-def test_a_kept_plan_holds_no_rows(session: SparkSession) -> None:
-    keeper, relation = PlanKeeper(shouted, dict), LocalRelations(TEXTS)
+@pytest.mark.parametrize("count", [10, 10_000], ids=["a relation's", "a scan's"])
+def test_a_kept_plan_holds_no_rows(session: SparkSession, count: int) -> None:
+    keeper, relation = PlanKeeper(shouted, dict), LocalRelations(TEXTS, may_scan=True)
     for _ in range(2):
-        keeper(relation(session, texts(10, 9)))
+        keeper(relation(session, texts(count, 9)))
     assert keeper._known is not None and keeper._known.plan is not None
-    plan = keeper._known.plan
-    assert [int(node.collectLeaves().apply(0).data().size()) for node in (plan.rows.relation, plan.steps[-1].node)] == [
-        0,
-        0,
-    ]
+    leaf = keeper._known.plan.steps[-1].node.collectLeaves().apply(0)
+    assert (leaf.nodeName(), int(leaf.data().size())) == ("LocalRelation", 0)
 
 
 @pytest.mark.parametrize(("renewed_seconds", "most"), [(60.0, 400), (0.0, 700)])

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, NumberFormatException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.spark.test_transform_lanes import LANES, Told, assert_alike, sent, told, world
+from tests.spark.test_transform_lanes import LANES, Told, assert_alike, few_rows_by_jobs, sent, told, world
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.tables.local_tables import TOPIC, TOPIC_ID
 
@@ -130,6 +130,8 @@ def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
     values = [GOOD % (7, 1), bad[0], *others, GOOD % (8, 2), *bad[1:], GOOD % (9, 3)]
     found = {way: landed_by(session, tmp_path, way, function, [*values]) for way in LANES}
     assert_alike(found)
+    with few_rows_by_jobs():
+        assert landed_by(session, tmp_path / "jobs", "direct", function, [*values]) == found["direct"]
     quarantined = found["direct"].bad
     raised = {3 + values.index(value): error for value, error in zip(bad, errors, strict=True)}
     for offset, error in raised.items():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.support.tables.value_lanes import LaneWorld, Sent
 
 from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound_spark.batch import local_relation
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.columns import explode, from_epoch
@@ -261,6 +263,15 @@ def in_order(one: Told) -> list[tuple[int, list[str]]]:
     return sorted((offset, sorted(rows)) for offset, rows in one.rows)
 
 
+@contextmanager
+def few_rows_by_jobs() -> Iterator[None]:
+    """Let the driver have Spark compute few rows as it does many: by a job of several tasks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_relation, "_SCAN_ROWS", 1)
+        patch.setattr(local_relation, "_ROWS_PER_FILE_PART", 7)
+        yield
+
+
 @pytest.mark.parametrize("function", FUNCTIONS if LONG_FORM else SHORT, ids=lambda function: function.__name__)
 def test_a_function_gives_the_same_rows_in_every_lane(session: SparkSession, tmp_path: Path, function: Transform) -> None:
     values = records(random.Random(function.__name__), RECORDS)
@@ -272,6 +283,13 @@ def test_a_function_gives_the_same_rows_in_every_lane(session: SparkSession, tmp
         found[way], counts[way] = told(one), one.counts
         one.close()
     assert_alike(found)
+    with few_rows_by_jobs():
+        one = world(session, tmp_path / "jobs", "direct", function)
+        assert "direct_transform" in one.land(sent(0, [*values]))
+        by_jobs = told(one)
+        one.close()
+    assert (by_jobs.bad, by_jobs.entry) == (found["direct"].bad, found["direct"].entry)
+    assert by_jobs.rows == found["direct"].rows if function in ORDERED else in_order(by_jobs) == in_order(found["direct"])
     if function in ORDERED:
         assert found["direct"].rows == found["collected"].rows
     assert len(set(counts.values())) == 1

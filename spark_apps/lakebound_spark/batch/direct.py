@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,9 +17,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakebound.errors import TransformFailsError
-from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
+from lakebound.landing.direct_read import SLICE_RECORDS, DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, count
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound_spark.batch.ahead import ahead
 from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
 from lakebound_spark.batch.doubtful import Decoded, doubted
@@ -99,26 +100,21 @@ class DirectLane:
         seen = _Seen()
         search = self._search(offsets)
         try:
-            slices = self._reader.read(offsets)
-            while True:
-                with timed("direct_read"):
-                    records = next(slices, None)
-                if records is None:
-                    if search is not None:
-                        search.end()
-                    return seen.observed()
-                if not len(records):
-                    continue
-                rows, bad = self._decoded(records, session, timed)
-                seen.add(records, rows.num_rows, bad)
-                rows, raised = self._transformed(session, rows, records, search, timed)
-                seen.add_bad(raised)
-                if not rows.num_rows:
-                    continue
-                if not self._check.holds(rows):
-                    raise DirectReadRefusedError("a record cannot land")
-                with timed("direct_write"):
-                    writer.write(rows)
+            with closing(self._slices(offsets, timed)) as slices:
+                for one in slices:
+                    rows, bad = self._with_doubtful(one, session, timed)
+                    seen.add(one.records, rows.num_rows, bad)
+                    rows, raised = self._transformed(session, rows, one.records, search, timed)
+                    seen.add_bad(raised)
+                    if not rows.num_rows:
+                        continue
+                    if not self._check.holds(rows):
+                        raise DirectReadRefusedError("a record cannot land")
+                    with timed("direct_write"):
+                        writer.write(rows)
+            if search is not None:
+                search.end()
+            return seen.observed()
         except InPiecesError:
             self._reader.close()  # The pieces begin before what it has read ahead.
             raise
@@ -176,20 +172,41 @@ class DirectLane:
                 raise DirectReadRefusedError(f"the transform raises {type(exc).__name__} on what the driver read") from exc
             return None
 
-    def _decoded(self, records: RecordColumns, session: SparkSession, timed: Timed) -> tuple[pa.Table, pa.Table | None]:
+    def _slices(self, offsets: Offsets, timed: Timed) -> Generator[_Slice]:
+        """Yield what is read and decoded; of a large batch the next slice meanwhile."""
+        slices = self._decoded_slices(offsets, timed)
+        return ahead(slices) if count(offsets) > SLICE_RECORDS else slices
+
+    def _decoded_slices(self, offsets: Offsets, timed: Timed) -> Generator[_Slice]:
+        slices = self._reader.read(offsets)
+        while True:
+            with timed("direct_read"):
+                records = next(slices, None)
+            if records is None:
+                return
+            if len(records):
+                with timed("direct_decode"):
+                    made = self._decoded(records)
+                yield made
+
+    def _decoded(self, records: RecordColumns) -> _Slice:
+        """Return what the driver's decoder makes of a slice."""
+        try:
+            return _Slice(records, rows_of_records(records, self._decode(records), self._topic_ids))
+        except DirectReadRefusedError:
+            doubts = doubted(records, self._decode)
+        sure = sorted({*range(len(records))} - {*doubts})
+        taken = records.at(sure)
+        return _Slice(records, rows_of_records(taken, self._decode(taken), self._topic_ids), sure, doubts)
+
+    def _with_doubtful(self, one: _Slice, session: SparkSession, timed: Timed) -> tuple[pa.Table, pa.Table | None]:
         """Return the rows of a slice, and its bad records as rows of the quarantine table; None where none was doubtful."""
-        with timed("direct_decode"):
-            try:
-                return rows_of_records(records, self._decode(records), self._topic_ids), None
-            except DirectReadRefusedError:
-                doubts = doubted(records, self._decode)
-            sure = sorted({*range(len(records))} - {*doubts})
-            taken = records.at(sure)
-            rows = rows_of_records(taken, self._decode(taken), self._topic_ids)
+        if not one.doubts:
+            return one.rows, None
         with timed("doubts_decode"), _refused_where_it_raises("Spark's decoder"):
-            by_spark = self._decode_by_spark(session, records.at(doubts))
-        order = np.argsort([*sure, *(doubts[position] for position in by_spark.positions)])
-        return pa.concat_tables([rows, by_spark.rows.cast(rows.schema)]).take(order), by_spark.bad
+            by_spark = self._decode_by_spark(session, one.records.at(one.doubts))
+        order = np.argsort([*one.sure, *(one.doubts[position] for position in by_spark.positions)])
+        return pa.concat_tables([one.rows, by_spark.rows.cast(one.rows.schema)]).take(order), by_spark.bad
 
 
 @contextmanager
@@ -255,6 +272,23 @@ def make_direct_lane(
     )
 
 
+@dataclass(frozen=True)
+class _Slice:
+    """Records, and what the driver's decoder made of those that it does not doubt.
+
+    Attributes:
+        records: All of them.
+        rows: Of those at ``sure``; of all where there are no doubts.
+        sure: Positions of the records that were decoded, where some were not.
+        doubts: Positions of the others.
+    """
+
+    records: RecordColumns
+    rows: pa.Table
+    sure: Sequence[int] = ()
+    doubts: Sequence[int] = ()
+
+
 @dataclass
 class _Seen:
     """What was seen of the slices so far."""
@@ -269,10 +303,13 @@ class _Seen:
         self.add_bad(bad)
         self.read += len(records)
         self.skipped += len(records) - good - (bad.num_rows if bad is not None else 0)
-        self.value_bytes += sum(len(value or b"") for value in records.values)
-        known = [stamp for stamp in records.timestamps_ms if FIRST_MS <= stamp <= LAST_MS]
-        stamps = (*known, *(self.timestamps_ms or ()))
-        self.timestamps_ms = (min(stamps), max(stamps)) if stamps else None
+        # Without a Python call per record: a backlog's slices are read meanwhile.
+        self.value_bytes += sum(map(len, filter(None, records.values)))
+        stamps = np.array(records.timestamps_ms, dtype=np.int64)
+        known = stamps[(stamps >= FIRST_MS) & (stamps <= LAST_MS)]
+        if known.size:
+            seen = (int(known.min()), int(known.max()), *(self.timestamps_ms or ()))
+            self.timestamps_ms = (min(seen), max(seen))
 
     def add_bad(self, bad: pa.Table | None) -> None:
         if bad is not None and bad.num_rows:

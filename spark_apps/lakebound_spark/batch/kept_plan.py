@@ -1,4 +1,4 @@
-"""The plan that a function made of a local relation: the rows of the next slices take their place in it.
+"""The plan that a function made of some rows: the rows of the next slices take their place in it.
 
 A small table that the records are joined with is read once for all slices of a plan, and where its keys are unique, the join
 becomes a lookup (``table_lookup``).
@@ -37,35 +37,16 @@ class _Step:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """A local relation, with what is asked of it for each slice.
-
-    Attributes:
-        relation: Without rows: they would stay in the JVM.
-        columns: Its columns.
-        stream: The source that it is of: none.
-    """
-
-    relation: Any
-    columns: Any
-    stream: Any
-
-    def replaced_by(self, rows: Any) -> Any:
-        """Return a local relation with other rows."""
-        return self.relation.copy(self.columns, rows, False, self.stream)
-
-
-@dataclass(frozen=True)
 class KeptPlan:
     """An analysed plan.
 
     Attributes:
-        rows: The local relation in it.
-        steps: The nodes above it, from the lowest to the root.
+        columns: Of the rows in it.
+        steps: The nodes above them, from the lowest to the root.
         schema: Of what it makes.
     """
 
-    rows: _Rows
+    columns: Any
     steps: tuple[_Step, ...]
     schema: StructType
 
@@ -74,10 +55,11 @@ class KeptPlan:
 
         Args:
             session: That in which the plan was analysed.
-            rows: A local relation of the same schema.
+            rows: A local relation, or a scan, of the same schema.
         """
         spark = spark_objects(session._jvm)
-        root = _nodes(spark, self.rows.replaced_by(rows.data()), self.steps)[-1]
+        leaf = spark.scan(self.columns, rows, session) if is_scan(rows) else spark.relation(self.columns, rows.data())
+        root = _nodes(spark, leaf, self.steps)[-1]
         root.setAnalyzed()  # Its parts are: the analysis is most of what is to be spared.
         frame = DataFrame(spark.datasets.ofRows(session._jsparkSession, root), session)
         frame.__dict__["schema"] = self.schema  # PySpark keeps it there when it has asked the JVM.
@@ -111,37 +93,42 @@ class KeptPlan:
         rows = execution.executedPlan().executeTake(_MOST_TABLE_ROWS + 1)
         if len(rows) > _MOST_TABLE_ROWS:
             return node
-        return replace(self.rows, columns=node.output()).replaced_by(spark.array_to_seq(rows))
+        return spark.relation(node.output(), spark.array_to_seq(rows))
 
 
 def kept(records: DataFrame, output: DataFrame) -> KeptPlan | None:
     """Return the function's plan to be used for other rows; None where these rows cannot be replaced in it.
 
     Args:
-        records: What the function got: a local relation.
+        records: What the function got: a local relation, or a scan.
         output: What it returned.
     """
-    relation, plan = analysed(records), analysed(output)
+    plan = analysed(output)
     # A subquery may read the records as well, and so may the other side of a join.
     if not plan.deterministic() or plan.subqueriesAll().size():
         return None
-    rows = _identity(records, relation.data())
-    found = list(_paths(records, plan, rows, ()))
+    found = list(_paths(records, plan, _identity(records, analysed(records)), ()))
     if len(found) != 1:
         return None
     [(of_plan, steps)] = found
     # A copy of the root would share the set to which Spark adds the id of each DataFrame that is made of it.
     spark = spark_objects(records.sparkSession._jvm)
     plan.unsetTagValue(spark.datasets.DATASET_ID_TAG())
-    held = _Rows(of_plan, of_plan.output(), of_plan.stream())
-    empty, *nodes = _nodes(spark, held.replaced_by(spark.nil), steps)
+    columns = of_plan.output()
+    # Without rows: they would stay in the JVM.
+    _, *nodes = _nodes(spark, spark.relation(columns, spark.nil), steps)
     kept_steps = tuple(replace(step, node=node) for step, node in zip(steps, nodes, strict=True))
-    return KeptPlan(replace(held, relation=empty), kept_steps, output.schema)
+    return KeptPlan(columns, kept_steps, output.schema)
 
 
 def analysed(frame: DataFrame) -> Any:
     """Return the plan of a DataFrame as Spark has resolved it."""
     return frame._jdf.queryExecution().analyzed()
+
+
+def is_scan(node: Any) -> bool:
+    """Whether a plan is rows that Spark computes by a job."""
+    return bool(node.nodeName() == "LogicalRDD")
 
 
 def make_the_same(one: DataFrame, other: DataFrame) -> bool:
@@ -182,15 +169,18 @@ def _nodes(spark: SparkObjects, relation: Any, steps: Sequence[_Step]) -> list[A
     return nodes
 
 
-def _identity(records: DataFrame, of: Any) -> int:
-    return spark_objects(records.sparkSession._jvm).identity_of(of)
+def _identity(records: DataFrame, leaf: Any) -> int | None:
+    """Return what tells the rows of a leaf from those of all others; None where it is of another kind."""
+    if leaf.nodeName() not in ("LocalRelation", "LogicalRDD"):
+        return None
+    return spark_objects(records.sparkSession._jvm).identity_of(leaf.rdd() if is_scan(leaf) else leaf.data())
 
 
-def _paths(records: DataFrame, node: Any, rows: int, above: tuple[_Step, ...]) -> list[tuple[Any, tuple[_Step, ...]]]:
-    """Return each relation with these rows below a node, with the steps from it to the root."""
-    if node.nodeName() == "LocalRelation":
-        return [(node, above)] if _identity(records, node.data()) == rows else []
+def _paths(records: DataFrame, node: Any, rows: int | None, above: tuple[_Step, ...]) -> list[tuple[Any, tuple[_Step, ...]]]:
+    """Return each leaf with these rows below a node, with the steps from it to the root."""
     children = items_of(node.children())
+    if not children:
+        return [(node, above)] if rows is not None and _identity(records, node) == rows else []
     return [
         found
         for index, child in enumerate(children)

@@ -7,6 +7,8 @@ are taken from the plan: no job, and no task.
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import pyarrow as pa
 from pyspark.serializers import NoOpSerializer
@@ -24,6 +26,10 @@ _FEW_BYTES = 64 * 1024
 _ROWS_PER_FILE_PART = 10_000
 _ROWS_PER_PART = 1_000
 """Of rows that come back, which the JVM holds once more, outside its heap."""
+_SCAN_ROWS = 8_192
+"""From so many rows on a scan is faster. Many rules of Spark's optimiser walk through the rows of a local relation, and the
+function is evaluated without generated code, on one core: 178 ms for 32,768 rows, by a job on two cores 60 ms."""
+_LARGEST_RELATION = "spark.sql.execution.arrow.localRelationThreshold"
 _UNBOUNDED = 1 << 40
 _COLLECT_BYTES = 16 * 1024 * 1024
 """Of rows in DataFrames until Python is told to search. The JVM needs up to six times of it for the same rows, and has 1 GiB
@@ -39,14 +45,21 @@ class LocalRelations:
     searches for cycles; and Python counts objects, not what they hold in the JVM. So it is told to search.
     """
 
-    def __init__(self, schema: StructType) -> None:
+    def __init__(self, schema: StructType, *, may_scan: bool = False) -> None:
+        """Make nothing yet.
+
+        Args:
+            schema: Of the rows.
+            may_scan: Spark may compute what is made of many rows by a job, where its tasks run in the driver.
+        """
         self._schema = schema
+        self._may_scan = may_scan
         self._json = schema.json()
         self._arrow = to_arrow_schema(schema)
         self._bytes_since_collected = 0
 
     def __call__(self, session: SparkSession, rows: pa.Table) -> DataFrame:
-        """Return the rows as a local relation."""
+        """Return the rows as a local relation; many of them as a scan where that is allowed."""
         self._bytes_since_collected += rows.nbytes + _PLAN_BYTES
         if self._bytes_since_collected > _COLLECT_BYTES:
             # All of them: a search of the younger ones makes old what is alive just then, such as rows of a plan's renewal.
@@ -62,7 +75,24 @@ class LocalRelations:
             parts = session.sparkContext._serialize_to_jvm(
                 batches, ArrowStreamSerializer(), spark.read_arrow_file, spark.new_arrow_server
             )
-        return DataFrame(spark.to_data_frame(parts, self._json, session._jsparkSession), session)
+        by_job = self._may_scan and rows.num_rows >= _SCAN_ROWS and _runs_in_the_driver(session)
+        with _no_relation(session) if by_job else nullcontext():
+            return DataFrame(spark.to_data_frame(parts, self._json, session._jsparkSession), session)
+
+
+def _runs_in_the_driver(session: SparkSession) -> bool:
+    return bool(session.sparkContext._jsc.sc().isLocal())
+
+
+@contextmanager
+def _no_relation(session: SparkSession) -> Iterator[None]:
+    """Have Spark make scans of Arrow's rows, however few."""
+    before = str(session.conf.get(_LARGEST_RELATION))
+    session.conf.set(_LARGEST_RELATION, "0")
+    try:
+        yield
+    finally:
+        session.conf.set(_LARGEST_RELATION, before)
 
 
 def arrow_of(output: DataFrame) -> pa.Table:

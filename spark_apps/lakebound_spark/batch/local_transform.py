@@ -25,7 +25,7 @@ class LocalTransform:
             versions: What differs between versions of the reference data that it reads, for those of the present, by name.
         """
         self._transform = PlanKeeper(transform, versions)
-        self._relation = LocalRelations(schema)
+        self._relation = LocalRelations(schema, may_scan=True)
 
     def __call__(self, session: SparkSession, held: pa.Table) -> pa.Table:
         """Return what the function makes of the rows.

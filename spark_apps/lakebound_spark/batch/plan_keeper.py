@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.redaction import redacted
-from lakebound_spark.batch.kept_plan import KeptPlan, analysed, are_same, kept, make_the_same
+from lakebound_spark.batch.kept_plan import KeptPlan, analysed, are_same, is_scan, kept, make_the_same
 from lakebound_spark.batch.transform import Transform
 
 log = logging.getLogger(__name__)
@@ -93,18 +93,17 @@ class PlanKeeper:
         if known.different >= _MOST_DIFFERENT:
             return self._function(records)
         plan, rows = known.plan, analysed(records)
-        if rows.nodeName() != "LocalRelation":  # Of very many bytes Spark makes a scan.
-            return self._function(records)
         if plan is None or not _is_usable(known, now):
             output, self._known = self._called(known, records)
             return output
         if _is_left_to_jobs(session):
             return plan.over(session, rows)
-        if not known.is_read:
+        by_job = is_scan(rows)
+        if not known.is_read and not by_job:
             known = self._known = _with_tables(known, session)
         if self._renewal is None and now >= known.since + _RENEWED_SECONDS:
             self._renewal = self._beside(session, lambda: self._renewed(known, records))
-        return (known.with_tables or plan).over(session, rows)
+        return (plan if by_job else known.with_tables or plan).over(session, rows)
 
     def _known_of(self, of: tuple[str, Mapping[str, str]], now: float) -> _Known:
         """Return what is known at present; what is being found out is waited for where batches cannot do without it."""

@@ -30,6 +30,7 @@ class SparkObjects:
         option: Makes a Scala option.
         new_alias: The class of a column with a name.
         tree_patterns: What a plan or an expression may hold.
+        new_relation: The class of a local relation.
     """
 
     nil: Any
@@ -46,10 +47,21 @@ class SparkObjects:
     option: Callable[[Any], Any]
     new_alias: Callable[..., Any]
     tree_patterns: Any
+    new_relation: Callable[..., Any]
 
     def to_seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala sequence of items: a round trip for each, where PySpark takes three more to fill a list of Java's."""
         return reduce(lambda made, item: made.prepended(item), reversed(items), self.nil)
+
+    def relation(self, columns: Any, rows: Any) -> Any:
+        """Return a local relation of rows of the JVM."""
+        return self.new_relation(columns, rows, False, self.option(None))
+
+    def scan(self, columns: Any, of: Any, session: Any) -> Any:
+        """Return a scan of the same rows as another, under the columns of a plan."""
+        unknown = self.option(None)
+        physical = (of.outputPartitioning(), of.outputOrdering())
+        return of.copy(columns, of.rdd(), *physical, False, unknown, session._jsparkSession, unknown, unknown)
 
     def alias(self, of: Any, name: str, expression_id: Any, qualifier: Any = None, metadata: Any = None) -> Any:
         """Return an expression as a column.
@@ -87,4 +99,5 @@ def spark_objects(jvm: Any) -> SparkObjects:
         option=jvm.scala.Option.apply,
         tree_patterns=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern$"), "MODULE$"),
         new_alias=jvm.org.apache.spark.sql.catalyst.expressions.Alias,
+        new_relation=jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation,
     )

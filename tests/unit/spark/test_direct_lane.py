@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
+from threading import current_thread
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +31,7 @@ SESSION = object()
 """Of a batch."""
 STEPS = {"direct_read", "direct_decode", "direct_write"}
 OFFSETS: Offsets = {"orders": TopicOffsets(topic_id="id", partitions={0: ((5, 7),)})}
+LARGE: Offsets = {"orders": TopicOffsets(topic_id="id", partitions={0: ((0, 1_000_000),)})}
 TWO = RecordColumns(["orders", "orders"], [0, 0], [5, 6], [2_000, 1_000], [None, b"k"], [b"abc", b"\xff"])
 
 
@@ -58,6 +63,30 @@ class Reader:
         self.closed += 1
 
 
+class SeveralSlices(Reader):
+    """Gives one record per slice; at a refusal none more."""
+
+    def __init__(self, count: int, refuses: bool = False) -> None:
+        super().__init__(None)
+        self.count, self.refuses = count, refuses
+        self.threads: list[str] = []
+        self.is_reading = False
+
+    def read(self, wanted: Offsets) -> Iterator[RecordColumns]:
+        for number in range(self.count):
+            self.is_reading = True
+            self.threads.append(current_thread().name)
+            time.sleep(0.01)
+            self.is_reading = False
+            yield RecordColumns(["orders"], [0], [number], [1_000 + number], [None], [b"%d" % number])
+        if self.refuses:
+            raise DirectReadRefusedError("the records did not come in time")
+
+    def close(self) -> None:
+        assert not self.is_reading
+        super().close()
+
+
 def spec_of(**changes: Any) -> PipelineSpec:
     return PipelineSpec.model_validate({**ORDERS, **changes})
 
@@ -65,10 +94,14 @@ def spec_of(**changes: Any) -> PipelineSpec:
 def lane_with(
     answer: RecordColumns | None, transform: TransformHeld | None = None, check: LandableCheck = NO_CHECK
 ) -> tuple[DirectLane, Reader]:
-    reader, decode = Reader(answer), make_value_decoder(spec_of(), None)
+    reader = Reader(answer)
+    return lane_of(reader, transform, check), reader
+
+
+def lane_of(reader: Reader, transform: TransformHeld | None = None, check: LandableCheck = NO_CHECK) -> DirectLane:
+    decode = make_value_decoder(spec_of(), None)
     assert decode is not None
-    lane = DirectLane(reader, decode, {"orders": "topic-id"}, check, by_spark, transform)  # type: ignore[arg-type]
-    return lane, reader
+    return DirectLane(reader, decode, {"orders": "topic-id"}, check, by_spark, transform)  # type: ignore[arg-type]
 
 
 def by_spark(session: object, records: RecordColumns) -> Decoded:
@@ -138,6 +171,33 @@ def test_what_the_transform_raises_is_left_to_sparks_lanes(caplog: pytest.LogCap
     assert not lane.is_open and reader.closed == 1
     assert "the transform raises ValueError" in caplog.text
     assert "4711" not in caplog.text, "it may be a value of the record"
+
+
+def test_slices_of_a_large_batch_are_read_beside_the_transform_and_land_in_their_order() -> None:
+    reader, rows, report = SeveralSlices(9), Rows(), BatchReport(1)
+    seen = lane_of(reader, lambda _, made: made).write(LARGE, SESSION, rows, report.timed)  # type: ignore[arg-type]
+    assert [value for one in rows.slices for value in one["value"].to_pylist()] == [b"%d" % number for number in range(9)]
+    assert {*reader.threads} == {"reads-ahead_0"} and not [one for one in enumerate_threads() if "reads-ahead" in one.name]
+    assert seen is not None and (seen.read, seen.timestamps_ms) == (9, (1_000, 1_008))
+
+
+@pytest.mark.parametrize("what", ["reader", "transform"])
+def test_a_refusal_in_a_large_batch_ends_what_is_read_beside_it(what: str) -> None:
+    def third_fails(_: object, made: pa.Table) -> pa.Table:
+        if what == "transform" and made["value"].to_pylist() == [b"2"]:
+            raise ValueError("4711 is no number")
+        return made
+
+    reader, rows, report, turn = (
+        SeveralSlices(9 if what == "transform" else 3, what == "reader"),
+        Rows(),
+        BatchReport(1),
+        sys.getswitchinterval(),
+    )
+    lane = lane_of(reader, third_fails)  # type: ignore[arg-type]
+    assert lane.write(LARGE, SESSION, rows, report.timed) is None  # type: ignore[arg-type]
+    assert (reader.closed, lane.is_open, sys.getswitchinterval()) == (1, False, turn)
+    assert not [one for one in enumerate_threads() if "reads-ahead" in one.name]
 
 
 def test_what_the_driver_doubts_is_decoded_by_spark_and_stays_in_its_place() -> None:
