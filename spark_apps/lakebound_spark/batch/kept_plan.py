@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakebound.redaction import redacted
+from lakebound_spark.batch.narrowing import Narrowing
 from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
 from lakebound_spark.batch.table_lookup import lookup_in_place_of
 
@@ -24,11 +25,11 @@ _LARGEST_TABLE_BYTES = 4 * 1024 * 1024
 """Of a table, as Spark estimates it: files, or rows."""
 _MOST_TABLE_ROWS = 100_000
 """Files of few bytes may hold many rows. These stay in the JVM, which has 1 GiB where nobody asks for more."""
-_NAMES_AND_HINTS = ("SubqueryAlias", "ResolvedHint")
+NAMES_AND_HINTS = ("SubqueryAlias", "ResolvedHint")
 
 
 @dataclass(frozen=True)
-class _Step:
+class Step:
     """A node of a plan above the rows, with its other children."""
 
     node: Any
@@ -44,11 +45,13 @@ class KeptPlan:
         columns: Of the rows in it.
         steps: The nodes above them, from the lowest to the root.
         schema: Of what it makes.
+        narrowing: What it gets of the records, and what is missing in what it makes; None where it gets and makes all.
     """
 
     columns: Any
-    steps: tuple[_Step, ...]
+    steps: tuple[Step, ...]
     schema: StructType
+    narrowing: Narrowing | None = None
 
     def over(self, session: SparkSession, rows: Any) -> DataFrame:
         """Return what the function makes of other rows.
@@ -75,7 +78,7 @@ class KeptPlan:
 
     def with_tables(self, session: SparkSession, tables: Sequence[Any]) -> KeptPlan:
         """Return the same with what ``tables_now`` has returned beside the records."""
-        left, steps = iter(tables), list[_Step]()
+        left, steps = iter(tables), list[Step]()
         for step in self.steps:
             before, after = (tuple(next(left) for _ in nodes) for nodes in (step.before, step.after))
             steps += _joined(session, replace(step, before=before, after=after))
@@ -83,7 +86,7 @@ class KeptPlan:
 
     def _read(self, session: SparkSession, node: Any) -> Any:
         spark = spark_objects(session._jvm)
-        if node.nodeName() in _NAMES_AND_HINTS:
+        if node.nodeName() in NAMES_AND_HINTS:
             return node.withNewChildren(spark.to_seq([self._read(session, node.children().apply(0))]))
         if node.nodeName() == "LocalRelation":
             return node
@@ -143,7 +146,7 @@ def are_same(tables: Sequence[Any], before: Sequence[Any]) -> bool:
     return all(a is not None and b is not None and a.data().equals(b.data()) for a, b in pairs)
 
 
-def _joined(session: SparkSession, step: _Step) -> list[_Step]:
+def _joined(session: SparkSession, step: Step) -> list[Step]:
     """Return a step; a lookup in its place where it is a join that one can stand for."""
     rows = _local_relation([*step.before, *step.after][0]) if step.node.nodeName() == "Join" else None
     try:
@@ -151,17 +154,17 @@ def _joined(session: SparkSession, step: _Step) -> list[_Step]:
     except Exception as exc:
         log.info("a join stays a join, as no lookup can be made of it: %s", redacted(exc))
         nodes = None
-    return [step] if nodes is None else [_Step(node, (), ()) for node in nodes]
+    return [step] if nodes is None else [Step(node, (), ()) for node in nodes]
 
 
 def _local_relation(node: Any) -> Any | None:
     """Return the rows that a node stands for; None where they are not known before."""
-    while node.nodeName() in _NAMES_AND_HINTS:
+    while node.nodeName() in NAMES_AND_HINTS:
         node = node.children().apply(0)
     return node if node.nodeName() == "LocalRelation" else None
 
 
-def _nodes(spark: SparkObjects, relation: Any, steps: Sequence[_Step]) -> list[Any]:
+def _nodes(spark: SparkObjects, relation: Any, steps: Sequence[Step]) -> list[Any]:
     """Return a relation and copies of the nodes above it, the root last."""
     nodes = [relation]
     for step in steps:
@@ -176,7 +179,7 @@ def _identity(records: DataFrame, leaf: Any) -> int | None:
     return spark_objects(records.sparkSession._jvm).identity_of(leaf.rdd() if is_scan(leaf) else leaf.data())
 
 
-def _paths(records: DataFrame, node: Any, rows: int | None, above: tuple[_Step, ...]) -> list[tuple[Any, tuple[_Step, ...]]]:
+def _paths(records: DataFrame, node: Any, rows: int | None, above: tuple[Step, ...]) -> list[tuple[Any, tuple[Step, ...]]]:
     """Return each leaf with these rows below a node, with the steps from it to the root."""
     children = items_of(node.children())
     if not children:
@@ -184,5 +187,5 @@ def _paths(records: DataFrame, node: Any, rows: int | None, above: tuple[_Step, 
     return [
         found
         for index, child in enumerate(children)
-        for found in _paths(records, child, rows, (_Step(node, tuple(children[:index]), tuple(children[index + 1 :])), *above))
+        for found in _paths(records, child, rows, (Step(node, tuple(children[:index]), tuple(children[index + 1 :])), *above))
     ]

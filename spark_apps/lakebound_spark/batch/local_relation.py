@@ -75,13 +75,12 @@ class LocalRelations:
             parts = session.sparkContext._serialize_to_jvm(
                 batches, ArrowStreamSerializer(), spark.read_arrow_file, spark.new_arrow_server
             )
-        by_job = self._may_scan and rows.num_rows >= _SCAN_ROWS and _runs_in_the_driver(session)
-        with _no_relation(session) if by_job else nullcontext():
+        with _no_relation(session) if self.is_scan(session, rows.num_rows) else nullcontext():
             return DataFrame(spark.to_data_frame(parts, self._json, session._jsparkSession), session)
 
-
-def _runs_in_the_driver(session: SparkSession) -> bool:
-    return bool(session.sparkContext._jsc.sc().isLocal())
+    def is_scan(self, session: SparkSession, count: int) -> bool:
+        """Return whether so many rows become a scan."""
+        return self._may_scan and count >= _SCAN_ROWS and bool(session.sparkContext._jsc.sc().isLocal())
 
 
 @contextmanager

@@ -8,9 +8,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from lakebound_spark.batch.kept_plan import analysed
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+from lakebound_spark.batch.narrowing import Narrowing
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.transform import Transform
+
+_FEW = 100
+"""Rows for which the function is called beside the batches: only its plan is looked at."""
 
 
 class LocalTransform:
@@ -24,8 +29,10 @@ class LocalTransform:
             schema: Of its input, in every lane (``lakebound_spark.batch.transform.planned_input``).
             versions: What differs between versions of the reference data that it reads, for those of the present, by name.
         """
-        self._transform = PlanKeeper(transform, versions)
+        self._keeper = PlanKeeper(transform, versions, narrows=True)
+        self._schema = schema
         self._relation = LocalRelations(schema, may_scan=True)
+        self._narrow: tuple[tuple[str, ...], LocalRelations] | None = None
 
     def __call__(self, session: SparkSession, held: pa.Table) -> pa.Table:
         """Return what the function makes of the rows.
@@ -34,4 +41,18 @@ class LocalTransform:
             session: That of the batch.
             held: Decoded records, with ``_kafka``.
         """
-        return arrow_of(self._transform(self._relation(session, held)))
+        few = held.slice(0, _FEW)
+        by_job = self._relation.is_scan(session, held.num_rows)
+        plan = self._keeper.plan(session, by_job=by_job, records=lambda: self._relation(session, few))
+        if plan is None:
+            return arrow_of(self._keeper.called(self._relation(session, held)))
+        if plan.narrowing is None:
+            return arrow_of(plan.over(session, analysed(self._relation(session, held))))
+        rows = self._narrow_relation(plan.narrowing)(session, plan.narrowing.rows_for_spark(held))
+        return plan.narrowing.whole(held, arrow_of(plan.over(session, analysed(rows))))
+
+    def _narrow_relation(self, narrowing: Narrowing) -> LocalRelations:
+        """Return what makes relations of the columns that go to Spark."""
+        if self._narrow is None or self._narrow[0] != narrowing.sent:
+            self._narrow = narrowing.sent, LocalRelations(narrowing.schema_for_spark(self._schema), may_scan=True)
+        return self._narrow[1]

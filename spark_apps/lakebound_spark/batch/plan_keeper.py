@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.redaction import redacted
 from lakebound_spark.batch.kept_plan import KeptPlan, analysed, are_same, is_scan, kept, make_the_same
+from lakebound_spark.batch.narrow_plan import narrowed
 from lakebound_spark.batch.transform import Transform
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,8 @@ class _Known:
         of: The session, and the versions of the reference data.
         since: When the function was called, in seconds of the keeper's clock.
         plan: The plan that it made; None where no rows can be replaced in it.
-        with_tables: The same with small tables in it that it reads; None where they were not read, or cannot be.
+        used: The same, or what is left of it where the columns that it only passes on stay in Python.
+        with_tables: That with small tables in it that it reads; None where they were not read, or cannot be.
         tables: Those tables.
         is_read: Whether these tables are of this call, and not of the one before.
         is_sure: Whether the call before has made the same of the same rows.
@@ -52,6 +54,7 @@ class _Known:
     of: tuple[str, Mapping[str, str]]
     since: float
     plan: KeptPlan | None = None
+    used: KeptPlan | None = None
     with_tables: KeptPlan | None = None
     tables: Sequence[Any] | None = None
     is_read: bool = False
@@ -69,6 +72,7 @@ class PlanKeeper:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         beside: Beside | None = None,
+        narrows: bool = False,
     ) -> None:
         """Call nothing yet.
 
@@ -77,33 +81,49 @@ class PlanKeeper:
             versions: The versions of the reference data that it reads at present, by name.
             monotonic: Seconds.
             beside: Calls the function while batches use its plan; by default a thread does.
+            narrows: Plans are to leave out the columns that the function only passes on.
         """
         self._function = function
         self._versions = versions
         self._monotonic = monotonic
         self._beside = beside or _in_a_thread
+        self._narrows = narrows
         self._known: _Known | None = None
         self._renewal: Future[Any] | None = None
 
     def __call__(self, records: DataFrame) -> DataFrame:
-        """Return what the function makes of the records."""
-        session: Any = records.sparkSession
+        """Return what the function makes of the records; not for a keeper that narrows."""
+        session, rows = records.sparkSession, analysed(records)
+        plan = self.plan(session, by_job=is_scan(rows), records=lambda: records)
+        return self.called(records) if plan is None else plan.over(session, rows)
+
+    def plan(self, session: SparkSession, *, by_job: bool, records: Callable[[], DataFrame]) -> KeptPlan | None:
+        """Return the plan of the next rows; None where the function is to be called.
+
+        Args:
+            session: That of the rows.
+            by_job: Spark makes a scan of them.
+            records: Returns some of them, or all, for a call beside the batches.
+        """
         of, now = (str(session._jsparkSession.sessionUUID()), dict(self._versions())), self._monotonic()
         known = self._known_of(of, now)
-        if known.different >= _MOST_DIFFERENT:
-            return self._function(records)
-        plan, rows = known.plan, analysed(records)
-        if plan is None or not _is_usable(known, now):
-            output, self._known = self._called(known, records)
-            return output
+        if known.used is None or not _is_usable(known, now):
+            return None
         if _is_left_to_jobs(session):
-            return plan.over(session, rows)
-        by_job = is_scan(rows)
+            return known.used
         if not known.is_read and not by_job:
             known = self._known = _with_tables(known, session)
         if self._renewal is None and now >= known.since + _RENEWED_SECONDS:
-            self._renewal = self._beside(session, lambda: self._renewed(known, records))
-        return (plan if by_job else known.with_tables or plan).over(session, rows)
+            self._renewal = self._beside(session, lambda: self._renewed(known, records()))
+        return known.used if by_job else known.with_tables or known.used
+
+    def called(self, records: DataFrame) -> DataFrame:
+        """Call the function, and look at its plan where that may be kept."""
+        assert self._known is not None, "it was asked for a plan before"
+        if self._known.different >= _MOST_DIFFERENT:
+            return self._function(records)
+        output, self._known = self._called(self._known, records)
+        return output
 
     def _known_of(self, of: tuple[str, Mapping[str, str]], now: float) -> _Known:
         """Return what is known at present; what is being found out is waited for where batches cannot do without it."""
@@ -138,10 +158,16 @@ class PlanKeeper:
         since = self._monotonic()
         output = self._function(records)
         try:
-            return output, _shown(before, since, records, output)
+            shown = _shown(before, since, records, output)
+            return output, self._narrowed(shown, records.sparkSession)
         except Exception as exc:
             log.info("the function is called for each slice, as its plan cannot be kept: %s", redacted(exc))
             return output, _Known(before.of, since, different=_MOST_DIFFERENT)
+
+    def _narrowed(self, known: _Known, session: SparkSession) -> _Known:
+        if known.plan is None or not known.is_sure:
+            return known
+        return replace(known, used=narrowed(session, known.plan) if self._narrows else known.plan)
 
 
 def _shown(before: _Known, since: float, records: DataFrame, output: DataFrame) -> _Known:
@@ -153,7 +179,7 @@ def _shown(before: _Known, since: float, records: DataFrame, output: DataFrame) 
         return _Known(before.of, since, plan, different=before.different)
     if not make_the_same(before.plan.over(records.sparkSession, analysed(records)), output):
         return _Known(before.of, since, plan, different=before.different + 1)
-    return _Known(before.of, since, plan, before.with_tables, before.tables, is_sure=True)
+    return _Known(before.of, since, plan, with_tables=before.with_tables, tables=before.tables, is_sure=True)
 
 
 def _is_usable(known: _Known, now: float) -> bool:
@@ -162,14 +188,14 @@ def _is_usable(known: _Known, now: float) -> bool:
 
 def _with_tables(known: _Known, session: SparkSession) -> _Known:
     """Return the same with the small tables read that the plan reads."""
-    if known.plan is None:
+    if known.used is None:
         return known
     try:
-        tables = known.plan.tables_now(session)
+        tables = known.used.tables_now(session)
         # To make a lookup takes longer than to read the table. The plan before makes the same of the same rows.
         if known.with_tables is not None and known.tables is not None and are_same(tables, known.tables):
             return replace(known, is_read=True)
-        return replace(known, with_tables=known.plan.with_tables(session, tables), tables=tables, is_read=True)
+        return replace(known, with_tables=known.used.with_tables(session, tables), tables=tables, is_read=True)
     except Exception as exc:
         log.info("a table that the function reads is read for each slice: %s", redacted(exc))
         return replace(known, with_tables=None, tables=None, is_read=True)

@@ -31,6 +31,7 @@ class SparkObjects:
         new_alias: The class of a column with a name.
         tree_patterns: What a plan or an expression may hold.
         new_relation: The class of a local relation.
+        new_project: The class of a projection.
     """
 
     nil: Any
@@ -48,6 +49,7 @@ class SparkObjects:
     new_alias: Callable[..., Any]
     tree_patterns: Any
     new_relation: Callable[..., Any]
+    new_project: Callable[..., Any]
 
     def to_seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala sequence of items: a round trip for each, where PySpark takes three more to fill a list of Java's."""
@@ -100,4 +102,5 @@ def spark_objects(jvm: Any) -> SparkObjects:
         tree_patterns=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern$"), "MODULE$"),
         new_alias=jvm.org.apache.spark.sql.catalyst.expressions.Alias,
         new_relation=jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation,
+        new_project=jvm.org.apache.spark.sql.catalyst.plans.logical.Project,
     )

@@ -1,0 +1,179 @@
+"""Columns that a function only passes on stay in Python, and its rows are the same as if Spark had got all of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+from tests.spark.test_transform_lanes import FUNCTIONS, SHORT, encoded, few_rows_by_jobs, pipeline, records, sent
+from tests.support.streams.long_form import LONG_FORM
+from tests.support.tables.value_lanes import IDS
+
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound_spark.batch import local_transform
+from lakebound_spark.batch.decode import value_schema
+from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
+from lakebound_spark.batch.kept_plan import kept
+from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
+from lakebound_spark.batch.local_transform import LocalTransform
+from lakebound_spark.batch.narrow_plan import narrowed
+from lakebound_spark.batch.narrowing import Narrowing
+from lakebound_spark.batch.transform import Transform, planned_input
+from lakebound_spark.columns import explode
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
+
+SLICES = 5
+SEEDS = range(60 if LONG_FORM else 12)
+Step = Callable[[random.Random, DataFrame], DataFrame]
+
+
+@pytest.fixture(scope="module")
+def schema(session: SparkSession) -> StructType:
+    return planned_input(session, pipeline()).schema
+
+
+@pytest.fixture(scope="module")
+def slices() -> list[pa.Table]:
+    spec = pipeline()
+    decode = make_value_decoder(spec, value_schema(spec))
+    assert decode is not None
+    made = []
+    for number in range(SLICES):
+        columns = sent(0, [*records(random.Random(number), 10 + number)]).records
+        made.append(rows_of_records(columns, decode(columns), IDS))
+    return made
+
+
+def filtered(dice: random.Random, frame: DataFrame) -> DataFrame:
+    column = dice.choice(frame.columns)
+    return frame.where(F.col(f"`{column}`").isNotNull() if dice.random() < 0.5 else F.xxhash64(f"`{column}`") % 3 != 0)
+
+
+def computed(dice: random.Random, frame: DataFrame) -> DataFrame:
+    """A new column, or another one under a name that is there."""
+    of, name = dice.choice(plain(frame)), dice.choice([*plain(frame), "more"])
+    return frame.withColumn(name, F.to_json(F.struct(F.col(of))))
+
+
+def chosen(dice: random.Random, frame: DataFrame) -> DataFrame:
+    left = dice.sample(plain(frame), dice.randrange(1, len(plain(frame)) + 1))
+    return frame.select(*dice.sample([*left, KAFKA_COLUMN], len(left) + 1))
+
+
+def renamed(dice: random.Random, frame: DataFrame) -> DataFrame:
+    return frame.withColumnRenamed(dice.choice(plain(frame)), "renamed")
+
+
+def exchanged(dice: random.Random, frame: DataFrame) -> DataFrame:
+    one, other = dice.choice(plain(frame)), dice.choice(plain(frame))
+    others = [name for name in frame.columns if name not in (one, other)]
+    return frame.select(F.col(one).alias(other), *([F.col(other).alias(one)] if one != other else []), *others)
+
+
+def named(dice: random.Random, frame: DataFrame) -> DataFrame:
+    column = dice.choice(plain(frame))
+    return frame.alias("named").select("named.*", F.col(f"named.{column}").isNull().alias("is_null"))
+
+
+def joined(dice: random.Random, frame: DataFrame) -> DataFrame:
+    column = dice.choice(plain(frame))
+    names = frame.sparkSession.range(-5, 5).select((F.col("id") % 3).alias("rest"), F.col("id").alias("other"))
+    condition = F.coalesce(F.xxhash64(frame[column]), F.lit(0)) % 4 == F.col("rest")
+    return frame.join(names, condition, dice.choice(["left", "inner"])).drop("rest")
+
+
+def looked_up(dice: random.Random, frame: DataFrame) -> DataFrame:
+    names = frame.sparkSession.range(-3, 3).select(F.col("id").cast("int").alias("key"), F.col("id").alias("found"))
+    column = dice.choice([name for name, kind in frame.dtypes if kind == "int"] or ["null"])
+    return frame.join(names, F.expr(column) == F.col("key"), dice.choice(["left", "inner"])).drop("key")
+
+
+def exploded(dice: random.Random, frame: DataFrame) -> DataFrame:
+    lists = [name for name, kind in frame.dtypes if kind.startswith("array<string")]
+    if not lists or "tag" in frame.columns:
+        return frame
+    return explode(frame, dice.choice(lists), "tag", keep_empty=dice.random() < 0.5)
+
+
+def by_sql(dice: random.Random, frame: DataFrame) -> DataFrame:
+    return frame.sparkSession.sql("select *, 1 as one from {records}", records=frame) if "one" not in frame.columns else frame
+
+
+def by_python(dice: random.Random, frame: DataFrame) -> DataFrame:
+    @F.udf("string")
+    def text(value: object) -> str:
+        return repr(value)
+
+    return frame.withColumn("text", text(dice.choice(plain(frame))))
+
+
+STEPS: tuple[Step, ...] = (
+    filtered,
+    computed,
+    chosen,
+    renamed,
+    exchanged,
+    named,
+    joined,
+    looked_up,
+    exploded,
+    by_sql,
+    by_python,
+)
+
+
+def plain(frame: DataFrame) -> list[str]:
+    return [name for name in frame.columns if name != KAFKA_COLUMN]
+
+
+def drawn(seed: int) -> Transform:
+    """Return a function of some steps, the same at each call."""
+
+    def function(frame: DataFrame) -> DataFrame:
+        dice = random.Random(seed)
+        for step in dice.sample(STEPS, dice.randrange(1, 6)):  # once each: a table has no two columns of one name
+            frame = step(dice, frame)
+        return frame
+
+    return function
+
+
+def in_order(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, rows.to_pylist()))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(pytest.param(one, id=one.__name__) for one in (FUNCTIONS if LONG_FORM else SHORT)),
+        *(pytest.param(drawn(seed), id=f"drawn-{seed}") for seed in SEEDS),
+    ],
+)
+def test_the_rows_are_those_of_the_function(
+    session: SparkSession, schema: StructType, slices: list[pa.Table], monkeypatch: pytest.MonkeyPatch, function: Transform
+) -> None:
+    monkeypatch.setattr(local_transform, "_FEW", 3)
+    relation, transform = LocalRelations(schema), LocalTransform(function, schema, dict)
+    for number, rows in enumerate(slices):
+        with few_rows_by_jobs() if number == SLICES - 1 else nullcontext():
+            found = transform(session, rows)
+        wanted = arrow_of(function(relation(session, rows)))
+        assert (found.schema, in_order(found)) == (wanted.schema, in_order(wanted)), number
+
+
+def test_most_functions_pass_something_on(session: SparkSession, schema: StructType, slices: list[pa.Table]) -> None:
+    records, found = LocalRelations(schema)(session, slices[0]), dict[str, Narrowing | None]()
+    for name, function in {"encoded": encoded, **{str(seed): drawn(seed) for seed in SEEDS}}.items():
+        plan = kept(records, function(records))
+        found[name] = narrowed(session, plan).narrowing if plan is not None else None
+    by_encoded = found["encoded"]
+    assert by_encoded is not None and {*by_encoded.passed_on} == {"at", KAFKA_COLUMN}
+    assert {*by_encoded.sent} == {"id", "n", "big", "d", "ok", "place"}
+    assert sum(one is not None for one in found.values()) > len(found) / 2
