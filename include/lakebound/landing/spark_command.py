@@ -48,6 +48,8 @@ _TUNED = {
     "spark.locality.wait": "0s",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.ui.retainedExecutions": "20",
+    # What tasks make of a slice of a backlog is larger than 1 MB, which else goes by way of the block manager.
+    "spark.task.maxDirectResultSize": "16m",
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "500",
@@ -134,8 +136,6 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
         "spark.sql.streaming.stopTimeout": str(stop_timeout_ms),
         # Spark writes the plan of each batch as text, for its pages and its log of events: 0.2 instead of 0.6 ms.
         "spark.sql.ui.explainMode": "simple",
-        # What tasks make of a slice of a backlog is larger than 1 MB, which else goes by way of the block manager.
-        "spark.task.maxDirectResultSize": "16m",
         "spark.ui.enabled": str(has_ui(settings)).lower(),
         "spark.ui.killEnabled": "false",
         "spark.ui.port": str(ui_port),

@@ -16,6 +16,7 @@ TUNABLE = frozenset(
         "spark.locality.wait",
         "spark.sql.shuffle.partitions",
         "spark.sql.ui.retainedExecutions",
+        "spark.task.maxDirectResultSize",
         "spark.ui.retainedJobs",
         "spark.ui.retainedStages",
         "spark.ui.retainedTasks",
