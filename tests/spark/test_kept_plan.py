@@ -28,13 +28,13 @@ from tests.spark.test_transform_lanes import (
     with_one_value,
 )
 from tests.support.streams.long_form import LONG_FORM
+from tests.support.tables.kept_function import KeptFunction
 from tests.support.tables.value_lanes import IDS
 
 from lakebound_spark.batch import kept_plan
 from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
-from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.transform import Transform, planned_input
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
@@ -87,7 +87,7 @@ def rows_of(frame: DataFrame, *, ordered: bool = True) -> list[str]:
 @pytest.mark.parametrize("function", FUNCTIONS if LONG_FORM else SHORT, ids=lambda function: function.__name__)
 def test_each_slice_gives_what_the_function_gives(slices: list[tuple[DataFrame, DataFrame]], function: Transform) -> None:
     counted = Counted(function)
-    keeper = PlanKeeper(counted, dict, monotonic=lambda: 0.0)
+    keeper = KeptFunction(counted, dict, monotonic=lambda: 0.0)
     ordered = function in ORDERED
     # Two scans first, whose plan is kept; then both in turn.
     for number, (relation, scan) in enumerate(slices):
@@ -99,7 +99,7 @@ def test_each_slice_gives_what_the_function_gives(slices: list[tuple[DataFrame, 
 def test_a_plan_is_as_old_as_two_seconds(session: SparkSession) -> None:
     clock = Clock()
     counted = Counted(lambda frame: frame.withColumn("day", F.lit(clock.day)))
-    keeper = PlanKeeper(counted, dict, monotonic=clock, beside=without_a_thread)
+    keeper = KeptFunction(counted, dict, monotonic=clock, beside=without_a_thread)
     seen = []
     for clock.now, clock.day in ((0.0, 1), (0.1, 1), (1.9, 2), (2.2, 2), (2.3, 2), (4.2, 2), (4.5, 2)):
         seen.append((arrow_of(keeper(numbers(session)))["day"][0].as_py(), counted.calls))
@@ -138,7 +138,7 @@ class Later:
 def test_a_plan_is_renewed_beside_the_batches_which_go_on_with_the_one_before(session: SparkSession) -> None:
     clock, later = Clock(), Later()
     counted = Counted(lambda frame: frame.withColumn("day", F.lit(clock.day)))
-    keeper = PlanKeeper(counted, dict, monotonic=clock, beside=later)
+    keeper = KeptFunction(counted, dict, monotonic=clock, beside=later)
 
     def day(now: float) -> int:
         clock.now = now
@@ -162,7 +162,7 @@ def test_a_renewal_that_fails_leaves_the_error_to_the_batch_that_needs_the_funct
             raise ValueError("no such table")
         return frame.where("id >= 0")
 
-    keeper = PlanKeeper(function, dict, monotonic=clock, beside=later)
+    keeper = KeptFunction(function, dict, monotonic=clock, beside=later)
     for clock.now in (0.0, 0.1, 1.6):
         assert arrow_of(keeper(numbers(session))).num_rows == 3
     wrong[0] = True
@@ -177,7 +177,7 @@ def test_a_renewal_that_fails_leaves_the_error_to_the_batch_that_needs_the_funct
 def test_a_renewal_with_other_reference_data_is_not_used(session: SparkSession, comes: str) -> None:
     clock, later, version = Clock(), Later(), ["a"]
     counted = Counted(lambda frame: frame.withColumn("name", F.lit(version[0])))
-    keeper = PlanKeeper(counted, lambda: {"names": version[0]}, monotonic=clock, beside=later)
+    keeper = KeptFunction(counted, lambda: {"names": version[0]}, monotonic=clock, beside=later)
 
     def name(now: float) -> str:
         clock.now = now
@@ -206,12 +206,12 @@ def test_a_plan_of_newer_reference_data_is_not_kept_as_one_of_older(session: Spa
             version[0] = "b"
         return frame.where("id >= 0")
 
-    keeper = PlanKeeper(function, lambda: {"names": version[0]}, monotonic=clock, beside=later)
+    keeper = KeptFunction(function, lambda: {"names": version[0]}, monotonic=clock, beside=later)
     for clock.now in (0.0, 0.1, 1.6):
         keeper(numbers(session))
     before = keeper._known
     assert before is not None and before.is_sure
-    renewed = keeper._renewed(before, numbers(session))
+    renewed = keeper._renewed(before, numbers(session), by_job=False)
     assert not renewed.is_sure and renewed.of == before.of
 
 
@@ -222,7 +222,7 @@ def test_a_renewal_for_which_there_is_no_thread_leaves_the_call_to_the_next_batc
         raise RuntimeError("can't start new thread")
 
     clock, counted = Clock(), Counted(lambda frame: frame.where("id >= 0"))
-    keeper = PlanKeeper(counted, dict, monotonic=clock)
+    keeper = KeptFunction(counted, dict, monotonic=clock)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
         for clock.now in (0.0, 0.1, 1.6):
@@ -240,7 +240,7 @@ def test_a_renewal_sees_the_session_of_the_batch(session: SparkSession) -> None:
             seen.append(str(active.sessionUUID()))
         return frame.where("id >= 0")
 
-    keeper = PlanKeeper(function, dict, monotonic=clock)
+    keeper = KeptFunction(function, dict, monotonic=clock)
     # The last one finds the first renewal, and does not need the next.
     for clock.now in (0.0, 0.1, 1.6, 2.5):
         assert arrow_of(keeper(numbers(other))).num_rows == 3
@@ -261,7 +261,7 @@ class Clock:
 def test_a_function_whose_plan_differs_each_time_is_called_each_time(session: SparkSession) -> None:
     count = itertools.count()
     counted = Counted(lambda frame: frame.withColumn("call", F.lit(next(count))))
-    keeper = PlanKeeper(counted, dict, monotonic=lambda: 0.0)
+    keeper = KeptFunction(counted, dict, monotonic=lambda: 0.0)
     for number in range(6):
         assert set(arrow_of(keeper(numbers(session)))["call"].to_pylist()) == {number}
 
@@ -269,7 +269,7 @@ def test_a_function_whose_plan_differs_each_time_is_called_each_time(session: Sp
 def test_other_reference_data_and_another_session_call_it_anew(session: SparkSession) -> None:
     tables, in_use = {name: session.createDataFrame([(1, name)], "n INT, name STRING") for name in "ab"}, ["a"]
     counted = Counted(lambda frame: frame.join(F.broadcast(tables[in_use[0]]), "n"))
-    keeper = PlanKeeper(counted, lambda: {"names": in_use[0]}, monotonic=lambda: 0.0)
+    keeper = KeptFunction(counted, lambda: {"names": in_use[0]}, monotonic=lambda: 0.0)
 
     def names(frame: DataFrame) -> Iterator[str]:
         yield from arrow_of(keeper(frame))["name"].to_pylist()
@@ -290,7 +290,7 @@ def test_a_function_that_reads_the_records_twice_gets_the_same_ones(session: Spa
             return frame.unionAll(frame)
         return frame.sparkSession.sql("select * from {r} where id >= (select min(id) from {r})", r=frame)
 
-    keeper = PlanKeeper(twice, dict, monotonic=lambda: 0.0)
+    keeper = KeptFunction(twice, dict, monotonic=lambda: 0.0)
     for first in range(0, 12, 3):
         assert set(arrow_of(keeper(numbers(session, first)))["id"].to_pylist()) == {first, first + 1, first + 2}
 
@@ -327,7 +327,7 @@ def test_a_small_table_is_read_once_in_two_seconds(session: SparkSession, names:
         return JOINS[kind](frame, frame.sparkSession.read.schema("n INT, name STRING").parquet(str(names)))
 
     clock = Clock()
-    keeper = PlanKeeper(joined, dict, monotonic=clock)
+    keeper = KeptFunction(joined, dict, monotonic=clock)
     expected = [rows_of(joined(numbers(session, first)), ordered=False) for first in range(4)]
     assert [rows_of(keeper(numbers(session, first)), ordered=False) for first in range(3)] == expected[:3]
     shutil.rmtree(names)
@@ -345,7 +345,7 @@ def test_what_a_table_says_now_is_seen_after_two_seconds(session: SparkSession, 
         return set(arrow_of(keeper(numbers(session)))["name"].to_pylist())
 
     clock = Clock()
-    keeper = PlanKeeper(joined, dict, monotonic=clock)
+    keeper = KeptFunction(joined, dict, monotonic=clock)
     assert [found() for _ in range(3)] == [{"one", "two", "deux"}] * 3
     session.createDataFrame([(1, "uno")], "n INT, name STRING").write.mode("overwrite").parquet(str(names))
     clock.now = 2.1
@@ -367,7 +367,7 @@ def test_a_table_that_cannot_be_read_before_is_read_for_each_slice(
             table = table.select(F.col("n").cast("int"), F.col("name").cast("int").alias("name"))
         return frame.join(F.broadcast(table), "n", "left")
 
-    keeper = PlanKeeper(joined, dict, monotonic=lambda: 0.0)
+    keeper = KeptFunction(joined, dict, monotonic=lambda: 0.0)
     for first in range(4):
         if why == "raises":
             with pytest.raises(Exception, match="CAST_INVALID_INPUT"):

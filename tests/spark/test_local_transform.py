@@ -13,11 +13,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+from tests.support.tables.kept_function import KeptFunction
 
 from lakebound_spark.batch import local_relation, plan_keeper
+from lakebound_spark.batch.kept_plan import analysed
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.local_transform import LocalTransform
-from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.spark_objects import spark_objects
 
 pytestmark = pytest.mark.spark
@@ -62,13 +63,13 @@ def test_rows_of_which_spark_makes_a_scan_come_back_and_the_plan_is_kept_for_all
         calls.append(frame)
         return shouted(frame)
 
-    keeper, relation = PlanKeeper(counted, dict, monotonic=lambda: 0.0), LocalRelations(TEXTS, may_scan=by_lakebound)
+    keeper, relation = KeptFunction(counted, dict, monotonic=lambda: 0.0), LocalRelations(TEXTS, may_scan=by_lakebound)
     session.conf.set(LARGEST_RELATION, "48MB" if by_lakebound else "200KB")
     try:
         for count in (10, 10, 10, 30_000, 10):
-            frame = keeper(relation(session, texts(count, 9)))
-            assert (frame._jdf.queryExecution().analyzed().collectLeaves().apply(0).nodeName() == "LogicalRDD") is (count > 10)
-            assert arrow_of(frame)["id"].to_pylist() == [*range(count)]
+            records = relation(session, texts(count, 9))
+            assert analysed(records).nodeName() == ("LogicalRDD" if count > 10 else "LocalRelation")
+            assert arrow_of(keeper(records))["id"].to_pylist() == [*range(count)]
         assert session.conf.get(LARGEST_RELATION) == ("48MB" if by_lakebound else "200KB")
     finally:
         session.conf.unset(LARGEST_RELATION)
@@ -93,12 +94,14 @@ def test_rows_that_the_jvm_cannot_give_are_not_taken_for_the_end(
 
 @pytest.mark.parametrize("count", [10, 10_000], ids=["a relation's", "a scan's"])
 def test_a_kept_plan_holds_no_rows(session: SparkSession, count: int) -> None:
-    keeper, relation = PlanKeeper(shouted, dict), LocalRelations(TEXTS, may_scan=True)
+    keeper, relation = KeptFunction(shouted, dict), LocalRelations(TEXTS, may_scan=True)
     for _ in range(2):
         keeper(relation(session, texts(count, 9)))
     assert keeper._known is not None and keeper._known.plan is not None
-    leaf = keeper._known.plan.steps[-1].node.collectLeaves().apply(0)
-    assert (leaf.nodeName(), int(leaf.data().size())) == ("LocalRelation", 0)
+    assert keeper._known.used is not None and keeper._known.used is not keeper._known.plan
+    for plan in (keeper._known.plan, keeper._known.used):
+        leaf = plan.steps[-1].node.collectLeaves().apply(0)
+        assert (leaf.nodeName(), int(leaf.data().size())) == ("LocalRelation", 0)
 
 
 @pytest.mark.parametrize(("renewed_seconds", "most"), [(60.0, 400), (0.0, 700)])

@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
-from tests.spark.test_transform_lanes import FUNCTIONS, SHORT, encoded, few_rows_by_jobs, pipeline, records, sent
+from tests.spark.test_kept_plan import NOT_KEPT
+from tests.spark.test_transform_lanes import FUNCTIONS, ORDERED, SHORT, encoded, few_rows_by_jobs, pipeline, records, sent
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.value_lanes import IDS
 
@@ -23,7 +24,7 @@ from lakebound_spark.batch.kept_plan import kept
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.narrow_plan import narrowed
-from lakebound_spark.batch.narrowing import Narrowing
+from lakebound_spark.batch.narrowing import POSITION, Narrowing
 from lakebound_spark.batch.transform import Transform, planned_input
 from lakebound_spark.columns import explode
 
@@ -83,16 +84,20 @@ def named(dice: random.Random, frame: DataFrame) -> DataFrame:
 
 
 def joined(dice: random.Random, frame: DataFrame) -> DataFrame:
+    """Any join whose rows have the columns of the records, which are on either side."""
     column = dice.choice(plain(frame))
     names = frame.sparkSession.range(-5, 5).select((F.col("id") % 3).alias("rest"), F.col("id").alias("other"))
     condition = F.coalesce(F.xxhash64(frame[column]), F.lit(0)) % 4 == F.col("rest")
-    return frame.join(names, condition, dice.choice(["left", "inner"])).drop("rest")
+    if dice.random() < 0.4:
+        return names.join(frame, condition, dice.choice(["left", "right", "full", "inner"])).drop("rest")
+    kinds = ["left", "inner", "right", "full", "left_semi", "left_anti"]
+    return frame.join(names, condition, dice.choice(kinds)).drop("rest")
 
 
 def looked_up(dice: random.Random, frame: DataFrame) -> DataFrame:
     names = frame.sparkSession.range(-3, 3).select(F.col("id").cast("int").alias("key"), F.col("id").alias("found"))
     column = dice.choice([name for name, kind in frame.dtypes if kind == "int"] or ["null"])
-    return frame.join(names, F.expr(column) == F.col("key"), dice.choice(["left", "inner"])).drop("key")
+    return frame.join(names, F.expr(column) == F.col("key"), dice.choice(["left", "inner", "right"])).drop("key")
 
 
 def exploded(dice: random.Random, frame: DataFrame) -> DataFrame:
@@ -160,12 +165,21 @@ def test_the_rows_are_those_of_the_function(
     session: SparkSession, schema: StructType, slices: list[pa.Table], monkeypatch: pytest.MonkeyPatch, function: Transform
 ) -> None:
     monkeypatch.setattr(local_transform, "_FEW", 3)
-    relation, transform = LocalRelations(schema), LocalTransform(function, schema, dict)
+    calls = []
+
+    def counted(frame: DataFrame) -> DataFrame:
+        calls.append(frame)
+        return function(frame)
+
+    relation, transform = LocalRelations(schema), LocalTransform(counted, schema, dict, monotonic=lambda: 0.0)
     for number, rows in enumerate(slices):
         with few_rows_by_jobs() if number == SLICES - 1 else nullcontext():
             found = transform(session, rows)
         wanted = arrow_of(function(relation(session, rows)))
         assert (found.schema, in_order(found)) == (wanted.schema, in_order(wanted)), number
+        if function in ORDERED:
+            assert found.to_pylist() == wanted.to_pylist(), number
+    assert len(calls) == 2 or function in NOT_KEPT, "the other slices had a plan"
 
 
 def test_most_functions_pass_something_on(session: SparkSession, schema: StructType, slices: list[pa.Table]) -> None:
@@ -177,3 +191,24 @@ def test_most_functions_pass_something_on(session: SparkSession, schema: StructT
     assert by_encoded is not None and {*by_encoded.passed_on} == {"at", KAFKA_COLUMN}
     assert {*by_encoded.sent} == {"id", "n", "big", "d", "ok", "place"}
     assert sum(one is not None for one in found.values()) > len(found) / 2
+
+
+@pytest.mark.parametrize(("kind", "is_left"), [("right", True), ("full", True), ("left", False), ("full", False)])
+def test_a_join_with_rows_of_no_record_gets_all_columns(
+    session: SparkSession, schema: StructType, slices: list[pa.Table], kind: str, is_left: bool
+) -> None:
+    def function(frame: DataFrame) -> DataFrame:
+        names = frame.sparkSession.range(900, 905).select(F.col("id").cast("int").alias("n"))
+        return frame.join(names, "n", kind) if is_left else names.join(frame, "n", kind)
+
+    relation, transform = LocalRelations(schema), LocalTransform(function, schema, dict, monotonic=lambda: 0.0)
+    for rows in slices:
+        wanted = in_order(arrow_of(function(relation(session, rows))))
+        assert in_order(transform(session, rows)) == wanted and sum("'_kafka': None" in row for row in wanted) == 5
+
+
+def test_rows_of_no_record_are_never_taken_for_those_of_one() -> None:
+    shape = Narrowing((), {"id": "id"}, StructType().add("id", "long"))
+    made = pa.table({POSITION.name: pa.array([0, None], pa.int32())})
+    with pytest.raises(ValueError, match="a row is of no record"):
+        shape.whole(pa.table({"id": [1, 2]}), made)

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from tests.support.streams.long_form import LONG_FORM
+from tests.support.tables.kept_function import KeptFunction
 
 from lakebound_spark.batch import table_lookup
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
-from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.raising import as_in_batches
 from lakebound_spark.batch.spark_objects import spark_objects
 
@@ -127,7 +127,7 @@ def test_a_kept_plan_with_a_table_gives_what_the_join_gives(session: SparkSessio
         def function(frame: DataFrame, folder: Path = folder, join: Join = join) -> DataFrame:
             return join(frame, frame.sparkSession.read.schema(TABLE).parquet(str(folder)))
 
-        keeper = PlanKeeper(function, dict, monotonic=lambda: 0.0)
+        keeper = KeptFunction(function, dict, monotonic=lambda: 0.0)
         for _ in range(4):
             frame = records(session, dice, dice.choice([0, 1, 20]))
             assert rows_of(keeper(frame)) == rows_of(function(frame)), f"seed {seed}, number {number}"
@@ -169,12 +169,12 @@ def kept_plan_of(session: SparkSession, folder: Path, join: Join) -> tuple[str, 
     def function(frame: DataFrame) -> DataFrame:
         return join(frame, frame.sparkSession.read.schema(TABLE).parquet(str(folder)))
 
-    keeper = PlanKeeper(function, dict, monotonic=lambda: 0.0)
+    keeper = KeptFunction(function, dict, monotonic=lambda: 0.0)
     frame = records(session, random.Random(1), 20)
     for _ in range(2):
         keeper(frame)
-    made = keeper(frame)
-    return made._jdf.queryExecution().optimizedPlan().nodeName(), rows_of(made), rows_of(function(frame))
+    node = keeper.by_spark(frame)._jdf.queryExecution().optimizedPlan().nodeName()
+    return node, rows_of(keeper(frame)), rows_of(function(frame))
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_a_lookup_is_made_anew_when_its_table_says_something_else(session: Spark
     def function(frame: DataFrame) -> DataFrame:
         return frame.join(frame.sparkSession.read.schema("ki INT, name STRING").parquet(str(folder)), F.expr("int(id) = ki"))
 
-    keeper = PlanKeeper(function, dict, monotonic=lambda: seconds[0])
+    keeper = KeptFunction(function, dict, monotonic=lambda: seconds[0])
     frame, seen, made = records(session, random.Random(1), 5), [], []
     for seconds[0], name in ((0.0, "a"), (0.1, ""), (0.2, ""), (2.5, ""), (2.6, ""), (5.0, "c"), (5.1, "")):
         if name:
@@ -244,7 +244,7 @@ def test_another_table_beside_the_records_is_read_as_it_is_now(session: SparkSes
     def function(frame: DataFrame) -> DataFrame:
         return frame.select("id").unionAll(frame.sparkSession.read.schema("id LONG").parquet(str(folder)))
 
-    keeper = PlanKeeper(function, dict, monotonic=lambda: seconds[0])
+    keeper = KeptFunction(function, dict, monotonic=lambda: seconds[0])
     frame = records(session, random.Random(1), 1)
     for seconds[0], count in ((0.0, 1), (0.1, 1), (0.2, 1), (2.5, 3), (2.6, 3), (2.7, 3)):
         if seconds[0] in (0.0, 2.5):
@@ -259,7 +259,7 @@ def test_what_spark_leaves_to_jobs_is_joined(session: SparkSession, table: Path)
         rows = frame.sparkSession.read.schema(TABLE).parquet(str(table))
         return frame.join(F.broadcast(rows), F.expr("cast(s AS INT) = ki")).where("s RLIKE '^[0-9]+$'")
 
-    keeper, frame = PlanKeeper(function, dict, monotonic=lambda: 0.0), records(session, random.Random(1), 20)
+    keeper, frame = KeptFunction(function, dict, monotonic=lambda: 0.0), records(session, random.Random(1), 20)
     with as_in_batches(session):
         for _ in range(4):
             assert rows_of(keeper(frame)) == rows_of(function(frame))
@@ -271,7 +271,7 @@ def test_a_function_that_gives_other_names_is_seen(session: SparkSession) -> Non
     def function(frame: DataFrame) -> DataFrame:
         return frame.select(F.col("id").alias(names[0]), F.col("l").alias(names[1]))
 
-    keeper, frame = PlanKeeper(function, dict, monotonic=lambda: seconds[0]), records(session, random.Random(1), 3)
+    keeper, frame = KeptFunction(function, dict, monotonic=lambda: seconds[0]), records(session, random.Random(1), 3)
     for seconds[0] in (0.0, 0.1, 0.2):
         assert keeper(frame).columns == ["a", "b"]
     names.reverse()
@@ -280,7 +280,7 @@ def test_a_function_that_gives_other_names_is_seen(session: SparkSession) -> Non
 
 
 def test_a_plan_that_is_kept_for_long_does_not_grow(session: SparkSession) -> None:
-    keeper = PlanKeeper(lambda frame: frame.select("id", F.upper("s").alias("s")), dict, monotonic=lambda: 0.0)
+    keeper = KeptFunction(lambda frame: frame.select("id", F.upper("s").alias("s")), dict, monotonic=lambda: 0.0)
     for seed in range(5):
         keeper(records(session, random.Random(seed), 3))
     assert keeper._known is not None

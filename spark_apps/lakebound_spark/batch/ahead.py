@@ -6,13 +6,14 @@ import sys
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _TURN_SECONDS = 0.0005
-"""How long Python runs one thread while another one waits. Who talks to the JVM waits some forty times for each slice. With
-Python's own 5 ms that takes as long as to transform the slice."""
+"""How long Python runs one thread while another one waits. The thread that talks to the JVM waits about 40 times per slice.
+With Python's own 5 ms that takes as long as to transform the slice."""
+_END: Any = object()
 
 
 def ahead(items: Generator[T]) -> Generator[T]:
@@ -22,9 +23,9 @@ def ahead(items: Generator[T]) -> Generator[T]:
         Exception: What the generator raises, when its turn comes.
     """
     with closing(items), _short_turns(), ThreadPoolExecutor(1, "reads-ahead") as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
+        coming = thread.submit(next, items, _END)
+        while (item := coming.result()) is not _END:
+            coming = thread.submit(next, items, _END)
             yield item
 
 

@@ -1,7 +1,7 @@
 """A batch that the driver reads from Kafka and decodes, where both are beyond doubt.
 
-Spark still plans the batch and says its offsets. A pipeline's transform is Spark's, too: it gets the decoded records as a
-local relation.
+Spark still plans the batch and says its offsets. A pipeline's transform is Spark's, too: it gets the decoded records, slice by
+slice (``lakebound_spark.batch.local_transform``).
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class DirectLane:
             return None
 
     def _slices(self, offsets: Offsets, timed: Timed) -> Generator[_Slice]:
-        """Yield what is read and decoded; of a large batch the next slice meanwhile."""
+        """Yield what is read and decoded; of a large batch the next slice meanwhile, whose steps lie beside the others then."""
         slices = self._decoded_slices(offsets, timed)
         return ahead(slices) if count(offsets) > SLICE_RECORDS else slices
 

@@ -114,7 +114,8 @@ def _check_text(values: Sequence[bytes]) -> None:
     text = b"\n".join(values)
     try:
         if not text.isascii():
-            text.decode()
+            for value in values:
+                value.decode()
     except UnicodeDecodeError as exc:
         raise DirectReadRefusedError(f"a record is not UTF-8: {exc}") from exc
     if max(map(len, values), default=0) > _LONG and any(len(value) > _LONG and _strains_jackson(value) for value in values):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 import pyarrow as pa
@@ -21,15 +22,23 @@ _FEW = 100
 class LocalTransform:
     """Applies one pipeline's function to decoded rows, without a scan of Kafka and without Spark's decoding in the plan."""
 
-    def __init__(self, transform: Transform, schema: StructType, versions: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        transform: Transform,
+        schema: StructType,
+        versions: Callable[[], Mapping[str, str]],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Call nothing yet.
 
         Args:
             transform: The pipeline's function.
             schema: Of its input, in every lane (``lakebound_spark.batch.transform.planned_input``).
             versions: What differs between versions of the reference data that it reads, for those of the present, by name.
+            monotonic: Seconds.
         """
-        self._keeper = PlanKeeper(transform, versions, narrows=True)
+        self._keeper = PlanKeeper(transform, versions, monotonic=monotonic)
         self._schema = schema
         self._relation = LocalRelations(schema, may_scan=True)
         self._narrow: tuple[tuple[str, ...], LocalRelations] | None = None

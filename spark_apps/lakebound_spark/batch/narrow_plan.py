@@ -15,6 +15,8 @@ from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_ob
 
 _JUDGED = ("Filter", "Join", "Generate")
 """Nodes that pass every column of the records on, and whose expressions are all that they read."""
+_KEEPING = (frozenset({"INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}), frozenset({"INNER", "CROSS", "RIGHT OUTER"}))
+"""Joins of which each row is of a record, where the records are on the left, and on the right."""
 
 
 def narrowed(session: SparkSession, plan: KeptPlan) -> KeptPlan:
@@ -29,7 +31,7 @@ def narrowed(session: SparkSession, plan: KeptPlan) -> KeptPlan:
     read = _read(plan.steps, columns.keys())
     output = items_of(plan.steps[-1].node.output()) if plan.steps else list(columns.values())
     passed_on = {str(one.name()): names[_id(one)] for one in output if _id(one) in names}
-    if read is None or not passed_on or POSITION.name in names.values():
+    if read is None or not passed_on or POSITION.name in {*names.values(), *plan.schema.names}:
         return plan
     spark = spark_objects(session._jvm)
     position = spark.alias(spark.literals.apply(0), POSITION.name, spark.expression_ids.newExprId()).toAttribute()
@@ -55,6 +57,8 @@ def _read(steps: Sequence[Step], columns: Collection[int]) -> set[int] | None:
                     read |= _ids(expression.references())
         elif kind in _JUDGED:
             if kind == "Generate" and step.node.unrequiredChildIndex().size():
+                return None
+            if kind == "Join" and step.node.joinType().sql() not in _KEEPING[len(step.before)]:
                 return None
             read |= _ids(step.node.references())
         elif kind not in NAMES_AND_HINTS:

@@ -50,8 +50,13 @@ class Narrowing:
         Args:
             records: All their columns.
             made: What Spark made of ``rows_for_spark``: the columns that are computed, and the positions.
+
+        Raises:
+            ValueError: A row has no position.
         """
         at = made[POSITION.name].combine_chunks()
+        if at.null_count:
+            raise ValueError("a row is of no record")
         are_all = at.equals(_positions(records))
         columns = []
         for name in self.output.names:

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.redaction import redacted
-from lakebound_spark.batch.kept_plan import KeptPlan, analysed, are_same, is_scan, kept, make_the_same
+from lakebound_spark.batch.kept_plan import KeptPlan, analysed, are_same, kept, make_the_same
 from lakebound_spark.batch.narrow_plan import narrowed
 from lakebound_spark.batch.transform import Transform
 
@@ -63,7 +63,7 @@ class _Known:
 
 
 class PlanKeeper:
-    """Calls one function, or uses the plan that it made last. Used by one thread at a time; no two calls run at once."""
+    """Keeps the plan that one function made last. Used by one thread at a time; no two calls of the function run at once."""
 
     def __init__(
         self,
@@ -72,7 +72,6 @@ class PlanKeeper:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         beside: Beside | None = None,
-        narrows: bool = False,
     ) -> None:
         """Call nothing yet.
 
@@ -81,21 +80,13 @@ class PlanKeeper:
             versions: The versions of the reference data that it reads at present, by name.
             monotonic: Seconds.
             beside: Calls the function while batches use its plan; by default a thread does.
-            narrows: Plans are to leave out the columns that the function only passes on.
         """
         self._function = function
         self._versions = versions
         self._monotonic = monotonic
         self._beside = beside or _in_a_thread
-        self._narrows = narrows
         self._known: _Known | None = None
         self._renewal: Future[Any] | None = None
-
-    def __call__(self, records: DataFrame) -> DataFrame:
-        """Return what the function makes of the records; not for a keeper that narrows."""
-        session, rows = records.sparkSession, analysed(records)
-        plan = self.plan(session, by_job=is_scan(rows), records=lambda: records)
-        return self.called(records) if plan is None else plan.over(session, rows)
 
     def plan(self, session: SparkSession, *, by_job: bool, records: Callable[[], DataFrame]) -> KeptPlan | None:
         """Return the plan of the next rows; None where the function is to be called.
@@ -114,7 +105,7 @@ class PlanKeeper:
         if not known.is_read and not by_job:
             known = self._known = _with_tables(known, session)
         if self._renewal is None and now >= known.since + _RENEWED_SECONDS:
-            self._renewal = self._beside(session, lambda: self._renewed(known, records()))
+            self._renewal = self._beside(session, lambda: self._renewed(known, records(), by_job=by_job))
         return known.used if by_job else known.with_tables or known.used
 
     def called(self, records: DataFrame) -> DataFrame:
@@ -146,28 +137,22 @@ class PlanKeeper:
             log.info("the function is called by the next batch, as it failed beside the batches: %s", redacted(exc))
             return replace(known, is_sure=False)
 
-    def _renewed(self, before: _Known, records: DataFrame) -> _Known:
-        """Call the function, read the tables, and return what is known then."""
+    def _renewed(self, before: _Known, records: DataFrame, *, by_job: bool) -> _Known:
+        """Call the function, read the tables where a relation is to use them, and return what is known then."""
         _, known = self._called(before, records)
         # Newer reference data may have come while the function was called.
         known = replace(known, is_sure=known.is_sure and dict(self._versions()) == before.of[1])
-        return _with_tables(known, records.sparkSession) if known.is_sure else known
+        return _with_tables(known, records.sparkSession) if known.is_sure and not by_job else known
 
     def _called(self, before: _Known, records: DataFrame) -> tuple[DataFrame, _Known]:
         """Call the function; return its output, and what the call shows."""
         since = self._monotonic()
         output = self._function(records)
         try:
-            shown = _shown(before, since, records, output)
-            return output, self._narrowed(shown, records.sparkSession)
+            return output, _shown(before, since, records, output)
         except Exception as exc:
             log.info("the function is called for each slice, as its plan cannot be kept: %s", redacted(exc))
             return output, _Known(before.of, since, different=_MOST_DIFFERENT)
-
-    def _narrowed(self, known: _Known, session: SparkSession) -> _Known:
-        if known.plan is None or not known.is_sure:
-            return known
-        return replace(known, used=narrowed(session, known.plan) if self._narrows else known.plan)
 
 
 def _shown(before: _Known, since: float, records: DataFrame, output: DataFrame) -> _Known:
@@ -179,7 +164,8 @@ def _shown(before: _Known, since: float, records: DataFrame, output: DataFrame) 
         return _Known(before.of, since, plan, different=before.different)
     if not make_the_same(before.plan.over(records.sparkSession, analysed(records)), output):
         return _Known(before.of, since, plan, different=before.different + 1)
-    return _Known(before.of, since, plan, with_tables=before.with_tables, tables=before.tables, is_sure=True)
+    used = narrowed(records.sparkSession, plan)
+    return _Known(before.of, since, plan, used, before.with_tables, before.tables, is_sure=True)
 
 
 def _is_usable(known: _Known, now: float) -> bool:

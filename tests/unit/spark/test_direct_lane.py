@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from threading import current_thread
+from threading import Event, current_thread
 from threading import enumerate as enumerate_threads
 from typing import Any
 
@@ -70,6 +70,7 @@ class SeveralSlices(Reader):
         super().__init__(None)
         self.count, self.refuses = count, refuses
         self.threads: list[str] = []
+        self.read_slices = [Event() for _ in range(count)]
         self.is_reading = False
 
     def read(self, wanted: Offsets) -> Iterator[RecordColumns]:
@@ -77,6 +78,7 @@ class SeveralSlices(Reader):
             self.is_reading = True
             self.threads.append(current_thread().name)
             time.sleep(0.01)
+            self.read_slices[number].set()
             self.is_reading = False
             yield RecordColumns(["orders"], [0], [number], [1_000 + number], [None], [b"%d" % number])
         if self.refuses:
@@ -175,7 +177,13 @@ def test_what_the_transform_raises_is_left_to_sparks_lanes(caplog: pytest.LogCap
 
 def test_slices_of_a_large_batch_are_read_beside_the_transform_and_land_in_their_order() -> None:
     reader, rows, report = SeveralSlices(9), Rows(), BatchReport(1)
-    seen = lane_of(reader, lambda _, made: made).write(LARGE, SESSION, rows, report.timed)  # type: ignore[arg-type]
+
+    def waits_for_the_next(_: object, made: pa.Table) -> pa.Table:
+        number = int(made["value"][0].as_py())
+        assert number == 8 or reader.read_slices[number + 1].wait(10)
+        return made
+
+    seen = lane_of(reader, waits_for_the_next).write(LARGE, SESSION, rows, report.timed)  # type: ignore[arg-type]
     assert [value for one in rows.slices for value in one["value"].to_pylist()] == [b"%d" % number for number in range(9)]
     assert {*reader.threads} == {"reads-ahead_0"} and not [one for one in enumerate_threads() if "reads-ahead" in one.name]
     assert seen is not None and (seen.read, seen.timestamps_ms) == (9, (1_000, 1_008))
