@@ -265,5 +265,5 @@ def _runs(messages: list[Any]) -> Iterator[tuple[PartitionId, list[Any]]]:
     # Without a Python call per message, as ``_Partition.add``.
     for place, run in groupby(zip(map(_TOPIC, messages), map(_PARTITION, messages), strict=True)):
         end = first + len(list(run))
-        yield place, messages[first:end]  # type: ignore[misc]
+        yield place, messages[first:end]
         first = end
