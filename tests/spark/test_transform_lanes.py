@@ -21,7 +21,7 @@ from tests.support.tables.value_lanes import LaneWorld, Sent
 
 from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
-from lakebound_spark.batch import local_relation
+from lakebound_spark.batch import direct, local_relation
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.columns import explode, from_epoch
@@ -296,6 +296,25 @@ def test_a_function_gives_the_same_rows_in_every_lane(session: SparkSession, tmp
     counted = counts["direct"]
     assert (counted.read, counted.quarantined, counted.landed) == (RECORDS, 0, len(found["direct"].rows))
     assert counted.filtered == RECORDS - counted.landed
+
+
+@pytest.mark.parametrize("function", [encoded, exploded_with_empty, joined, by_python], ids=lambda function: function.__name__)
+def test_a_backlog_that_is_read_beside_the_transform_gives_the_same_rows(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: Transform
+) -> None:
+    values, dice = [*records(random.Random(function.__name__), 2 * RECORDS), *DOUBTFUL], random.Random(2)
+    dice.shuffle(values)
+    collected = world(session, tmp_path / "collected", "collected", function)
+    collected.land(sent(0, [*values]))
+    monkeypatch.setattr(direct, "SLICE_RECORDS", 1)
+    with few_rows_by_jobs():
+        backlog = LaneWorld(session, tmp_path / "direct", pipeline(), "direct", function, has_transform=True, slices=9)
+        steps = backlog.land(sent(0, [*values]))
+    assert {"direct_read", "direct_transform", "doubts_decode"} <= steps and "driver_lane" not in steps
+    found, expected = told(backlog), told(collected)
+    assert (found.rows, found.bad, found.entry) == (expected.rows, expected.bad, expected.entry)
+    for one in (collected, backlog):
+        one.close()
 
 
 def test_records_that_the_driver_doubts_are_decoded_by_spark_alone(session: SparkSession, tmp_path: Path) -> None:

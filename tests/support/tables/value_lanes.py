@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,9 @@ class OneWay:
 
 @dataclass
 class Reader:
-    """Gives the driver what was sent, in two slices."""
+    """Gives the driver what was sent, in slices."""
 
+    slices: int
     sent: Sent | None = None
 
     def read(self, wanted: Offsets) -> Iterator[RecordColumns]:
@@ -97,8 +99,8 @@ class Reader:
         assert sent is not None
         [(start, stop)] = wanted[TOPIC].partitions[0]
         assert wanted == offsets(start, stop) and sent.first <= start < stop <= sent.end
-        half = (start + stop) // 2
-        for first, end in ((start - sent.first, half - sent.first), (half - sent.first, stop - sent.first)):
+        bounds = [start - sent.first + (stop - start) * number // self.slices for number in range(self.slices + 1)]
+        for first, end in pairwise(bounds):
             yield Sent(sent.first + first, sent.values[first:end], sent.stamps_ms[first:end]).records
 
     def close(self) -> None:
@@ -129,6 +131,7 @@ class LaneWorld:
     transform: Transform = field(default=lambda frame: frame)
     has_transform: bool = False
     versions: Callable[[], Mapping[str, str]] = dict
+    slices: int = 2
 
     def __post_init__(self) -> None:
         self.at = places(self.folder)
@@ -142,7 +145,7 @@ class LaneWorld:
         schema = planned_input(self.session, self.spec).schema
         local = LocalTransform(self.transform, schema, self.versions) if self.has_transform else None
         raising = RaisingRecords(self.spec, self.transform, schema) if self.has_transform else None
-        self._reader = Reader()
+        self._reader = Reader(self.slices)
         direct = None
         if self.way == "direct" and self._decode is not None:
             by_spark = SparkDecoding(make_decoder(self.spec, IDS))
