@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from deltalake import CommitProperties
-from pyiceberg.table.update.snapshot import _OverwriteFiles
 from sqlalchemy.exc import OperationalError
 from tests.support.tables.local_tables import Lander, app_fixture, landed_offsets, lander, make_table  # noqa: F401
+from tests.support.tables.thread_safe import thread_safe
 
 from lakebound.ledger.entry import ENTRY_KEY, encode
 from lakebound.spec.table import TableSpec
@@ -47,8 +47,7 @@ def compact(spec: TableSpec, at: Places, text: str) -> Callable[[], None]:
     def replace() -> None:
         rows = table.scan().to_arrow()
         transaction = table.transaction()
-        update: _OverwriteFiles = transaction.update_snapshot(snapshot_properties={ENTRY_KEY: text}).overwrite()
-        with update as overwrite:
+        with thread_safe(transaction.update_snapshot(snapshot_properties={ENTRY_KEY: text}).overwrite()) as overwrite:
             for task in table.scan().plan_files():
                 overwrite.delete_data_file(task.file)
         transaction.append(rows, snapshot_properties={ENTRY_KEY: text})

@@ -50,6 +50,7 @@ from tests.support.pauses.world import PausedWorld
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import PIPELINE, Lander, draft, offsets
 from tests.support.tables.maintained import compaction
+from tests.support.tables.thread_safe import thread_safe
 
 _BATCH = 10
 _TIMES_TRIMMED = 4
@@ -198,7 +199,9 @@ class _Rewriter:
         try:
             with (
                 foreign.transaction() as transaction,
-                transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(entry)}).overwrite() as snapshot,
+                thread_safe(
+                    transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(entry)}).overwrite()
+                ) as snapshot,
             ):
                 for file in old:
                     snapshot.delete_data_file(file)

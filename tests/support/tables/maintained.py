@@ -25,6 +25,7 @@ from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import Lander, lander, make_table
+from tests.support.tables.thread_safe import thread_safe
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ def rewrite_iceberg(spec: TableSpec, at: Places) -> None:
     written = write_data_files(rows.cast(app.table.schema()), app.table.layout(), "compacted")
     old = [task.file for task in table.scan().plan_files()]
     with table.transaction() as transaction:
-        with transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(entry)}).overwrite() as snapshot:
+        update = transaction.update_snapshot(snapshot_properties={ENTRY_KEY: encode(entry)})
+        with thread_safe(update.overwrite()) as snapshot:
             for file in old:
                 snapshot.delete_data_file(file)
             for file in describe(written, table.metadata, spec.id):
