@@ -36,6 +36,10 @@ class Step:
     before: tuple[Any, ...]
     after: tuple[Any, ...]
 
+    def over(self, spark: SparkObjects, below: Any) -> Any:
+        """Return a copy of the node above another one, and its other children."""
+        return self.node.withNewChildren(spark.to_seq([*self.before, below, *self.after]))
+
 
 @dataclass(frozen=True)
 class KeptPlan:
@@ -168,7 +172,7 @@ def _nodes(spark: SparkObjects, relation: Any, steps: Sequence[Step]) -> list[An
     """Return a relation and copies of the nodes above it, the root last."""
     nodes = [relation]
     for step in steps:
-        nodes.append(step.node.withNewChildren(spark.to_seq([*step.before, nodes[-1], *step.after])))
+        nodes.append(step.over(spark, nodes[-1]))
     return nodes
 
 

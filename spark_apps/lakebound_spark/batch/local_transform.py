@@ -50,9 +50,8 @@ class LocalTransform:
             session: That of the batch.
             held: Decoded records, with ``_kafka``.
         """
-        few = held.slice(0, _FEW)
         by_job = self._relation.is_scan(session, held.num_rows)
-        plan = self._keeper.plan(session, by_job=by_job, records=lambda: self._relation(session, few))
+        plan = self._keeper.plan(session, by_job=by_job, records=lambda: self._relation(session, held.slice(0, _FEW)))
         if plan is None:
             return arrow_of(self._keeper.called(self._relation(session, held)))
         if plan.narrowing is None:

@@ -77,7 +77,7 @@ def _steps(
             left = [one for one in items if not (_is_column(one) and _id(one) in left_out)]
             below = step.node.copy(spark.to_seq([*left, position]), below)
         else:
-            below = step.node.withNewChildren(spark.to_seq([*step.before, below, *step.after]))
+            below = step.over(spark, below)
         made.append(replace(step, node=below))
     return made
 

@@ -32,6 +32,7 @@ class SparkObjects:
         tree_patterns: What a plan or an expression may hold.
         new_relation: The class of a local relation.
         new_project: The class of a projection.
+        new_filter: The class of a filter.
     """
 
     nil: Any
@@ -50,6 +51,7 @@ class SparkObjects:
     tree_patterns: Any
     new_relation: Callable[..., Any]
     new_project: Callable[..., Any]
+    new_filter: Callable[..., Any]
 
     def to_seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala sequence of items: a round trip for each, where PySpark takes three more to fill a list of Java's."""
@@ -103,4 +105,5 @@ def spark_objects(jvm: Any) -> SparkObjects:
         new_alias=jvm.org.apache.spark.sql.catalyst.expressions.Alias,
         new_relation=jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation,
         new_project=jvm.org.apache.spark.sql.catalyst.plans.logical.Project,
+        new_filter=jvm.org.apache.spark.sql.catalyst.plans.logical.Filter,
     )

@@ -82,24 +82,24 @@ def lookup_in_place_of(session: SparkSession, join: Any, records_at: int, table:
     maps = _maps_of(session, table, position)
     if maps is None:
         return None
-    spark, (expressions, plans) = spark_objects(session._jvm), _catalyst(session)
+    spark, expressions = spark_objects(session._jvm), _expressions(session)
     place = _place(session, key, _count(table))
     value = expressions.GetMapValue(expressions.GetArrayItem(maps, place, False), key)
     row = spark.alias(value, _FOUND, spark.expression_ids.newExprId())
-    nodes = [plans.Project(spark.to_seq([*items_of(records.output()), row]), records)]
+    nodes = [spark.new_project(spark.to_seq([*items_of(records.output()), row]), records)]
     if kind == "INNER":
-        nodes.append(plans.Filter(expressions.IsNotNull(row.toAttribute()), nodes[-1]))
+        nodes.append(spark.new_filter(expressions.IsNotNull(row.toAttribute()), nodes[-1]))
     output = items_of(join.output())
     # A join has the columns of its left side, then those of its right one.
     first = len(output) - len(columns) if records_at == 0 else 0
     for at in range(len(columns)):
         output[first + at] = _column(session, row.toAttribute(), at, output[first + at])
-    return [*nodes, plans.Project(spark.to_seq(output), nodes[-1])]
+    return [*nodes, spark.new_project(spark.to_seq(output), nodes[-1])]
 
 
 def _column(session: SparkSession, row: Any, at: int, column: Any) -> Any:
     """Return a column of the join as a field of the row that was found."""
-    spark, (expressions, _) = spark_objects(session._jvm), _catalyst(session)
+    spark, expressions = spark_objects(session._jvm), _expressions(session)
     field = expressions.GetStructField(row, at, spark.option(column.name()))
     if not column.nullable():
         field = expressions.KnownNotNull(field)
@@ -132,7 +132,7 @@ def _count(table: Any) -> int:
 
 def _place(session: SparkSession, key: Any, count: int) -> Any:
     """Return an expression: in which map a key is."""
-    spark, (expressions, _) = spark_objects(session._jvm), _catalyst(session)
+    spark, expressions = spark_objects(session._jvm), _expressions(session)
     return expressions.Pmod(expressions.Murmur3Hash(spark.to_seq([key]), 42), spark.literals.apply(count))
 
 
@@ -141,10 +141,10 @@ def _maps_of(session: SparkSession, table: Any, key: int) -> Any | None:
 
     None where a key has two rows, or a column has a type beyond these.
     """
-    spark, (expressions, plans) = spark_objects(session._jvm), _catalyst(session)
+    spark, expressions = spark_objects(session._jvm), _expressions(session)
     columns, count = items_of(table.output()), _count(table)
     place = spark.alias(_place(session, columns[key], count), "place", spark.expression_ids.newExprId())
-    plan = plans.Project(spark.to_seq([*columns, place]), table)
+    plan = spark.new_project(spark.to_seq([*columns, place]), table)
     frame = DataFrame(spark.datasets.ofRows(session._jsparkSession, plan), session)
     types = [field.dataType for field in frame.schema][:-1]
     if not all(kind == StringType() or isinstance(kind, _COLUMN_TYPES) for kind in types):
@@ -174,7 +174,6 @@ def _in_one(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _catalyst(session: SparkSession) -> tuple[Any, Any]:
-    """Return where Spark's expressions and its logical plans are."""
-    catalyst: Any = session._jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]
-    return catalyst.expressions, catalyst.plans.logical
+def _expressions(session: SparkSession) -> Any:
+    """Return where Spark's expressions are."""
+    return session._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]

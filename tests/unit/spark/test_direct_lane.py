@@ -196,12 +196,8 @@ def test_a_refusal_in_a_large_batch_ends_what_is_read_beside_it(what: str) -> No
             raise ValueError("4711 is no number")
         return made
 
-    reader, rows, report, turn = (
-        SeveralSlices(9 if what == "transform" else 3, what == "reader"),
-        Rows(),
-        BatchReport(1),
-        sys.getswitchinterval(),
-    )
+    reader, turn = SeveralSlices(9 if what == "transform" else 3, what == "reader"), sys.getswitchinterval()
+    rows, report = Rows(), BatchReport(1)
     lane = lane_of(reader, third_fails)  # type: ignore[arg-type]
     assert lane.write(LARGE, SESSION, rows, report.timed) is None  # type: ignore[arg-type]
     assert (reader.closed, lane.is_open, sys.getswitchinterval()) == (1, False, turn)
