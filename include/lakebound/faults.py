@@ -30,6 +30,7 @@ from lakebound.errors import LakeboundError
 POINTS = (
     "between_batches",
     "batch_begins",
+    "round_begins",
     "after_trim",
     "after_data_files",
     "before_commit",

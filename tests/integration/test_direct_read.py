@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.conftest import TopicMaker
+from tests.support.waiting import wait_until
 
 from lakebound.landing import direct_read
 from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
@@ -103,6 +104,34 @@ def test_markers_and_aborted_records_are_no_records(topic: TopicMaker, broker: B
     assert [offset for _, offset in places(whole)] == [*range(10), *range(22, 32)]
     parts = [read(reader, wanted(name, part)) for part in ((0, 10), (10, 11), (11, 22), (22, 33))]
     assert [len(part) for part in parts] == [10, 0, 0, 10]
+
+
+def test_what_has_come_is_told_partition_by_partition(topic: TopicMaker, broker: Broker, reader: DirectReader) -> None:
+    name = topic("direct", 2)
+    produce_in_transactions(broker, name, ends=[True, False])
+    starts = {(name, 0): 0, (name, 1): 0}
+    wait_until(
+        lambda: reader.arrived(starts, 0.1) == {(name, 0): 22, (name, 1): 0}, 20, "ten records, ten aborted, two markers"
+    )
+    assert places(read(reader, wanted(name, (0, 22)))) == [(0, offset) for offset in range(10)]
+
+    # A partition of which nothing was read yet is looked at as well, and the first record ends the wait.
+    began = time.monotonic()
+    later = threading.Timer(0.5, produce, (broker, name, 3, 1))
+    later.start()
+    found = reader.arrived({(name, 0): 22, (name, 1): 0}, 60)
+    later.join()
+    assert found[name, 1] > 0
+    assert time.monotonic() - began < 30
+    assert places(read(reader, {name: TopicOffsets(topic_id="id", partitions={1: ((0, found[name, 1]),)})}))[0] == (1, 0)
+
+
+def test_what_cannot_be_looked_for_is_refused(topic: TopicMaker, broker: Broker, reader: DirectReader) -> None:
+    name = topic("direct", 1)
+    produce(broker, name, 1)
+    with pytest.raises(DirectReadRefusedError):
+        for _ in range(100):
+            reader.arrived({(name, 0): 50}, 0.2)
 
 
 def test_what_kafka_has_deleted_is_refused(topic: TopicMaker, broker: Broker, reader: DirectReader) -> None:

@@ -141,6 +141,28 @@ class DirectReader:
             self.close()
             raise DirectReadRefusedError(str(exc)) from exc
 
+    def arrived(self, starts: Mapping[PartitionId, int], wait_seconds: float) -> dict[PartitionId, int]:
+        """Return up to where the consumer has all records of each partition; it waits for the first one.
+
+        Args:
+            starts: Next offset to read of every partition that is to be looked at.
+            wait_seconds: How long to wait where no record has come.
+
+        Raises:
+            DirectReadRefusedError: Kafka answers with an error.
+        """
+        try:
+            self._go_to(starts)
+            messages = self._consumer.consume(_AT_ONCE, 0)
+            if not messages:
+                message = self._consumer.poll(wait_seconds)
+                messages = [] if message is None else [message, *self._consumer.consume(_AT_ONCE, 0)]
+            self._keep(messages)
+        except (KafkaException, LakeboundError, DirectReadRefusedError) as exc:
+            self.close()
+            raise DirectReadRefusedError(str(exc)) from exc
+        return {place: self._partitions[place].position for place in starts}
+
     def close(self) -> None:
         """Disconnect; the next range connects again."""
         consumer, self._consumer, self._partitions = self._consumer, None, {}

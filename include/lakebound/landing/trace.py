@@ -1,7 +1,8 @@
 """Where the milliseconds of a batch go: spans that Spark and the driver measured, their means, and a picture.
 
 ``lakebound run PIPELINE --trace`` writes them while it runs. Spark says how long each step of a trigger took and when the
-trigger began; its steps follow each other in a fixed order (MicroBatchExecution), so their places are known, too.
+trigger began; its steps follow each other in a fixed order (MicroBatchExecution), so their places are known, too. What lands
+without Spark's planning (``lakebound_spark.stream.rounds``) is a line of its own with the same batch.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Span(Frozen):
 
 
 class BatchSpans(Frozen):
-    """The spans of one batch on one track; a line of the trace's file."""
+    """The spans of one batch, or of a round of it, on one track; a line of the trace's file."""
 
     batch: int
     track: Track
@@ -85,10 +86,12 @@ def read_spans(path: Path) -> list[BatchSpans]:
 def step_costs(lines: Iterable[BatchSpans]) -> list[StepCost]:
     """Return what each step takes per batch, Spark's first; the first batch of a query, which compiles, does not count."""
     found: defaultdict[tuple[Track, str], list[float]] = defaultdict(list)
+    before: dict[Track, int] = {}
     for line in lines:
-        if line.batch > 0:
+        if line.batch > 0 or before.get(line.track) == line.batch:
             for span in line.spans:
                 found[line.track, span.step].append(span.milliseconds)
+        before[line.track] = line.batch
     return [
         StepCost(track=track, step=step, mean_ms=float(np.mean(values)), p95_ms=float(np.percentile(values, 95)))
         for (track, step), values in sorted(found.items(), key=lambda item: item[0][0])
@@ -97,25 +100,28 @@ def step_costs(lines: Iterable[BatchSpans]) -> list[StepCost]:
 
 def timeline(lines: Sequence[BatchSpans]) -> str:
     """Return the last batches as SVG: a row for Spark's steps, and one for what the driver does within ``addBatch``."""
-    last = sorted({line.batch for line in lines if line.track == "Spark"})[-PICTURED_BATCHES:]
-    chosen = [line for line in lines if line.batch in last and line.spans]
+    last = [line for line in lines if line.track == "driver" and line.spans][-PICTURED_BATCHES:]
     costs = {(cost.track, cost.step): cost for cost in step_costs(lines)}
     colours = {key: _COLOURS[number % len(_COLOURS)] for number, key in enumerate(costs)}
-    began = min((span.began_ms for line in chosen for span in line.spans), default=0.0)
-    ended = max((span.began_ms + span.milliseconds for line in chosen for span in line.spans), default=1.0)
+    began = min((span.began_ms for line in last for span in line.spans), default=0.0)
+    ended = max((span.began_ms + span.milliseconds for line in last for span in line.spans), default=1.0)
     scale = (_WIDTH - _LEFT - 20) / max(1.0, ended - began)
     rows = {"Spark": _TOP, "driver": _TOP + _ROW}
     height = _TOP + 2 * _ROW + 40 + 18 * len(costs)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="12">',
         f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="10" y="20" font-size="14">Batches {last[0] if last else 0} to {last[-1] if last else 0}: '
+        f'<text x="10" y="20" font-size="14">Batches {last[0].batch if last else 0} to {last[-1].batch if last else 0}: '
         f"{ended - began:,.0f} ms</text>",
         *(f'<text x="10" y="{y + 20}">{escape(track)}</text>' for track, y in rows.items()),
     ]
-    for line in chosen:
+    for line in [*(line for line in lines if line.track == "Spark"), *last]:
         for span in line.spans:
-            x, width = _LEFT + (span.began_ms - began) * scale, max(0.5, span.milliseconds * scale)
+            # A batch with rounds began long before them.
+            left, right = max(span.began_ms, began), min(span.began_ms + span.milliseconds, ended)
+            if left > right:
+                continue
+            x, width = _LEFT + (left - began) * scale, max(0.5, (right - left) * scale)
             colour = colours.get((line.track, span.step), "#999")
             title = f"batch {line.batch}, {span.step}: {span.milliseconds:.1f} ms"
             parts.append(f'<rect x="{x:.1f}" y="{rows[line.track]}" width="{width:.1f}" height="30" fill="{colour}">'

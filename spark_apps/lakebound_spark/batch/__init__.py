@@ -2,6 +2,6 @@
 
 Other rooms import ``batch``, ``decode``, ``direct``, ``doubtful``, ``explained``, ``landable``, ``lane_choice``, ``lanes``,
 ``local_relation``, ``local_transform``, ``message_bounds``, ``quarantine``, ``quarantine_landing``, ``quarantine_sampling``,
-``raised``, ``raising``, ``rehearsal``, ``report``, ``rescue``, ``row_hours``, ``row_writer``, ``schema``, ``spark_objects``,
-``store_bounds``, ``targets``, ``topic_rows`` and ``transform``.
+``raised``, ``raising``, ``records``, ``rehearsal``, ``report``, ``rescue``, ``row_hours``, ``row_writer``, ``schema``,
+``spark_objects``, ``store_bounds``, ``targets``, ``topic_rows`` and ``transform``.
 """

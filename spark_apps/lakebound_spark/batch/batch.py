@@ -8,8 +8,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakebound import faults
-from lakebound.ledger.entry import Offsets, TopicOffsets, add, count, intervals_of, missing
+from lakebound.ledger.entry import Offsets, TopicOffsets, add, count, missing
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.marks import NextOffsets
 from lakebound.operations.replay.chunks import chunks
@@ -43,6 +41,7 @@ from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.raising import MOST_HELD, RAISED, InPiecesError, RaisingRecords, Search
+from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
 from lakebound_spark.batch.row_writer import RowWriter, Written
@@ -67,7 +66,7 @@ class _Work:
         decoder: How the records are decoded.
     """
 
-    records: DataFrame
+    records: Records
     offsets: Offsets
     targets: list[Target]
     decoder: Decoder
@@ -111,7 +110,7 @@ class BatchLander:
 
     def land(
         self,
-        records: DataFrame,
+        records: Records,
         batch: int,
         wanted: Offsets,
         verify: Callable[[], None],
@@ -134,13 +133,26 @@ class BatchLander:
         for offsets, targets in group_by_missing(self._targets, wanted):
             if self._raising is not None:
                 self._raising.in_a_row = in_a_row  # The records of another group are the same ones.
-            source = records if offsets == wanted else records.where(in_offsets(offsets))
+            source = records if offsets == wanted else records.among(offsets)
             work = _Work(source, offsets, targets, self._decoder)
             try:
                 self._land_readable(work, report, verify)
             except InPiecesError:
                 self._land_in_pieces(work, report, verify, goes_on)
         return report
+
+    def arrived(self, position: NextOffsets, wait_seconds: float) -> NextOffsets | None:
+        """Return the next offsets after what the driver has of each partition, waiting for the first record of them.
+
+        None where the driver does not read, or Kafka refuses it.
+
+        Args:
+            position: Next offset to read of every partition.
+            wait_seconds: How long to wait where nothing has come.
+        """
+        if self._direct is None or not self._direct.is_open:
+            return None
+        return self._direct.arrived(position, wait_seconds)
 
     def flush(self, older_than_seconds: float = 0.0) -> None:
         """Commit what is pending in the tables."""
@@ -162,15 +174,16 @@ class BatchLander:
         log.info(
             "the transform raises on records of a batch of %d, which lands in pieces of %d", count(work.offsets), MOST_HELD
         )
-        records = work.records.persist()
+        held = work.records.frame.persist()
+        records = Records(work.records.session, lambda: held)
         try:
             for piece in chunks(work.offsets, MOST_HELD):
                 if not goes_on():
                     report.ended_early = True
                     return
-                self._land_readable(replace(work, records=records.where(in_offsets(piece)), offsets=piece), report, verify)
+                self._land_readable(replace(work, records=records.among(piece), offsets=piece), report, verify)
         finally:
-            records.unpersist()
+            held.unpersist()
 
     def _land_readable(self, work: _Work, report: BatchReport, verify: Callable[[], None]) -> None:
         """Land records, and let the driver read those that Spark cannot."""
@@ -179,8 +192,9 @@ class BatchLander:
         except (PySparkException, Py4JJavaError) as exc:
             if self._rescuer is None or not may_be_rescued(exc):
                 raise
-            rescued = self._rescuer.read(work.offsets).where(in_offsets(work.offsets))
-            self._land_group(replace(work, records=rescued), report, verify)
+            rescued = self._rescuer.read(work.offsets)
+            records = Records(work.records.session, lambda: rescued).among(work.offsets)
+            self._land_group(replace(work, records=records), report, verify)
 
     def _land_group(self, work: _Work, report: BatchReport, verify: Callable[[], None]) -> None:
         faults.reach("after_trim")
@@ -243,21 +257,21 @@ class BatchLander:
         found, waiting = [], [work.offsets]
         while waiting:
             piece = waiting.pop()
-            part = work.records if piece == work.offsets else work.records.where(in_offsets(piece))
+            part = work.records if piece == work.offsets else work.records.among(piece)
             try:
-                rows = collect(good_columns(work.decoder.decode(part)))
+                rows = collect(good_columns(work.decoder.decode(part.frame)))
             except ResultTooLargeError:
                 if count(piece) == 1:
                     raise
                 waiting += [*chunks(piece, count(piece) // 2)][::-1]
                 continue
-            found.append(search.among(work.records.sparkSession, rows))
+            found.append(search.among(work.records.session, rows))
         search.end()
         return pa.concat_tables(found)
 
     def _unlandable(self, work: _Work) -> pa.Table:
         """Return topic, partition, offset and problem of the records whose rows cannot land."""
-        return self._how["check"].places(self._transform(good_columns(work.decoder.decode(work.records))))
+        return self._how["check"].places(self._transform(good_columns(work.decoder.decode(work.records.frame))))
 
     def _write(self, work: _Work, tag: str, report: BatchReport) -> tuple[Written, Observed, Way]:
         size, tables = count(work.offsets), [target.table for target in work.targets]
@@ -291,7 +305,7 @@ class BatchLander:
         with RowWriter(
             tables, tag, how["left_out"], self._pool, multiplies=how["multiplies"], hour_column=hour_column
         ) as writer:
-            observed = self._direct.write(work.offsets, work.records.sparkSession, writer, report.timed)
+            observed = self._direct.write(work.offsets, work.records.session, writer, report.timed)
             if observed is None:
                 return None
             with report.timed("direct_write"):
@@ -302,7 +316,7 @@ class BatchLander:
         return all_of(size if self._has_transform else 0)
 
     def _observed_output(self, work: _Work, tag: str, *further: Column) -> tuple[DataFrame, Watched]:
-        records = watch(work.decoder.decode(work.records), f"records-{tag}", *self._seen_columns, *further)
+        records = watch(work.decoder.decode(work.records.frame), f"records-{tag}", *self._seen_columns, *further)
         # The star puts a view that a transform has made of the records into the action's plan (``observation``).
         return self._transform(good_columns(records.rows)).select("*"), records
 
@@ -316,7 +330,7 @@ class BatchLander:
             if observed.bad_rows is not None:
                 rows = observed.bad_rows
             else:
-                suspects = work.records
+                suspects = work.records.frame
                 if observed.bad_offsets is not None:
                     suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
                 rows = quarantine_columns(work.decoder.decode(suspects))
@@ -367,16 +381,6 @@ def group_by_missing(targets: Sequence[Target], wanted: Offsets) -> list[tuple[O
         else:
             groups.append((lacking, [target]))
     return groups
-
-
-def in_offsets(offsets: Mapping[str, TopicOffsets]) -> Column:
-    """Return the condition that a record's offset is among ``offsets``."""
-    pieces = [
-        (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") >= start) & (F.col("offset") < end)
-        for topic, partition, intervals in intervals_of(dict(offsets))
-        for start, end in intervals
-    ]
-    return reduce(or_, pieces)
 
 
 def range_between(start: NextOffsets, end: NextOffsets, topic_ids: Mapping[str, str]) -> Offsets:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from lakebound.errors import TransformFailsError
 from lakebound.landing.direct_read import SLICE_RECORDS, DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, count
+from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.ahead import ahead
 from lakebound_spark.batch.decode import value_schema
@@ -123,6 +124,21 @@ class DirectLane:
             self._not_before = time.monotonic() + _SPARKS_TURN_SECONDS
             self._reader.close()
             return None
+
+    def arrived(self, position: NextOffsets, wait_seconds: float) -> NextOffsets | None:
+        """Return the next offsets after what has come of each partition; None where Kafka refuses it.
+
+        Args:
+            position: Next offset to read of every partition.
+            wait_seconds: How long to wait where nothing has come.
+        """
+        starts = {(topic, partition): start for topic, starts in position.items() for partition, start in starts.items()}
+        try:
+            found = self._reader.arrived(starts, wait_seconds)
+        except DirectReadRefusedError as exc:
+            log.info("Spark asks for what comes: %s", exc)
+            return None
+        return {topic: {p: found[topic, p] for p in partitions} for topic, partitions in position.items()}
 
     def close(self) -> None:
         """Disconnect."""

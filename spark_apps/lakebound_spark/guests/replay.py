@@ -12,14 +12,14 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial, reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from lakebound.control.desired import read_desired
 from lakebound.errors import HeldError, LakeboundError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_errors import refusal_in
 from lakebound.landing.table_settling import check_settled, check_unmoved
-from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, intervals_of, missing
+from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, missing
 from lakebound.operations.release.reading import read_places
 from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
@@ -28,11 +28,12 @@ from lakebound.redaction import redacted
 from lakebound.spec.table import TableSpec
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import open_table
-from lakebound_spark.batch.batch import BatchLander, in_offsets
+from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.raising import RaisingRecords
+from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.row_hours import make_hour_column
@@ -41,7 +42,7 @@ from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
 from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import make_session
-from lakebound_spark.stream.source import read_range
+from lakebound_spark.stream.source import read_offsets
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +164,8 @@ class _Landing:
             check_wanted()
             return True
 
-        report = self._lander.land(self._read(rest), number, rest, self._check_topics, goes_on)
+        records = Records(self._session, lambda: read_offsets(self._session, self._spec, rest))
+        report = self._lander.land(records, number, rest, self._check_topics, goes_on)
         self._lander.flush()
         return report
 
@@ -230,17 +232,6 @@ class _Landing:
             rescuer=self._rescuer,
             raising=self._raising,
         )
-
-    def _read(self, offsets: Offsets) -> DataFrame:
-        """Return the records of the offsets: one range per partition, filtered where there are holes in it."""
-        start: dict[str, dict[int, int]] = {}
-        end: dict[str, dict[int, int]] = {}
-        for topic, partition, intervals in intervals_of(offsets):
-            start.setdefault(topic, {})[partition] = intervals[0][0]
-            end.setdefault(topic, {})[partition] = intervals[-1][1]
-        records = read_range(self._session, self._spec, start, end)
-        has_holes = any(len(intervals) > 1 for _, _, intervals in intervals_of(offsets))
-        return records.where(in_offsets(offsets)) if has_holes else records
 
     def _check_topics(self) -> None:
         held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}

@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,18 +27,20 @@ from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
 from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids
-from lakebound.ledger.marks import NextOffsets
+from lakebound.ledger.marks import NextOffsets, highest
 from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
-from lakebound_spark.batch.batch import BatchLander, in_offsets, range_between
+from lakebound_spark.batch.batch import BatchLander, range_between
+from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.garbage import collect_garbage_seldom
 from lakebound_spark.stream.planned import PROGRESS_IN_MEMORY, planned_ends
 from lakebound_spark.stream.reporting import TargetsReport
+from lakebound_spark.stream.rounds import Rounds
 from lakebound_spark.stream.signs import ProgressBoard
-from lakebound_spark.stream.source import read_stream
+from lakebound_spark.stream.source import read_offsets, read_stream
 from lakebound_spark.stream.stop_signal import StopSignal
 from lakebound_spark.stream.tracing import Tracer
 
@@ -86,7 +91,9 @@ class LandingStream:
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
         self._error: Exception | None = None
         self._query: Future[StreamingQuery] = Future()
+        self._rounds = Rounds(run, lander, stop)
         self._position: NextOffsets = {}
+        self._planned: NextOffsets = {}
         self._freshness = LandedFreshness()
         self._recent = RecentWindow(window_seconds(run.spec.objectives))
         self.landed_batches = 0
@@ -98,7 +105,8 @@ class LandingStream:
         Raises:
             Exception: What a batch raised, or what Spark says ended the query.
         """
-        self._query, self._position, self._error = Future(), start, None
+        self._query, self._error = Future(), None
+        self._position = self._planned = start
         make_private_folder(checkpoint.parent)
         self._ledger.hold(self._coverages())
         interval_seconds = parse_freshness(self._run.freshness)
@@ -154,25 +162,51 @@ class LandingStream:
             raise failure
 
     def _on_batch(self, records: DataFrame, batch: int) -> None:
-        with self._batch_lock:
-            # Spark may start one more batch while the application ends. Nothing is landed then, and Spark's own
-            # record of that batch does not matter: the next start reads the ledger, not the checkpoint.
-            if self._stop.is_set():
+        session = records.sparkSession
+        with self._landing() as may_land:
+            if not may_land:
                 return
+            faults.reach("batch_begins")
+            ends = planned_ends(self._query.result(_QUERY_SECONDS), batch)
+            # Spark does not know what landed without its planning.
+            planned, self._planned = range_between(self._planned, ends, self._topic_ids), ends
+            self._land(Records(session, lambda: records), planned, ends, batch)
+        for arrived in self._rounds.after_planned(lambda: self._position):
+            with self._landing() as may_land:
+                if not may_land:
+                    return
+                faults.reach("round_begins")
+                read = range_between(self._position, arrived, self._topic_ids)
+                records_of_it = Records(session, partial(read_offsets, session, self._run.spec, read))
+                self._land(records_of_it, read, arrived, batch)
+
+    @contextmanager
+    def _landing(self) -> Iterator[bool]:
+        """Let nobody else land meanwhile; yield whether anything may land, and note why it fails.
+
+        Spark may start one more batch while the application ends. Nothing is landed then, and Spark's own record of that batch
+        does not matter: the next start reads the ledger, not the checkpoint.
+        """
+        with self._batch_lock:
             try:
-                self._land(records, batch)
+                yield not self._stop.is_set()
             except Exception as exc:
                 self._error = exc
                 self._report_tables()  # One table may have the batch.
                 raise
 
-    def _land(self, records: DataFrame, batch: int) -> None:
-        faults.reach("batch_begins")
-        end = planned_ends(self._query.result(_QUERY_SECONDS), batch)
-        read = range_between(self._position, end, self._topic_ids)
-        wanted = bound_range(read, self._until)
-        if wanted and wanted != read:
-            records = records.where(in_offsets(wanted))
+    def _land(self, records: Records, held: Offsets, ends: NextOffsets, batch: int) -> None:
+        """Land what lies between the position and the ends, within the bound.
+
+        Args:
+            records: Have at least these.
+            held: The offsets that the records have.
+            ends: Next offset to read afterwards, per topic and partition.
+            batch: Spark's id of it.
+        """
+        wanted = bound_range(range_between(self._position, ends, self._topic_ids), self._until)
+        if wanted != held:
+            records = records.among(wanted)
         if self._references.has_newer:
             # What is pending was read with the version before: its entry says so.
             self._lander.flush()
@@ -191,7 +225,7 @@ class LandingStream:
         if report.ended_early:
             self._report(report, {}, time.perf_counter() - began)
             return
-        self._position = {topic: {**self._position.get(topic, {}), **ends} for topic, ends in end.items()}
+        self._position = highest([self._position, ends])
         self.landed_batches += 1
         self._report(report, wanted, time.perf_counter() - began)
         if self._tracer is not None:

@@ -7,9 +7,11 @@ import json
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.landing.kafka_settings import java_config
+from lakebound.ledger.entry import Offsets, intervals_of
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch.records import in_offsets
 
 _DEFAULT_API_TIMEOUT_MS = 15_000
 _REQUEST_TIMEOUT_MS = 10_000
@@ -75,6 +77,25 @@ def read_range(session: SparkSession, spec: PipelineSpec, start: NextOffsets, en
         end: Offset after the last one to read, for the same partitions.
     """
     return session.read.format("kafka").options(**range_options(spec, start, end)).load()
+
+
+def read_offsets(session: SparkSession, spec: PipelineSpec, offsets: Offsets) -> DataFrame:
+    """Return the records of the offsets with Kafka's own columns: one range per partition, filtered where it has holes.
+
+    Args:
+        session: Spark session in which the records are read.
+        spec: Pipeline whose connection is used.
+        offsets: At least one.
+    """
+    start: dict[str, dict[int, int]] = {}
+    end: dict[str, dict[int, int]] = {}
+    has_holes = False
+    for topic, partition, intervals in intervals_of(offsets):
+        start.setdefault(topic, {})[partition] = intervals[0][0]
+        end.setdefault(topic, {})[partition] = intervals[-1][1]
+        has_holes = has_holes or len(intervals) > 1
+    records = read_range(session, spec, start, end)
+    return records.where(in_offsets(offsets)) if has_holes else records
 
 
 def _reader_options(spec: PipelineSpec) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebound.landing.trace import BatchSpans, Span, append_spans, read_spans, spark_spans, step_costs, timeline
+from lakebound.landing.trace import _LEFT, _WIDTH, BatchSpans, Span, append_spans, read_spans, spark_spans, step_costs, timeline
 
 PROGRESS = {
     "batchId": 3,
@@ -29,6 +29,12 @@ BEGAN_MS = 1_795_309_200_100.0
 def driver(batch: int, *milliseconds: float) -> BatchSpans:
     spans = tuple(Span(step="direct_read", began_ms=BEGAN_MS + 20, milliseconds=one) for one in milliseconds)
     return BatchSpans(batch=batch, track="driver", records=40, spans=spans)
+
+
+def moved(line: BatchSpans, by_ms: float) -> BatchSpans:
+    """Return a line of the same steps, later."""
+    spans = tuple(span.model_copy(update={"began_ms": span.began_ms + by_ms}) for span in line.spans)
+    return line.model_copy(update={"spans": spans})
 
 
 def test_the_steps_of_a_trigger_follow_each_other_and_account_for_all_of_it() -> None:
@@ -60,10 +66,15 @@ def test_costs_are_per_step_without_the_first_batch() -> None:
     [cost] = step_costs([driver(0, 9_000), driver(1, 10), driver(2, 30)])
     assert (cost.track, cost.step, cost.mean_ms) == ("driver", "direct_read", 20)
     assert cost.p95_ms == pytest.approx(29)
+    [cost] = step_costs([driver(0, 9_000), driver(0, 10), driver(0, 30)])
+    assert cost.mean_ms == 20, "its rounds count"
 
 
 def test_the_picture_shows_the_last_batches_on_both_tracks() -> None:
-    lines = [line for batch in range(1, 10) for line in (spark_spans({**PROGRESS, "batchId": batch}), driver(batch, 12.5))]
+    lines = []
+    for batch in range(1, 10):
+        spark, own = spark_spans({**PROGRESS, "batchId": batch}), driver(batch, 12.5)
+        lines += [moved(spark, 80 * batch), moved(own, 80 * batch)]
     picture = timeline(lines)
     ET.fromstring(picture)
     assert "batch 9, addBatch: 50.0 ms" in picture
@@ -71,3 +82,11 @@ def test_the_picture_shows_the_last_batches_on_both_tracks() -> None:
     assert "batch 3," not in picture
     assert "driver: direct_read, mean 12.5 ms" in picture
     ET.fromstring(timeline([]))
+
+
+def test_the_picture_of_rounds_shows_the_last_ones_and_the_part_of_their_batch() -> None:
+    batch = BatchSpans(batch=1, track="Spark", spans=(Span(step="addBatch", began_ms=BEGAN_MS, milliseconds=10_000),))
+    picture = timeline([batch, *(moved(driver(1, 12.5), 80 * number) for number in range(100))])
+    ET.fromstring(picture)
+    assert picture.count("direct_read: 12.5 ms") == 6
+    assert f'x="{_LEFT:.1f}" y="40" width="{_WIDTH - _LEFT - 20:.1f}"' in picture, "of ten seconds what is within them"
