@@ -19,6 +19,7 @@ from lakebound_spark.batch import local_relation, plan_keeper
 from lakebound_spark.batch.kept_plan import analysed
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.local_transform import LocalTransform
+from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.spark_objects import spark_objects
 
 pytestmark = pytest.mark.spark
@@ -40,14 +41,14 @@ def texts(count: int, length: int, first: int = 0) -> pa.Table:
 # By py4j, by a file, and in more than one part; the tables before and after the one have another number of rows.
 @pytest.mark.parametrize(("count", "length"), [(0, 1), (1, 1), (1, 70_000), (2_600, 9), (2_900, 9), (10_000, 3), (25_001, 9)])
 def test_every_number_of_rows_comes_back_in_its_order(session: SparkSession, count: int, length: int) -> None:
-    transform = LocalTransform(shouted, TEXTS, dict)
+    transform = LocalTransform(PlanKeeper(shouted, dict), TEXTS)
     for rows in (texts(3, 5), texts(count, length), texts(4, 5), texts(count, length, first=-count // 2), texts(0, 5)):
         wanted = [{"id": row["id"], "text": row["text"].upper()} for row in rows.to_pylist() if row["id"] >= 0]
         assert transform(session, rows).to_pylist() == wanted
 
 
 def test_rows_in_several_chunks_one_of_them_empty_all_come_back(session: SparkSession) -> None:
-    transform = LocalTransform(shouted, TEXTS, dict)
+    transform = LocalTransform(PlanKeeper(shouted, dict), TEXTS)
     rows = pa.concat_tables([texts(0, 5), texts(3_000, 50), texts(0, 5), texts(3_000, 50, first=3_000)])
     assert rows.column("id").num_chunks == 4
     assert transform(session, rows)["id"].to_pylist() == [*range(6_000)]
@@ -110,7 +111,7 @@ def test_rows_of_earlier_batches_are_given_back_though_python_seldom_searches_fo
 ) -> None:
     monkeypatch.setattr(plan_keeper, "_RENEWED_SECONDS", renewed_seconds)
     rows = pa.table({"id": pa.array(range(100), pa.int64()), "text": ["a" * 20_000] * 100})
-    transform = LocalTransform(shouted, TEXTS, dict)
+    transform = LocalTransform(PlanKeeper(shouted, dict), TEXTS)
     gc.collect()
     before = objects_of_the_jvm()
     gc.disable()

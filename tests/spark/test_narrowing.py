@@ -25,6 +25,7 @@ from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.narrow_plan import narrowed
 from lakebound_spark.batch.narrowing import POSITION, Narrowing
+from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.transform import Transform, planned_input
 from lakebound_spark.columns import explode
 
@@ -177,7 +178,7 @@ def test_the_rows_are_those_of_the_function(
         calls.append(frame)
         return function(frame)
 
-    relation, transform = LocalRelations(schema), LocalTransform(counted, schema, dict, monotonic=lambda: 0.0)
+    relation, transform = LocalRelations(schema), LocalTransform(PlanKeeper(counted, dict, monotonic=lambda: 0.0), schema)
     for number, rows in enumerate(slices):
         with few_rows_by_jobs() if number == SLICES - 1 else nullcontext():
             found = transform(session, rows)

@@ -12,6 +12,7 @@ from tests.support.tables.value_cases import NESTED, SCALARS
 from lakebound_spark.batch.decode import make_decoder, value_schema
 from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.local_transform import LocalTransform
+from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.rehearsal import Rehearsal
 from lakebound_spark.batch.transform import Transform, planned_input
 
@@ -24,7 +25,7 @@ def rehearsal(session: SparkSession, value: object, transform: Transform) -> Reh
     spec = pipeline(value=value)
     decoding = SparkDecoding(make_decoder(spec, {"orders": "an id"}))
     given = planned_input(session, spec).schema
-    return Rehearsal(value_schema(spec), "orders", decoding, LocalTransform(transform, given, dict))
+    return Rehearsal(value_schema(spec), "orders", decoding, LocalTransform(PlanKeeper(transform, dict), given))
 
 
 def test_the_made_up_record_has_a_value_of_every_type(session: SparkSession) -> None:

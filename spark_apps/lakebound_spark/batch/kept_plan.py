@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakebound.redaction import redacted
+from lakebound_spark.batch.local_relation import arrow_of, arrow_of_rows
 from lakebound_spark.batch.narrowing import Narrowing
+from lakebound_spark.batch.optimised_plan import OptimisedPlan, optimised
 from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
 from lakebound_spark.batch.table_lookup import lookup_in_place_of
 
@@ -50,12 +53,27 @@ class KeptPlan:
         steps: The nodes above them, from the lowest to the root.
         schema: Of what it makes.
         narrowing: What it gets of the records, and what is missing in what it makes; None where it gets and makes all.
+        optimised: What Spark evaluates it by where the rows are a local relation; None where Spark is to plan each time.
     """
 
     columns: Any
     steps: tuple[Step, ...]
     schema: StructType
     narrowing: Narrowing | None = None
+    optimised: OptimisedPlan | None = None
+
+    def made(self, session: SparkSession, records: DataFrame) -> pa.Table:
+        """Return what the function makes of other rows, as rows.
+
+        Args:
+            session: That in which the plan was analysed.
+            records: A local relation, or a scan, of the same schema.
+        """
+        rows = analysed(records)
+        if self.optimised is None or is_scan(rows):
+            return arrow_of(self.over(session, rows))
+        made = self.optimised.rows_of(session, rows)
+        return arrow_of_rows(session, made, self.optimised.java_schema, self.schema)
 
     def over(self, session: SparkSession, rows: Any) -> DataFrame:
         """Return what the function makes of other rows.
@@ -71,6 +89,11 @@ class KeptPlan:
         frame = DataFrame(spark.datasets.ofRows(session._jsparkSession, root), session)
         frame.__dict__["schema"] = self.schema  # PySpark keeps it there when it has asked the JVM.
         return frame
+
+    def optimised_once(self, session: SparkSession) -> KeptPlan:
+        """Return the same, which Spark optimises now instead of for each slice, where that makes no difference."""
+        spark = spark_objects(session._jvm)
+        return replace(self, optimised=optimised(session, self.columns, lambda leaf: _nodes(spark, leaf, self.steps)[-1]))
 
     def tables_now(self, session: SparkSession) -> list[Any]:
         """Return what stands beside the records: of small tables that they are joined with the rows of now, else the nodes."""

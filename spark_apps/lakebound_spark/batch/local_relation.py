@@ -10,6 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 from pyspark.serializers import NoOpSerializer
@@ -106,10 +107,22 @@ def arrow_of(output: DataFrame) -> pa.Table:
     plan = output._jdf.queryExecution().executedPlan()
     if plan.nodeName() != "LocalTableScan":
         return output.toArrow()
-    schema = to_arrow_schema(output.schema, error_on_duplicated_field_names_in_struct=True)
-    spark = spark_objects(output.sparkSession._jvm)
+    return arrow_of_rows(output.sparkSession, plan.rows(), output._jdf.schema(), output.schema)
+
+
+def arrow_of_rows(session: SparkSession, rows: Any, java_schema: Any, schema_of_rows: StructType) -> pa.Table:
+    """Return rows that the JVM holds.
+
+    Args:
+        session: Spark's.
+        rows: A sequence of Scala's, of rows as Spark has them inside.
+        java_schema: Their schema, as the JVM has it.
+        schema_of_rows: The same, as PySpark has it.
+    """
+    schema = to_arrow_schema(schema_of_rows, error_on_duplicated_field_names_in_struct=True)
+    spark = spark_objects(session._jvm)
     parts = spark.converters.toBatchWithSchemaIterator(
-        plan.rows().iterator(), output._jdf.schema(), _ROWS_PER_PART, _UNBOUNDED, "UTC", True, False
+        rows.iterator(), java_schema, _ROWS_PER_PART, _UNBOUNDED, "UTC", True, False
     )
     served = spark.serve(parts, "rows of a plan")
     tables = [pa.ipc.open_stream(part).read_all() for part in _load_from_socket(served, NoOpSerializer())]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from lakebound_spark.batch.kept_plan import analysed
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.narrowing import Narrowing
 from lakebound_spark.batch.plan_keeper import PlanKeeper
-from lakebound_spark.batch.transform import Transform
 
 _FEW = 100
 """Rows for which the function is called beside the batches: only its plan is looked at."""
@@ -22,23 +17,14 @@ _FEW = 100
 class LocalTransform:
     """Applies one pipeline's function to decoded rows, without a scan of Kafka and without Spark's decoding in the plan."""
 
-    def __init__(
-        self,
-        transform: Transform,
-        schema: StructType,
-        versions: Callable[[], Mapping[str, str]],
-        *,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, keeper: PlanKeeper, schema: StructType) -> None:
         """Call nothing yet.
 
         Args:
-            transform: The pipeline's function.
+            keeper: Of the pipeline's function.
             schema: Of its input, in every lane (``lakebound_spark.batch.transform.planned_input``).
-            versions: What differs between versions of the reference data that it reads, for those of the present, by name.
-            monotonic: Seconds.
         """
-        self._keeper = PlanKeeper(transform, versions, monotonic=monotonic)
+        self._keeper = keeper
         self._schema = schema
         self._relation = LocalRelations(schema, may_scan=True)
         self._narrow: tuple[tuple[str, ...], LocalRelations] | None = None
@@ -55,9 +41,9 @@ class LocalTransform:
         if plan is None:
             return arrow_of(self._keeper.called(self._relation(session, held)))
         if plan.narrowing is None:
-            return arrow_of(plan.over(session, analysed(self._relation(session, held))))
+            return plan.made(session, self._relation(session, held))
         rows = self._narrow_relation(plan.narrowing)(session, plan.narrowing.rows_for_spark(held))
-        return plan.narrowing.whole(held, arrow_of(plan.over(session, analysed(rows))))
+        return plan.narrowing.whole(held, plan.made(session, rows))
 
     def _narrow_relation(self, narrowing: Narrowing) -> LocalRelations:
         """Return what makes relations of the columns that go to Spark."""

@@ -33,6 +33,9 @@ class SparkObjects:
         new_relation: The class of a local relation.
         new_project: The class of a projection.
         new_filter: The class of a filter.
+        new_scan: The class of a scan of rows that an RDD has.
+        unknown_partitioning: The class of how rows are spread of which that is not known.
+        evaluate: Spark's rule that computes a projection or filter of a local relation: a local relation.
     """
 
     nil: Any
@@ -52,6 +55,9 @@ class SparkObjects:
     new_relation: Callable[..., Any]
     new_project: Callable[..., Any]
     new_filter: Callable[..., Any]
+    new_scan: Callable[..., Any]
+    unknown_partitioning: Callable[[int], Any]
+    evaluate: Callable[[Any], Any]
 
     def to_seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala sequence of items: a round trip for each, where PySpark takes three more to fill a list of Java's."""
@@ -106,4 +112,7 @@ def spark_objects(jvm: Any) -> SparkObjects:
         new_relation=jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation,
         new_project=jvm.org.apache.spark.sql.catalyst.plans.logical.Project,
         new_filter=jvm.org.apache.spark.sql.catalyst.plans.logical.Filter,
+        new_scan=jvm.org.apache.spark.sql.execution.LogicalRDD,
+        unknown_partitioning=jvm.org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning,
+        evaluate=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$"), "MODULE$").apply,
     )

@@ -30,6 +30,7 @@ from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lanes import How
 from lakebound_spark.batch.local_transform import LocalTransform
+from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
 from lakebound_spark.batch.raising import RaisingRecords
@@ -150,7 +151,11 @@ def open_in_batches(
     }
     given = planned_input(session, spec).schema
     # The JSON for topics needs Spark, too; on that nothing can raise.
-    local = LocalTransform(transform, given, references.tokens) if spec.transform is not None or spec.to_topics else None
+    local = (
+        LocalTransform(PlanKeeper(transform, references.tokens), given)
+        if spec.transform is not None or spec.to_topics
+        else None
+    )
     raising = RaisingRecords(spec, transform, given) if spec.transform is not None else None
     decoding = SparkDecoding(decoder)
     direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, decoding, local, raising)

@@ -14,22 +14,13 @@ class KeptFunction(PlanKeeper):
 
     def __call__(self, records: DataFrame) -> DataFrame:
         """Return what the function makes of the records, as rows if its plan was used."""
-        made = self.by_spark(records)
-        narrowing = self._used.narrowing if self._used is not None else None
-        if narrowing is None:
-            return made
-        rows = narrowing.whole(arrow_of(records), arrow_of(made))
-        return LocalRelations(narrowing.output)(records.sparkSession, rows)
-
-    def by_spark(self, records: DataFrame) -> DataFrame:
-        """Return what Spark makes of the records: without what stays in Python where the plan was used."""
         session, by_job = records.sparkSession, is_scan(analysed(records))
-        self._used = self.plan(session, by_job=by_job, records=lambda: records)
-        if self._used is None:
+        plan = self.plan(session, by_job=by_job, records=lambda: records)
+        if plan is None:
             return self.called(records)
-        narrowing = self._used.narrowing
-        if narrowing is None:
-            return self._used.over(session, analysed(records))
-        relation = LocalRelations(narrowing.schema_for_spark(records.schema), may_scan=True)
-        sent = relation(session, narrowing.rows_for_spark(arrow_of(records)))
-        return self._used.over(session, analysed(sent))
+        if plan.narrowing is None:
+            return LocalRelations(plan.schema)(session, plan.made(session, records))
+        relation = LocalRelations(plan.narrowing.schema_for_spark(records.schema), may_scan=True)
+        sent = relation(session, plan.narrowing.rows_for_spark(arrow_of(records)))
+        rows = plan.narrowing.whole(arrow_of(records), plan.made(session, sent))
+        return LocalRelations(plan.narrowing.output)(session, rows)

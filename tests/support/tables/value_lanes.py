@@ -27,6 +27,7 @@ from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.landable import LandableCheck, make_check
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.local_transform import LocalTransform
+from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.row_hours import make_hour_column
@@ -143,7 +144,7 @@ class LaneWorld:
         self.check: LandableCheck = make_check(output.schema, layouts, has_transform=self.has_transform)
         self._decode = make_value_decoder(self.spec, value_schema(self.spec))
         schema = planned_input(self.session, self.spec).schema
-        local = LocalTransform(self.transform, schema, self.versions) if self.has_transform else None
+        local = LocalTransform(PlanKeeper(self.transform, self.versions), schema) if self.has_transform else None
         raising = RaisingRecords(self.spec, self.transform, schema) if self.has_transform else None
         self._reader = Reader(self.slices)
         direct = None

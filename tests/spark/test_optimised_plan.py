@@ -1,0 +1,113 @@
+"""A kept plan is optimised once where that makes no difference; the present time is one of the differences."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from lakebound_spark.batch.local_transform import LocalTransform
+from lakebound_spark.batch.optimised_plan import OptimisedPlan
+from lakebound_spark.batch.plan_keeper import PlanKeeper
+from lakebound_spark.batch.raising import as_in_batches
+from lakebound_spark.batch.transform import Transform
+
+pytestmark = pytest.mark.spark
+
+NUMBERS = StructType().add("id", "long").add("s", "string")
+EVALUATED = {
+    "an expression": lambda frame: frame.select("id", F.upper("s").alias("s")),
+    "filters between": lambda frame: frame.where("id > 0").withColumn("n", F.col("id") % 3).where("n = 1").drop("n"),
+    "json": lambda frame: frame.select("id", F.to_json(F.struct("id", "s")).alias("j")),
+    "a field of its own": lambda frame: frame.select(F.struct("id", "s").alias("p")).select("p.id", F.length("p.s").alias("n")),
+    "a constant": lambda frame: frame.select("id", F.lit(3).alias("three")),
+    "a filter alone": lambda frame: frame.where("s RLIKE '[0-9]'"),
+    "nothing is left": lambda frame: frame.where(F.lit(False)),
+}
+PRESENT = (
+    "current_timestamp()",
+    "now()",
+    "localtimestamp()",
+    "current_date()",
+    "curdate()",
+    "unix_timestamp()",
+    "current_time()",
+    "date_add(current_date(), 1)",
+    "year(now()) + id",
+    "CASE WHEN current_timestamp() > timestamp'2000-01-01' THEN s END",
+)
+PLANNED = {
+    "an explode": lambda frame: frame.select("id", F.explode(F.split("s", "")).alias("c")),
+    "a function in Python": lambda frame: frame.select("id", F.udf(lambda s: s, "string")("s").alias("s")),
+    "a join": lambda frame: frame.join(frame.sparkSession.range(3).toDF("m"), F.expr("id <= m")),
+}
+
+
+def rows(first: int, count: int = 4) -> pa.Table:
+    ids = range(first, first + count)
+    return pa.table({"id": pa.array(ids, pa.int64()), "s": [None if i % 5 == 3 else f"text {i}" for i in ids]})
+
+
+def plan_of(session: SparkSession, function: Transform) -> tuple[LocalTransform, OptimisedPlan | None]:
+    """Return a transform whose plan is kept, and what Spark evaluates it by."""
+    keeper = PlanKeeper(function, dict, monotonic=lambda: 0.0)
+    transform = LocalTransform(keeper, NUMBERS)
+    for first in range(3):
+        transform(session, rows(first))
+    assert keeper._known is not None and keeper._known.with_tables is not None, "it is not kept"
+    return transform, keeper._known.with_tables.optimised
+
+
+def by_spark(session: SparkSession, function: Transform, given: pa.Table) -> list[dict[str, object]]:
+    frame = session.createDataFrame(given.to_pylist(), NUMBERS)
+    return sorted(function(frame).toArrow().to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("name", EVALUATED)
+def test_projections_and_filters_are_evaluated_and_give_what_the_function_gives(session: SparkSession, name: str) -> None:
+    transform, optimised = plan_of(session, EVALUATED[name])
+    assert (optimised is not None) or name == "nothing is left"
+    for first, count in ((0, 9), (20, 0), (3, 1), (7, 200)):
+        given = rows(first, count)
+        assert sorted(transform(session, given).to_pylist(), key=repr) == by_spark(session, EVALUATED[name], given)
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_anything_else_is_planned_for_each_slice(session: SparkSession, name: str) -> None:
+    transform, optimised = plan_of(session, PLANNED[name])
+    assert optimised is None
+    given = rows(0, 9)
+    assert sorted(transform(session, given).to_pylist(), key=repr) == by_spark(session, PLANNED[name], given)
+
+
+@pytest.mark.parametrize("expression", PRESENT)
+def test_the_present_time_does_not_stand_still(session: SparkSession, expression: str) -> None:
+    def function(frame: DataFrame) -> DataFrame:
+        return frame.selectExpr("id", f"{expression} AS at")
+
+    assert plan_of(session, function)[1] is None
+
+
+def test_two_slices_have_two_times(session: SparkSession) -> None:
+    transform, _ = plan_of(session, lambda frame: frame.selectExpr("id", "current_timestamp() AS at"))
+    first, second = (transform(session, rows(0))["at"][0].as_py() for _ in range(2))
+    assert first < second
+
+
+def test_what_raises_raises_as_before_and_a_batch_tried_again_goes_by_jobs(session: SparkSession) -> None:
+    def function(frame: DataFrame) -> DataFrame:
+        return frame.select("id", F.expr("1 / (id - 50)").alias("x")).where("id <> 50")
+
+    transform, optimised = plan_of(session, function)
+    assert optimised is not None
+    assert transform(session, rows(48, 4)).num_rows == 3, "the optimiser has the filter first"
+
+    transform, optimised = plan_of(session, lambda frame: frame.select("id", F.expr("1 / (id - 50)").alias("x")))
+    assert optimised is not None
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        transform(session, rows(48, 4))
+    with as_in_batches(session), pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        transform(session, rows(48, 4))
+    assert transform(session, rows(60, 4)).num_rows == 4
