@@ -16,6 +16,7 @@ from tests.support.waiting import wait_until
 from lakebound.landing import direct_read
 from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
+from lakebound.ledger.topics import PartitionId
 from lakebound.local.broker import Broker
 from lakebound.spec.connection import ConnectionSpec
 
@@ -115,15 +116,25 @@ def test_what_has_come_is_told_partition_by_partition(topic: TopicMaker, broker:
     )
     assert places(read(reader, wanted(name, (0, 22)))) == [(0, offset) for offset in range(10)]
 
+    # What is held is not waited for.
+    wait_until(lambda: reader.arrived({(name, 0): 5}, 0.1) == {(name, 0): 22}, 20, "the same once more")
+    began = time.monotonic()
+    assert reader.arrived({(name, 0): 5}, 60) == {(name, 0): 22}
+    assert time.monotonic() - began < 30
+
     # A partition of which nothing was read yet is looked at as well, and the first record ends the wait.
     began = time.monotonic()
     later = threading.Timer(0.5, produce, (broker, name, 3, 1))
     later.start()
-    found = reader.arrived({(name, 0): 22, (name, 1): 0}, 60)
+    found = wait_until(lambda: came(reader.arrived({(name, 0): 22, (name, 1): 0}, 60), (name, 1)), 60, "the three records")
     later.join()
-    assert found[name, 1] > 0
     assert time.monotonic() - began < 30
     assert places(read(reader, {name: TopicOffsets(topic_id="id", partitions={1: ((0, found[name, 1]),)})}))[0] == (1, 0)
+
+
+def came(found: dict[PartitionId, int], place: PartitionId) -> dict[PartitionId, int]:
+    """Return it where something of the partition has come; an end of a partition ends the wait, too."""
+    return found if found[place] else {}
 
 
 def test_what_cannot_be_looked_for_is_refused(topic: TopicMaker, broker: Broker, reader: DirectReader) -> None:

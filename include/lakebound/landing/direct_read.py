@@ -142,7 +142,7 @@ class DirectReader:
             raise DirectReadRefusedError(str(exc)) from exc
 
     def arrived(self, starts: Mapping[PartitionId, int], wait_seconds: float) -> dict[PartitionId, int]:
-        """Return up to where the consumer has all records of each partition; it waits for the first one.
+        """Return up to where the consumer has all records of each partition; where it has none, it waits for the first one.
 
         Args:
             starts: Next offset to read of every partition that is to be looked at.
@@ -153,8 +153,9 @@ class DirectReader:
         """
         try:
             self._go_to(starts)
-            messages = self._consumer.consume(_AT_ONCE, 0)
-            if not messages:
+            held = sum(self._partitions[place].position - start for place, start in starts.items())
+            messages = self._consumer.consume(_AT_ONCE, 0) if held < _AT_ONCE else []
+            if not messages and not held:
                 message = self._consumer.poll(wait_seconds)
                 messages = [] if message is None else [message, *self._consumer.consume(_AT_ONCE, 0)]
             self._keep(messages)

@@ -92,6 +92,8 @@ class KeptPlan:
 
     def optimised_once(self, session: SparkSession) -> KeptPlan:
         """Return the same, which Spark optimises now instead of for each slice, where that makes no difference."""
+        if any(step.before or step.after for step in self.steps):
+            return self
         spark = spark_objects(session._jvm)
         return replace(self, optimised=optimised(session, self.columns, lambda leaf: _nodes(spark, leaf, self.steps)[-1]))
 

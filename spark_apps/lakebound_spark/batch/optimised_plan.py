@@ -11,7 +11,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakebound_spark.batch.spark_objects import SparkObjects, spark_objects
+from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
+
+_TIMES = ("date", "time", "timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def optimised(session: SparkSession, columns: Any, analysed: Any) -> OptimisedPl
     spark = spark_objects(session._jvm)
     root = analysed(_unknown_rows(spark, session, columns))
     # The optimiser replaces the present time by a constant.
-    if root.containsPattern(spark.tree_patterns.CURRENT_LIKE()):
+    if root.containsPattern(spark.tree_patterns.CURRENT_LIKE()) or _has_time_of_text(spark, spark.replace_expressions(root)):
         return None
     root.setAnalyzed()
     node = plan = spark.datasets.ofRows(session._jsparkSession, root).queryExecution().optimizedPlan()
@@ -58,6 +60,22 @@ def optimised(session: SparkSession, columns: Any, analysed: Any) -> OptimisedPl
     made = OptimisedPlan(node.output(), tuple(nodes), plan.schema())
     empty = _evaluated(spark, made.nodes, spark.relation(made.columns, spark.nil))
     return made if empty.nodeName() == "LocalRelation" else None
+
+
+def _has_time_of_text(spark: SparkObjects, node: Any) -> bool:
+    """Whether a text that is no column's becomes a time: of 'now', 'today' and '08:00' the present says which."""
+    found = any(_makes_time_of_text(spark, expression) for expression in items_of(node.expressions()))
+    return found or any(_has_time_of_text(spark, child) for child in items_of(node.children()))
+
+
+def _makes_time_of_text(spark: SparkObjects, expression: Any) -> bool:
+    if not expression.containsPattern(spark.tree_patterns.CAST()):
+        return False
+    if expression.nodeName() == "Cast" and expression.dataType().typeName() in _TIMES:
+        child = expression.child()
+        if child.foldable() and child.dataType().typeName().startswith("string"):
+            return True
+    return any(_makes_time_of_text(spark, child) for child in items_of(expression.children()))
 
 
 def _unknown_rows(spark: SparkObjects, session: SparkSession, columns: Any) -> Any:

@@ -35,6 +35,7 @@ class SparkObjects:
         new_filter: The class of a filter.
         new_scan: The class of a scan of rows that an RDD has.
         unknown_partitioning: The class of how rows are spread of which that is not known.
+        replace_expressions: Spark's rule that puts what an expression stands for in its place.
         evaluate: Spark's rule that computes a projection or filter of a local relation: a local relation.
     """
 
@@ -57,6 +58,7 @@ class SparkObjects:
     new_filter: Callable[..., Any]
     new_scan: Callable[..., Any]
     unknown_partitioning: Callable[[int], Any]
+    replace_expressions: Callable[[Any], Any]
     evaluate: Callable[[Any], Any]
 
     def to_seq(self, items: Sequence[Any]) -> Any:
@@ -114,5 +116,8 @@ def spark_objects(jvm: Any) -> SparkObjects:
         new_filter=jvm.org.apache.spark.sql.catalyst.plans.logical.Filter,
         new_scan=jvm.org.apache.spark.sql.execution.LogicalRDD,
         unknown_partitioning=jvm.org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning,
+        replace_expressions=getattr(
+            getattr(jvm, "org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$"), "MODULE$"
+        ).apply,
         evaluate=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$"), "MODULE$").apply,
     )

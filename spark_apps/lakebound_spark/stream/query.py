@@ -31,6 +31,7 @@ from lakebound.ledger.marks import NextOffsets, highest
 from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.batch import BatchLander, range_between
+from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.targets import Target
@@ -91,9 +92,11 @@ class LandingStream:
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
         self._error: Exception | None = None
         self._query: Future[StreamingQuery] = Future()
-        self._rounds = Rounds(run, lander, stop)
+        self._rounds = Rounds(run, lander)
         self._position: NextOffsets = {}
         self._planned: NextOffsets = {}
+        self._way: Way | None = None
+        self._ending = threading.Event()
         self._freshness = LandedFreshness()
         self._recent = RecentWindow(window_seconds(run.spec.objectives))
         self.landed_batches = 0
@@ -105,12 +108,14 @@ class LandingStream:
         Raises:
             Exception: What a batch raised, or what Spark says ended the query.
         """
-        self._query, self._error = Future(), None
+        self._query, self._error, self._way, self._ending = Future(), None, None, threading.Event()
         self._position = self._planned = start
         make_private_folder(checkpoint.parent)
         self._ledger.hold(self._coverages())
         interval_seconds = parse_freshness(self._run.freshness)
-        writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(self._on_batch)
+        writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(
+            partial(self._on_batch, self._ending)
+        )
         writer = writer.option("checkpointLocation", f"file://{checkpoint}").queryName(self._run.spec.pipeline)
         if interval_seconds is None:
             writer = writer.trigger(availableNow=True)
@@ -141,6 +146,7 @@ class LandingStream:
 
     def _end(self, query: StreamingQuery) -> None:
         """Let the batch in flight end, land what is pending, then stop Spark's query."""
+        self._ending.set()
         with self._batch_lock:
             if self._may_commit(query):
                 self._lander.flush()
@@ -161,27 +167,42 @@ class LandingStream:
         if failure is not None:
             raise failure
 
-    def _on_batch(self, records: DataFrame, batch: int) -> None:
+    def _on_batch(self, ending: threading.Event, records: DataFrame, batch: int) -> None:
+        """Land a batch, and what comes meanwhile.
+
+        Args:
+            ending: Of the query that the batch is of.
+            records: What Spark has planned.
+            batch: Spark's id of it.
+        """
         session = records.sparkSession
-        with self._landing() as may_land:
+        with self._landing(ending) as may_land:
             if not may_land:
                 return
             faults.reach("batch_begins")
             ends = planned_ends(self._query.result(_QUERY_SECONDS), batch)
             # Spark does not know what landed without its planning.
-            planned, self._planned = range_between(self._planned, ends, self._topic_ids), ends
-            self._land(Records(session, lambda: records), planned, ends, batch)
-        for arrived in self._rounds.after_planned(lambda: self._position):
-            with self._landing() as may_land:
+            held, self._planned = range_between(self._planned, ends, self._topic_ids), ends
+            self._land(Records(session, lambda: records), held, ends, batch)
+        for arrived in self._rounds.after(ends, lambda: self._position, lambda: self._may_go_on(ending)):
+            with self._landing(ending) as may_land:
                 if not may_land:
                     return
                 faults.reach("round_begins")
                 read = range_between(self._position, arrived, self._topic_ids)
                 records_of_it = Records(session, partial(read_offsets, session, self._run.spec, read))
                 self._land(records_of_it, read, arrived, batch)
+        if faults.wanted("between_batches"):
+            _reach_after(self._query.result(), batch)
+
+    def _may_go_on(self, ending: threading.Event) -> bool:
+        return self._way == "direct" and not self._is_over(ending)
+
+    def _is_over(self, ending: threading.Event) -> bool:
+        return self._stop.is_set() or ending.is_set()
 
     @contextmanager
-    def _landing(self) -> Iterator[bool]:
+    def _landing(self, ending: threading.Event) -> Iterator[bool]:
         """Let nobody else land meanwhile; yield whether anything may land, and note why it fails.
 
         Spark may start one more batch while the application ends. Nothing is landed then, and Spark's own record of that batch
@@ -189,7 +210,7 @@ class LandingStream:
         """
         with self._batch_lock:
             try:
-                yield not self._stop.is_set()
+                yield not self._is_over(ending)
             except Exception as exc:
                 self._error = exc
                 self._report_tables()  # One table may have the batch.
@@ -226,13 +247,12 @@ class LandingStream:
             self._report(report, {}, time.perf_counter() - began)
             return
         self._position = highest([self._position, ends])
+        self._way = report.way or self._way
         self.landed_batches += 1
         self._report(report, wanted, time.perf_counter() - began)
         if self._tracer is not None:
             self._tracer.add(report, self._query.result())
         faults.reach("batch_ends")
-        if faults.wanted("between_batches"):
-            _reach_after(self._query.result(), batch)
         self._end_in_a_flood()
         if self._until is not None and bound_reached(self._position, self._until):
             self._stop.set("completed", "the bound is reached")

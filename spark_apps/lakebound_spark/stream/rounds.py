@@ -1,7 +1,7 @@
 """Further rounds of a batch: what the driver's consumer has meanwhile lands at once, before Spark plans its next batch.
 
 Spark takes 20 to 30 ms to end a batch and to plan the next one, as long as the rest of a small batch does. It is only done
-where a commit leaves no file behind (decision 31), and where the driver reads.
+for pipelines without tables (decision 31), and where the driver reads.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.marks import NextOffsets, lag
 from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.batch import BatchLander
-from lakebound_spark.stream.stop_signal import StopSignal
 
 _MOST_SECONDS = 10.0
-"""Only Spark finds new partitions."""
+"""Only Spark finds new partitions, and that one of which nothing comes has records."""
 _WAIT_SECONDS = 0.1
 """How soon an end that is asked for is noticed."""
 _BACKLOG_RECORDS = 10_000
@@ -26,41 +25,47 @@ _BACKLOG_RECORDS = 10_000
 class Rounds:
     """Says, batch by batch, what there is to land beyond what Spark has planned."""
 
-    def __init__(self, run: RunSpec, lander: BatchLander, stop: StopSignal) -> None:
+    def __init__(self, run: RunSpec, lander: BatchLander) -> None:
         """Read nothing yet.
 
         Args:
             run: The orders.
             lander: Reads what comes.
-            stop: Ends the rounds.
         """
         self._is_wanted = may_have_rounds(run)
-        self._most_records = run.spec.limits.max_records_per_batch
+        self._most_ahead = run.spec.limits.max_records_per_batch
         self._lander = lander
-        self._stop = stop
 
-    def after_planned(self, position: Callable[[], NextOffsets]) -> Iterator[NextOffsets]:
+    def after(
+        self, planned: NextOffsets, position: Callable[[], NextOffsets], may_go_on: Callable[[], bool]
+    ) -> Iterator[NextOffsets]:
         """Yield the next offsets of each further round, until Spark is to plan a batch again.
 
         Args:
+            planned: Next offset to read of every partition after the batch that Spark has planned. Its next one reaches as far
+                beyond as a batch may, so no further than that goes the position.
             position: Returns the next offset to read of every partition, after what was yielded has landed.
+            may_go_on: Whether the driver reads, and nobody has asked for an end.
         """
-        deadline, landed = time.monotonic() + _MOST_SECONDS, 0
-        while self._is_wanted and landed < self._most_records and time.monotonic() < deadline and not self._stop.is_set():
+        deadline = time.monotonic() + _MOST_SECONDS
+        while self._is_wanted and may_go_on() and time.monotonic() < deadline:
             start = position()
+            if (lag(planned, start) or 0) >= self._most_ahead:
+                return
             ends = self._lander.arrived(start, _WAIT_SECONDS)
             if ends is None:
                 return
             waiting = lag(start, ends) or 0
-            if waiting >= min(_BACKLOG_RECORDS, self._most_records):
+            if waiting >= min(_BACKLOG_RECORDS, self._most_ahead):
                 return
             if waiting:
                 yield ends
-                landed += waiting
 
 
 def may_have_rounds(run: RunSpec) -> bool:
-    """Return whether the pipeline asks for what comes at once, without an end, and no commit of its leaves a file behind.
+    """Return whether the pipeline asks for what comes at once, without an end, and commits leave no files behind.
+
+    Those of bad records do: the quarantine is a table.
 
     Args:
         run: The orders.

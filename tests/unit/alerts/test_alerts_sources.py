@@ -196,3 +196,13 @@ def test_p99_weighs_batches_by_their_records_and_forgets_what_is_old() -> None:
     freshness.add(NOW, 0, 0)
     assert freshness.p99_seconds(NOW) == pytest.approx(20.0, abs=0.001), "an empty batch has no age"
     assert freshness.p99_seconds(NOW + 400) is None
+
+
+def test_p99_is_over_five_minutes_however_many_batches_there_are() -> None:
+    freshness = LandedFreshness()
+    for number in range(60):
+        freshness.add(NOW + number * 0.01, int((NOW - 30) * 1000), 200)
+    for number in range(20_000):
+        freshness.add(NOW + 1 + number * 0.01, int((NOW + 1 + number * 0.01 - 0.05) * 1000), 10)
+    assert freshness.p99_seconds(NOW + 201) == pytest.approx(30, abs=1), "200 seconds ago"
+    assert freshness.p99_seconds(NOW + 302) == pytest.approx(0.05, abs=0.002)

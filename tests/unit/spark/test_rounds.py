@@ -11,7 +11,6 @@ import pytest
 from lakebound.ledger.marks import NextOffsets
 from lakebound_spark.stream import rounds
 from lakebound_spark.stream.rounds import Rounds
-from lakebound_spark.stream.stop_signal import StopSignal
 
 LIMIT = 5_000
 PLANNED = {"orders": {0: 10, 1: 0}}
@@ -34,19 +33,18 @@ def run_of(freshness: str = "0ms", until: object = None, tables: Iterable[str] =
     return SimpleNamespace(freshness=freshness, until=until, spec=SimpleNamespace(tables=tuple(tables), limits=limits))
 
 
-def landed(arrivals: Arrivals, run: Any = None, stop: StopSignal | None = None, stop_at: int | None = None) -> list[int]:
+def landed(arrivals: Arrivals, run: Any = None, most_rounds: int = 9, planned: int = 10) -> list[int]:
     """Return up to where each round has landed."""
-    stop = stop or StopSignal()
     positions: list[NextOffsets] = [PLANNED]
-    for ends in Rounds(run or run_of(), cast(Any, arrivals), stop).after_planned(lambda: positions[-1]):
+    found = Rounds(run or run_of(), cast(Any, arrivals))
+    rounds_of = found.after({"orders": {0: planned, 1: 0}}, lambda: positions[-1], lambda: len(positions) <= most_rounds)
+    for ends in rounds_of:
         positions.append(ends)
-        if ends["orders"][0] == stop_at:
-            stop.set("stopped", "the test says so")
     return [position["orders"][0] for position in positions[1:]]
 
 
 def test_what_comes_lands_until_the_driver_does_not_read() -> None:
-    assert landed(Arrivals(12, 12, 40, 12_000, None)) == [12, 40]
+    assert landed(Arrivals(12, 12, 40, 3_000, None)) == [12, 40, 3_000]
 
 
 @pytest.mark.parametrize(
@@ -60,15 +58,14 @@ def test_a_backlog_is_left_to_spark() -> None:
     assert landed(Arrivals(12, 12 + LIMIT)) == [12]
 
 
-def test_a_batch_with_its_rounds_has_no_more_records_than_a_batch_may_have() -> None:
+def test_spark_is_never_left_further_behind_than_one_of_its_batches_and_a_round_reach() -> None:
     assert landed(Arrivals(3_000, 6_000)) == [3_000, 6_000]
+    assert landed(Arrivals(), planned=10 - LIMIT) == [], "what landed before counts"
 
 
 def test_an_end_that_is_asked_for_ends_them() -> None:
-    assert landed(Arrivals(12, 14), stop_at=14) == [12, 14]
-    ended = StopSignal()
-    ended.set("stopped", "the test says so")
-    assert landed(Arrivals(), stop=ended) == []
+    assert landed(Arrivals(12, 14), most_rounds=2) == [12, 14]
+    assert landed(Arrivals(), most_rounds=0) == []
 
 
 def test_spark_plans_a_batch_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
