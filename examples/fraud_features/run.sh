@@ -21,7 +21,3 @@ kill -TERM "$stream"
 wait "$stream" || true
 lakebound ledger card_features --table redis:velocity
 lakebound prove card_features
-
-# The same topic in a table, as fresh as who reads it needs: here once, for all payments that were sent.
-lakebound run card_payments --freshness available_now
-lakebound prove card_payments

@@ -1,4 +1,4 @@
-"""A pipeline of topics alone at `0ms`: what comes while a batch lands has rounds of its own, which Spark does not plan.
+"""A pipeline of topics at `0ms`: what comes while a batch lands has rounds of its own, which Spark does not plan.
 
 It is killed before and within rounds, and gets records that the driver leaves to Spark. The topics are judged by a consumer
 with ``read_committed`` that knows nothing of Lakebound.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.chaos.test_topic_streams import assert_topic_exactly_once, of_topic
@@ -16,6 +17,7 @@ from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.inspection.proof.collect import prove
@@ -32,13 +34,17 @@ KILLS = (
     "kill@after_commit/topic#30,hold@before_commit/topic#32",
 )
 """Before a round lands; within its transaction; where one of two topics has it. Of a batch of Spark's there are two of each."""
+BESIDE: dict[str, tuple[Any, ...]] = {"two tables": ("delta", "iceberg"), "nothing": ()}
 
 
-def test_each_row_is_there_once_whatever_ends_a_round(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+@pytest.mark.parametrize("beside", BESIDE if LONG_FORM else ["two tables"])
+def test_each_row_is_there_once_whatever_ends_a_round(tmp_path: Path, broker: Broker, topic: TopicMaker, beside: str) -> None:
     journal, source, written, other = Journal(), topic("events", partitions=3), topic("clean"), topic("other", partitions=1)
     to_topics = [{"topic": written, "key": "id"}, {"topic": other}]
     servers = broker.bootstrap_servers
-    pipeline = make_pipeline(tmp_path, servers, source, formats=(), lane="direct", to_topics=to_topics, freshness="0ms")
+    pipeline = make_pipeline(
+        tmp_path, servers, source, formats=BESIDE[beside], lane="direct", to_topics=to_topics, freshness="0ms"
+    )
     producer = JournalingProducer(pipeline.settings.kafka, journal)
     with applications() as starter:
         with Load(producer, source, PER_SECOND):

@@ -1,7 +1,7 @@
 """Further rounds of a batch: what the driver's consumer has meanwhile lands at once, before Spark plans its next batch.
 
 Spark takes 20 to 30 ms to end a batch and to plan the next one, as long as the rest of a small batch does. It is only done
-for pipelines without tables (decision 31), and where the driver reads.
+for pipelines with topics or stores (decision 31), and where the driver reads.
 """
 
 from __future__ import annotations
@@ -63,11 +63,9 @@ class Rounds:
 
 
 def may_have_rounds(run: RunSpec) -> bool:
-    """Return whether the pipeline asks for what comes at once, without an end, and commits leave no files behind.
-
-    Those of bad records do: the quarantine is a table.
+    """Return whether the pipeline asks for what comes at once, without an end, for a topic or a store.
 
     Args:
         run: The orders.
     """
-    return parse_freshness(run.freshness) == 0.0 and run.until is None and not run.spec.tables
+    return parse_freshness(run.freshness) == 0.0 and run.until is None and bool(run.spec.other_targets)

@@ -34,14 +34,13 @@ def test_its_yaml_passes_the_check_and_one_command_runs_it(name: str, tmp_path: 
     monkeypatch.setenv("LAKEBOUND_HOME", str(tmp_path))
     monkeypatch.setenv("LAKEBOUND_PIPELINES", str(folder / "pipelines"))
     monkeypatch.setenv("LAKEBOUND_APPS", str(folder))
-    pipelines = sorted(file.stem for file in (folder / "pipelines").iterdir())
+    (file,) = (folder / "pipelines").iterdir()
     checked = CliRunner().invoke(app, ["check", "--static"])
-    assert checked.exit_code == 0, checked.output
-    assert pipelines and all(f"{pipeline}: valid" in checked.stdout for pipeline in pipelines), checked.output
+    assert (checked.exit_code, f"{file.stem}: valid" in checked.stdout) == (0, True), checked.output
     run = folder / "run.sh"
     assert os.access(run, os.X_OK)
     subprocess.run(["bash", "-n", run], check=True)
-    assert all(f"lakebound run {pipeline} " in run.read_text() for pipeline in pipelines)
+    assert f"lakebound run {file.stem} " in run.read_text()
 
 
 @pytest.fixture
