@@ -6,6 +6,7 @@ before. Its rule ``ConvertToLocalRelation`` computes projections and filters of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
 
-_TIMES = ("date", "time", "timestamp", "timestamp_ntz")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class OptimisedPlan:
         return _evaluated(spark, self.nodes, spark.relation(self.columns, relation.data())).data()
 
 
-def optimised(session: SparkSession, columns: Any, analysed: Any) -> OptimisedPlan | None:
+def optimised(session: SparkSession, columns: Any, analysed: Callable[[Any], Any]) -> OptimisedPlan | None:
     """Return the optimised form of a plan; None where Spark's rule does not evaluate all of it, or its time would stand still.
 
     Args:

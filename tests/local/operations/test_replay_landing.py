@@ -140,7 +140,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     monkeypatch.setattr(replaying, "planned_output", lambda *_: type("Planned", (), {"schema": None}))
     monkeypatch.setattr(replaying, "may_multiply", lambda _: False)
     monkeypatch.setattr(replaying, "table_schema", lambda *_: SCHEMA)
-    monkeypatch.setattr(replaying, "read_range", lambda *_: None)
     monkeypatch.setattr(replaying.time, "sleep", lambda _: None)
     return made
 
