@@ -27,6 +27,7 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
+from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.transform import KAFKA_SCHEMA
 from lakebound_spark.check.plan import check
 from lakebound_spark.stream.application import Application
@@ -103,7 +104,7 @@ def start(session: SparkSession, spec: PipelineSpec, at: Places, app: str, offse
         try:
             wanted: Offsets = {topic: TopicOffsets(topic_id=f"id-of-{topic}", partitions={0: ((offsets.start, offsets.stop),)})}
             records = session.createDataFrame([record(topic, offset) for offset in offsets], KAFKA_SCHEMA)
-            parts.batches.lander.land(records, 0, wanted, lambda: None)
+            parts.batches.lander.land(Records(session, lambda: records), 0, wanted, lambda: None)
             parts.batches.lander.flush()
         finally:
             parts.batches.lander.close()

@@ -15,7 +15,7 @@ from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.batch import BatchLander
 
 _MOST_SECONDS = 10.0
-"""Only Spark finds new partitions, and that one of which nothing comes has records."""
+"""Only Spark finds new partitions, and records of a partition of which the consumer gets nothing."""
 _WAIT_SECONDS = 0.1
 """How soon an end that is asked for is noticed."""
 _BACKLOG_RECORDS = 10_000
@@ -42,8 +42,8 @@ class Rounds:
         """Yield the next offsets of each further round, until Spark is to plan a batch again.
 
         Args:
-            planned: Next offset to read of every partition after the batch that Spark has planned. Its next one reaches as far
-                beyond as a batch may, so no further than that goes the position.
+            planned: Next offset to read of every partition after the batch that Spark has planned. Spark's next batch goes on
+                from there by ``max_records_per_batch`` at most, so the position must not be further ahead.
             position: Returns the next offset to read of every partition, after what was yielded has landed.
             may_go_on: Whether the driver reads, and nobody has asked for an end.
         """

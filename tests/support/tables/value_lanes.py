@@ -30,6 +30,7 @@ from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.raising import RaisingRecords
+from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
@@ -177,7 +178,8 @@ class LaneWorld:
         self._reader.sent = sent
         wanted: Offsets = {TOPIC: TopicOffsets(topic_id=TOPIC_ID, partitions={0: ((sent.first, sent.end),)})}
         self._batches += 1
-        report = self.lander.land(sent.frame(self.session), self._batches, wanted, lambda: None, goes_on)
+        records = Records(self.session, lambda: sent.frame(self.session))
+        report = self.lander.land(records, self._batches, wanted, lambda: None, goes_on)
         self.counts = self.counts.plus(report.counts)
         return set(report.durations_ms)
 
