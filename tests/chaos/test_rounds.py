@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.chaos.test_topic_streams import assert_topic_exactly_once, of_topic
 from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.topics.judging import assert_topic_exactly_once
 
 from lakebound.inspection.proof.collect import prove
 from lakebound.landing.trace import read_spans
@@ -59,9 +59,9 @@ def test_each_row_is_there_once_whatever_ends_a_round(tmp_path: Path, broker: Br
         assert last.stop().verdict == "stopped", last
 
     assert_exactly_once(pipeline, journal)
+    proofs = {found.table: found for found in prove(pipeline.spec, pipeline.places).tables}
     for name in (written, other):
-        rows = len(assert_topic_exactly_once(servers, name, journal))
-        proof = of_topic(prove(pipeline.spec, pipeline.places), name)
+        rows, proof = len(assert_topic_exactly_once(servers, name, journal)), proofs[f"topic:{name}"]
         assert (proof.rows, proof.missing.count, proof.duplicated.count) == (rows, 0, 0)
 
 

@@ -6,17 +6,17 @@ The topics are judged by a consumer with ``read_committed`` that knows nothing o
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from tests.conftest import TopicMaker
-from tests.support.kafka.journal import Journal, row_hash
+from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
-from tests.support.topics.reading import ReadMessage, read_committed
+from tests.support.topics.judging import assert_topic_exactly_once
+from tests.support.topics.reading import ReadMessage
 
 from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
 from lakebound.inspection.doctor.pipeline.rules import diagnose
@@ -67,17 +67,3 @@ def send_again(servers: str, topic: str, message: ReadMessage) -> None:
     producer = Producer({"bootstrap.servers": servers})
     producer.produce(topic, message.value, message.key, headers=[("lakebound_source", message.source)])
     assert producer.flush(30) == 0
-
-
-def assert_topic_exactly_once(servers: str, topic: str, journal: Journal) -> list[ReadMessage]:
-    """Check that the topic holds each row of the journal once, with its values; return its messages."""
-    messages = read_committed(servers, topic)
-    found = Counter((message.source, row_hash({"amount": None, **json.loads(message.value)})) for message in messages)
-    expected = Counter(
-        ("/".join(map(str, (*record.place, ordinal))), hashed)
-        for record in journal.records
-        for ordinal, hashed in enumerate(record.rows)
-    )
-    assert expected, "the journal has no rows: nothing was tested"
-    assert found == expected, f"{(expected - found).total()} lacking or altered, {(found - expected).total()} too many"
-    return messages
