@@ -104,7 +104,7 @@ def start(session: SparkSession, spec: PipelineSpec, at: Places, app: str, offse
         try:
             wanted: Offsets = {topic: TopicOffsets(topic_id=f"id-of-{topic}", partitions={0: ((offsets.start, offsets.stop),)})}
             records = session.createDataFrame([record(topic, offset) for offset in offsets], KAFKA_SCHEMA)
-            parts.batches.lander.land(Records(session, lambda: records), 0, wanted, lambda: None)
+            parts.batches.lander.land(Records(session, wanted, lambda: records), 0, wanted, lambda: None)
             parts.batches.lander.flush()
         finally:
             parts.batches.lander.close()

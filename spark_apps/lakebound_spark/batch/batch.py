@@ -41,7 +41,7 @@ from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.raising import MOST_HELD, RAISED, InPiecesError, RaisingRecords, Search
-from lakebound_spark.batch.records import Records
+from lakebound_spark.batch.records import Records, in_offsets
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
 from lakebound_spark.batch.row_writer import RowWriter, Written
@@ -133,8 +133,7 @@ class BatchLander:
         for offsets, targets in group_by_missing(self._targets, wanted):
             if self._raising is not None:
                 self._raising.in_a_row = in_a_row  # The records of another group are the same ones.
-            source = records if offsets == wanted else records.among(offsets)
-            work = _Work(source, offsets, targets, self._decoder)
+            work = _Work(records.among(offsets), offsets, targets, self._decoder)
             try:
                 self._land_readable(work, report, verify)
             except InPiecesError:
@@ -174,16 +173,15 @@ class BatchLander:
         log.info(
             "the transform raises on records of a batch of %d, which lands in pieces of %d", count(work.offsets), MOST_HELD
         )
-        held = work.records.frame.persist()
-        records = Records(work.records.session, lambda: held)
+        work.records.frame.persist()
         try:
             for piece in chunks(work.offsets, MOST_HELD):
                 if not goes_on():
                     report.ended_early = True
                     return
-                self._land_readable(replace(work, records=records.among(piece), offsets=piece), report, verify)
+                self._land_readable(replace(work, records=work.records.among(piece), offsets=piece), report, verify)
         finally:
-            held.unpersist()
+            work.records.frame.unpersist()
 
     def _land_readable(self, work: _Work, report: BatchReport, verify: Callable[[], None]) -> None:
         """Land records, and let the driver read those that Spark cannot."""
@@ -192,8 +190,8 @@ class BatchLander:
         except (PySparkException, Py4JJavaError) as exc:
             if self._rescuer is None or not may_be_rescued(exc):
                 raise
-            rescued = self._rescuer.read(work.offsets)
-            records = Records(work.records.session, lambda: rescued).among(work.offsets)
+            rescued = self._rescuer.read(work.offsets).where(in_offsets(work.offsets))
+            records = Records(work.records.session, work.offsets, lambda: rescued)
             self._land_group(replace(work, records=records), report, verify)
 
     def _land_group(self, work: _Work, report: BatchReport, verify: Callable[[], None]) -> None:
@@ -257,9 +255,8 @@ class BatchLander:
         found, waiting = [], [work.offsets]
         while waiting:
             piece = waiting.pop()
-            part = work.records if piece == work.offsets else work.records.among(piece)
             try:
-                rows = collect(good_columns(work.decoder.decode(part.frame)))
+                rows = collect(good_columns(work.decoder.decode(work.records.among(piece).frame)))
             except ResultTooLargeError:
                 if count(piece) == 1:
                     raise

@@ -164,7 +164,7 @@ class _Landing:
             check_wanted()
             return True
 
-        records = Records(self._session, lambda: read_offsets(self._session, self._spec, rest))
+        records = Records(self._session, rest, lambda: read_offsets(self._session, self._spec, rest))
         report = self._lander.land(records, number, rest, self._check_topics, goes_on)
         self._lander.flush()
         return report

@@ -183,15 +183,15 @@ class LandingStream:
             ends = planned_ends(self._query.result(_QUERY_SECONDS), batch)
             # Spark does not know what landed without its planning.
             held, self._planned = range_between(self._planned, ends, self._topic_ids), ends
-            self._land(Records(session, lambda: records), held, ends, batch)
+            self._land(Records(session, held, lambda: records), ends, batch)
         for arrived in self._rounds.after(ends, lambda: self._position, lambda: self._may_go_on(ending)):
             with self._landing(ending) as may_land:
                 if not may_land:
                     return
                 faults.reach("round_begins")
                 read = range_between(self._position, arrived, self._topic_ids)
-                records_of_it = Records(session, partial(read_offsets, session, self._run.spec, read))
-                self._land(records_of_it, read, arrived, batch)
+                records_of_it = Records(session, read, partial(read_offsets, session, self._run.spec, read))
+                self._land(records_of_it, arrived, batch)
         if faults.wanted("between_batches"):
             _reach_after(self._query.result(), batch)
 
@@ -216,18 +216,15 @@ class LandingStream:
                 self._report_tables()  # One table may have the batch.
                 raise
 
-    def _land(self, records: Records, held: Offsets, ends: NextOffsets, batch: int) -> None:
+    def _land(self, records: Records, ends: NextOffsets, batch: int) -> None:
         """Land what lies between the position and the ends, within the bound.
 
         Args:
             records: Have at least these.
-            held: The offsets that the records have.
             ends: Next offset to read afterwards, per topic and partition.
             batch: Spark's id of it.
         """
         wanted = bound_range(range_between(self._position, ends, self._topic_ids), self._until)
-        if wanted != held:
-            records = records.among(wanted)
         if self._references.has_newer:
             # What is pending was read with the version before: its entry says so.
             self._lander.flush()
@@ -242,7 +239,7 @@ class LandingStream:
             check_topic_ids(held, found)
             check_target_ids(self._written_ids(), found)
 
-        report = self._lander.land(records, batch, wanted, verify, self._goes_on)
+        report = self._lander.land(records.among(wanted), batch, wanted, verify, self._goes_on)
         if report.ended_early:
             self._report(report, {}, time.perf_counter() - began)
             return

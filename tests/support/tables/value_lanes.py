@@ -178,7 +178,7 @@ class LaneWorld:
         self._reader.sent = sent
         wanted: Offsets = {TOPIC: TopicOffsets(topic_id=TOPIC_ID, partitions={0: ((sent.first, sent.end),)})}
         self._batches += 1
-        records = Records(self.session, lambda: sent.frame(self.session))
+        records = Records(self.session, wanted, lambda: sent.frame(self.session))
         report = self.lander.land(records, self._batches, wanted, lambda: None, goes_on)
         self.counts = self.counts.plus(report.counts)
         return set(report.durations_ms)
