@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakebound.redaction import redacted
-from lakebound_spark.batch.local_relation import arrow_of, arrow_of_rows
+from lakebound_spark.batch.compiled_plan import CompiledPlan, compiled
+from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.narrowing import Narrowing
-from lakebound_spark.batch.optimised_plan import OptimisedPlan, optimised
 from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
 from lakebound_spark.batch.table_lookup import lookup_in_place_of
 
@@ -53,27 +53,26 @@ class KeptPlan:
         steps: The nodes above them, from the lowest to the root.
         schema: Of what it makes.
         narrowing: What it gets of the records, and what is missing in what it makes; None where it gets and makes all.
-        optimised: What Spark evaluates it by where the rows are a local relation; None where Spark is to plan each time.
+        compiled: What few rows go through; None where Spark is to plan each time.
     """
 
     columns: Any
     steps: tuple[Step, ...]
     schema: StructType
     narrowing: Narrowing | None = None
-    optimised: OptimisedPlan | None = None
+    compiled: CompiledPlan | None = None
 
-    def made(self, session: SparkSession, records: DataFrame) -> pa.Table:
-        """Return what the function makes of other rows, as rows.
+    def made(self, session: SparkSession, rows: pa.Table, relations: LocalRelations) -> pa.Table:
+        """Return what the function makes of other rows.
 
         Args:
             session: That in which the plan was analysed.
-            records: A local relation, or a scan, of the same schema.
+            rows: Of the schema of those in the plan.
+            relations: Give them to Spark.
         """
-        rows = analysed(records)
-        if self.optimised is None or is_scan(rows):
-            return arrow_of(self.over(session, rows))
-        made = self.optimised.rows_of(session, rows)
-        return arrow_of_rows(session, made, self.optimised.java_schema, self.schema)
+        if self.compiled is None or relations.is_scan(session, rows.num_rows):
+            return arrow_of(self.over(session, analysed(relations(session, rows))))
+        return relations.through(session, rows, self.compiled.rows_of, self.compiled.java_schema, self.schema)
 
     def over(self, session: SparkSession, rows: Any) -> DataFrame:
         """Return what the function makes of other rows.
@@ -90,12 +89,12 @@ class KeptPlan:
         frame.__dict__["schema"] = self.schema  # PySpark keeps it there when it has asked the JVM.
         return frame
 
-    def optimised_once(self, session: SparkSession) -> KeptPlan:
-        """Return the same, which Spark optimises now instead of for each slice, where that makes no difference."""
+    def compiled_once(self, session: SparkSession) -> KeptPlan:
+        """Return the same, which Spark plans and compiles now instead of for each slice, where that makes no difference."""
         if any(step.before or step.after for step in self.steps):
             return self
         spark = spark_objects(session._jvm)
-        return replace(self, optimised=optimised(session, self.columns, lambda leaf: _nodes(spark, leaf, self.steps)[-1]))
+        return replace(self, compiled=compiled(session, self.columns, lambda leaf: _nodes(spark, leaf, self.steps)[-1]))
 
     def tables_now(self, session: SparkSession) -> list[Any]:
         """Return what stands beside the records: of small tables that they are joined with the rows of now, else the nodes."""

@@ -1,13 +1,13 @@
 """Rows that the driver holds as a DataFrame of Spark, and back as Arrow, with as little between as there can be.
 
 A filter or a projection of a local relation Spark evaluates while it plans (its rule ``ConvertToLocalRelation``). Then the rows
-are taken from the plan: no job, and no task.
+are taken from the plan: no job, and no task. What was compiled before (``compiled_plan``) needs no DataFrame either.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from threading import Lock
 from typing import Any
@@ -46,7 +46,9 @@ _SCAN_BYTES = 4 * 1024 * 1024
 
 
 class LocalRelations:
-    """Makes DataFrames of one schema of rows that the driver holds, as ``SparkSession.createDataFrame`` does, but sooner.
+    """Gives rows of one schema that the driver holds to Spark: DataFrames, sooner than ``SparkSession.createDataFrame``.
+
+    Functions that Spark has compiled get them without one (``through``).
 
     An object of py4j whose methods were called is part of a cycle, so the JVM keeps the rows of earlier DataFrames until Python
     searches for cycles; and Python counts objects, not what they hold in the JVM. So it is told to search.
@@ -63,28 +65,64 @@ class LocalRelations:
         self._may_scan = may_scan
         self._json = schema.json()
         self._arrow = to_arrow_schema(schema)
+        self._java_schema: Any = None
         self._bytes_since_collected = 0
 
     def __call__(self, session: SparkSession, rows: pa.Table) -> DataFrame:
         """Return the rows as a local relation; many of them as a scan where that is allowed."""
         by_job = self.is_scan(session, rows.num_rows)
-        self._bytes_since_collected += rows.nbytes + (_SCAN_BYTES if by_job else _PLAN_BYTES)
-        if self._bytes_since_collected > _COLLECT_BYTES:
-            # All of them: a search of the younger ones makes old what is alive just then, such as rows of a plan's renewal.
-            gc.collect()
-            self._bytes_since_collected = 0
+        self._count(rows.nbytes + (_SCAN_BYTES if by_job else _PLAN_BYTES))
+        spark = spark_objects(session._jvm)
+        parts = self._parts(session, rows)
+        with _MAKING, _no_relation(session) if by_job else nullcontext():
+            return DataFrame(spark.to_data_frame(parts, self._json, session._jsparkSession), session)
+
+    def through(
+        self,
+        session: SparkSession,
+        rows: pa.Table,
+        function: Callable[[Any], Any],
+        java_schema: Any,
+        schema_of_made: StructType,
+    ) -> pa.Table:
+        """Return what a function makes of the rows.
+
+        Args:
+            session: Spark's.
+            rows: What the driver holds.
+            function: Returns an iterator of the JVM for another one. Each row is gone when the next one is asked for.
+            java_schema: Of what it makes, as the JVM has it.
+            schema_of_made: The same, as PySpark has it.
+        """
+        self._count(rows.nbytes)
+        spark = spark_objects(session._jvm)
+        self._java_schema = self._java_schema or spark.schema_of_json(self._json)
+        given = spark.converters.fromBatchIterator(self._parts(session, rows), self._java_schema, "UTC", False, False, None)
+        try:
+            return arrow_of_rows(session, function(given), java_schema, schema_of_made)
+        except Exception:
+            given.size()  # It frees what it holds outside the heap when it has come to its end.
+            raise
+
+    def _parts(self, session: SparkSession, rows: pa.Table) -> Any:
+        """Return the rows as an iterator of the JVM, of Arrow batches."""
         # In one chunk before: the JVM takes an empty batch for the end of the file, and loses the rows behind it.
         batches = rows.cast(self._arrow).combine_chunks().to_batches(max_chunksize=_ROWS_PER_FILE_PART)
         send_at_once(session)
         spark = spark_objects(session._jvm)
         if rows.nbytes <= _FEW_BYTES:
-            parts = spark.to_seq([batch.serialize().to_pybytes() for batch in batches]).iterator()
-        else:
-            parts = session.sparkContext._serialize_to_jvm(
-                batches, ArrowStreamSerializer(), spark.read_arrow_file, spark.new_arrow_server
-            )
-        with _MAKING, _no_relation(session) if by_job else nullcontext():
-            return DataFrame(spark.to_data_frame(parts, self._json, session._jsparkSession), session)
+            return spark.to_seq([batch.serialize().to_pybytes() for batch in batches]).iterator()
+        return session.sparkContext._serialize_to_jvm(
+            batches, ArrowStreamSerializer(), spark.read_arrow_file, spark.new_arrow_server
+        )
+
+    def _count(self, in_the_jvm: int) -> None:
+        """Have Python search for cycles where DataFrames since it did so last stand for many bytes."""
+        self._bytes_since_collected += in_the_jvm
+        if self._bytes_since_collected > _COLLECT_BYTES:
+            # All of them: a search of the younger ones makes old what is alive just then, such as rows of a plan's renewal.
+            gc.collect()
+            self._bytes_since_collected = 0
 
     def is_scan(self, session: SparkSession, count: int) -> bool:
         """Return whether so many rows become a scan."""
@@ -107,7 +145,7 @@ def arrow_of(output: DataFrame) -> pa.Table:
     plan = output._jdf.queryExecution().executedPlan()
     if plan.nodeName() != "LocalTableScan":
         return output.toArrow()
-    return arrow_of_rows(output.sparkSession, plan.rows(), output._jdf.schema(), output.schema)
+    return arrow_of_rows(output.sparkSession, plan.rows().iterator(), output._jdf.schema(), output.schema)
 
 
 def arrow_of_rows(session: SparkSession, rows: Any, java_schema: Any, schema_of_rows: StructType) -> pa.Table:
@@ -115,15 +153,13 @@ def arrow_of_rows(session: SparkSession, rows: Any, java_schema: Any, schema_of_
 
     Args:
         session: Spark's.
-        rows: A sequence of Scala's, of rows as Spark has them inside.
+        rows: An iterator of Scala's, of rows as Spark has them inside.
         java_schema: Their schema, as the JVM has it.
         schema_of_rows: The same, as PySpark has it.
     """
     schema = to_arrow_schema(schema_of_rows, error_on_duplicated_field_names_in_struct=True)
     spark = spark_objects(session._jvm)
-    parts = spark.converters.toBatchWithSchemaIterator(
-        rows.iterator(), java_schema, _ROWS_PER_PART, _UNBOUNDED, "UTC", True, False
-    )
+    parts = spark.converters.toBatchWithSchemaIterator(rows, java_schema, _ROWS_PER_PART, _UNBOUNDED, "UTC", True, False)
     served = spark.serve(parts, "rows of a plan")
     tables = [pa.ipc.open_stream(part).read_all() for part in _load_from_socket(served, NoOpSerializer())]
     # Where the JVM fails, the socket only ends, and rows would be missing: this raises what it met. It waits for ever if nobody

@@ -41,9 +41,9 @@ class LocalTransform:
         if plan is None:
             return arrow_of(self._keeper.called(self._relation(session, held)))
         if plan.narrowing is None:
-            return plan.made(session, self._relation(session, held))
-        rows = self._narrow_relation(plan.narrowing)(session, plan.narrowing.rows_for_spark(held))
-        return plan.narrowing.whole(held, plan.made(session, rows))
+            return plan.made(session, held, self._relation)
+        sent = plan.narrowing.rows_for_spark(held)
+        return plan.narrowing.whole(held, plan.made(session, sent, self._narrow_relation(plan.narrowing)))
 
     def _narrow_relation(self, narrowing: Narrowing) -> LocalRelations:
         """Return what makes relations of the columns that go to Spark."""

@@ -44,7 +44,7 @@ class _Known:
         since: When the function was called, in seconds of the keeper's clock.
         plan: The plan that it made; None where no rows can be replaced in it.
         used: The same, or what is left of it where the columns that it only passes on stay in Python.
-        with_tables: That with small tables in it that it reads, optimised; None where they were not read, or cannot be.
+        with_tables: That with small tables in it that it reads, compiled; None where they were not read, or cannot be.
         tables: Those tables.
         is_read: Whether these tables are of this call, and not of the one before.
         is_sure: Whether the call before has made the same of the same rows.
@@ -181,7 +181,7 @@ def _with_tables(known: _Known, session: SparkSession) -> _Known:
         # To make a lookup takes longer than to read the table. The plan before makes the same of the same rows.
         if known.with_tables is not None and known.tables is not None and are_same(tables, known.tables):
             return replace(known, is_read=True)
-        with_tables = known.used.with_tables(session, tables).optimised_once(session)
+        with_tables = known.used.with_tables(session, tables).compiled_once(session)
         return replace(known, with_tables=with_tables, tables=tables, is_read=True)
     except Exception as exc:
         log.info("a table that the function reads is read for each slice: %s", redacted(exc))

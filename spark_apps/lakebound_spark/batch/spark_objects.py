@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any
 
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
+
 
 @dataclass(frozen=True)
 class SparkObjects:
@@ -22,7 +24,8 @@ class SparkObjects:
         new_arrow_server: Makes a server that takes Arrow batches by a socket.
         to_data_frame: Makes a DataFrame of serialised Arrow batches.
         serve: Gives what an iterator has to whoever reads from a socket.
-        converters: Turn rows into Arrow batches.
+        converters: Turn rows into Arrow batches, and back.
+        schema_of_json: Makes a schema of PySpark's text of it.
         datasets: Make a DataFrame of a plan.
         identity_of: The identity hash of a Java object.
         literals: Makes literals of values of Java's.
@@ -37,6 +40,11 @@ class SparkObjects:
         unknown_partitioning: The class of how rows are spread of which that is not known.
         replace_expressions: Spark's rule that puts what an expression stands for in its place.
         evaluate: Spark's rule that computes a projection or filter of a local relation: a local relation.
+        predicates: Compile conditions.
+        projections: Compile projections.
+        predicate_handle: Calls what was compiled of a condition.
+        function_class: The class of a function of Scala's.
+        proxies: Make an object of an interface that calls a handle.
     """
 
     nil: Any
@@ -46,6 +54,7 @@ class SparkObjects:
     to_data_frame: Callable[..., Any]
     serve: Callable[[Any, str], Any]
     converters: Any
+    schema_of_json: Callable[[str], Any]
     datasets: Any
     identity_of: Callable[[Any], int]
     literals: Any
@@ -60,6 +69,11 @@ class SparkObjects:
     unknown_partitioning: Callable[[int], Any]
     replace_expressions: Callable[[Any], Any]
     evaluate: Callable[[Any], Any]
+    predicates: Any
+    projections: Any
+    predicate_handle: Any
+    function_class: Any
+    proxies: Any
 
     def to_seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala sequence of items: a round trip for each, where PySpark takes three more to fill a list of Java's."""
@@ -87,6 +101,10 @@ class SparkObjects:
         """
         return self.new_alias(of, name, expression_id, qualifier or self.nil, self.option(metadata), self.nil)
 
+    def function_of(self, predicate: Any) -> Any:
+        """Return a compiled condition as a function of Scala's: in Spark it is none, as a projection is."""
+        return self.proxies.asInterfaceInstance(self.function_class, self.predicate_handle.bindTo(predicate))
+
 
 def items_of(sequence: Any) -> list[Any]:
     """Return what a Scala sequence holds."""
@@ -104,6 +122,7 @@ def spark_objects(jvm: Any) -> SparkObjects:
         to_data_frame=jvm.PythonSQLUtils.toDataFrame,
         serve=jvm.PythonRDD.serveIterator,
         converters=getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$"),
+        schema_of_json=jvm.org.apache.spark.sql.types.DataType.fromJson,
         datasets=getattr(getattr(jvm, "org.apache.spark.sql.classic.Dataset$"), "MODULE$"),
         identity_of=jvm.java.lang.System.identityHashCode,
         literals=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.expressions.Literal$"), "MODULE$"),
@@ -120,4 +139,22 @@ def spark_objects(jvm: Any) -> SparkObjects:
             getattr(jvm, "org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$"), "MODULE$"
         ).apply,
         evaluate=getattr(getattr(jvm, "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$"), "MODULE$").apply,
+        predicates=getattr(getattr(jvm, f"{_EXPRESSIONS}.Predicate$"), "MODULE$"),
+        projections=getattr(getattr(jvm, f"{_EXPRESSIONS}.UnsafeProjection$"), "MODULE$"),
+        predicate_handle=_predicate_handle(jvm),
+        function_class=_class(jvm, "scala.Function1"),
+        proxies=jvm.java.lang.invoke.MethodHandleProxies,
     )
+
+
+def _predicate_handle(jvm: Any) -> Any:
+    """Return the handle of the method by which a compiled condition says whether a row meets it."""
+    invoke = jvm.java.lang.invoke
+    takes_a_row = invoke.MethodType.methodType(
+        jvm.java.lang.Boolean.TYPE, _class(jvm, "org.apache.spark.sql.catalyst.InternalRow")
+    )
+    return invoke.MethodHandles.publicLookup().findVirtual(_class(jvm, f"{_EXPRESSIONS}.BasePredicate"), "eval", takes_a_row)
+
+
+def _class(jvm: Any, name: str) -> Any:
+    return jvm.org.apache.spark.util.Utils.classForName(name, True, False)

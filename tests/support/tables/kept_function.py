@@ -19,8 +19,11 @@ class KeptFunction(PlanKeeper):
         if plan is None:
             return self.called(records)
         if plan.narrowing is None:
-            return LocalRelations(plan.schema)(session, plan.made(session, records))
+            relation = LocalRelations(records.schema)
+            made = (
+                arrow_of(plan.over(session, analysed(records))) if by_job else plan.made(session, arrow_of(records), relation)
+            )
+            return LocalRelations(plan.schema)(session, made)
         relation = LocalRelations(plan.narrowing.schema_for_spark(records.schema), may_scan=True)
-        sent = relation(session, plan.narrowing.rows_for_spark(arrow_of(records)))
-        rows = plan.narrowing.whole(arrow_of(records), plan.made(session, sent))
-        return LocalRelations(plan.narrowing.output)(session, rows)
+        made = plan.made(session, plan.narrowing.rows_for_spark(arrow_of(records)), relation)
+        return LocalRelations(plan.narrowing.output)(session, plan.narrowing.whole(arrow_of(records), made))

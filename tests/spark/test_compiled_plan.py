@@ -1,4 +1,4 @@
-"""A kept plan is optimised once where that makes no difference; the present time is one of the differences."""
+"""A kept plan is compiled once where that makes no difference; the present time is one of the differences."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from lakebound_spark.batch.compiled_plan import CompiledPlan
 from lakebound_spark.batch.local_transform import LocalTransform
-from lakebound_spark.batch.optimised_plan import OptimisedPlan
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.raising import as_in_batches
 from lakebound_spark.batch.transform import Transform
@@ -17,7 +17,7 @@ from lakebound_spark.batch.transform import Transform
 pytestmark = pytest.mark.spark
 
 NUMBERS = StructType().add("id", "long").add("s", "string")
-EVALUATED = {
+COMPILED = {
     "an expression": lambda frame: frame.select("id", F.upper("s").alias("s")),
     "filters between": lambda frame: frame.where("id > 0").withColumn("n", F.col("id") % 3).where("n = 1").drop("n"),
     "json": lambda frame: frame.select("id", F.to_json(F.struct("id", "s")).alias("j")),
@@ -26,6 +26,16 @@ EVALUATED = {
     "a day": lambda frame: frame.where(F.expr("date_add(date'2026-01-01', INT(id)) > date'2026-01-03'")),
     "a constant": lambda frame: frame.select("id", F.lit(3).alias("three")),
     "a filter alone": lambda frame: frame.where("s RLIKE '[0-9]'"),
+    "a condition that is null": lambda frame: frame.where("length(s) > 6").select("s"),
+    "a value of each kind": lambda frame: frame.select(
+        F.when(F.col("id") % 2 == 0, F.struct("id", "s")).alias("struct"),
+        F.array("s", F.upper("s")).alias("array"),
+        F.expr("map(id, s, id + 1, 'x')").alias("map"),
+        F.expr("CAST(id AS DECIMAL(38, 18)) / 7").alias("decimal"),
+        F.expr("timestamp_micros(id)").alias("at"),
+        F.expr("CAST(s AS BINARY)").alias("bytes"),
+        F.expr("CAST(NULL AS STRING)").alias("none"),
+    ).where("decimal >= 0"),
     "nothing is left": lambda frame: frame.where(F.lit(False)),
 }
 PRESENT = (
@@ -63,14 +73,14 @@ def rows(first: int, count: int = 4) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "s": [None if i % 5 == 3 else f"text {i}" for i in ids]})
 
 
-def plan_of(session: SparkSession, function: Transform) -> tuple[LocalTransform, OptimisedPlan | None]:
+def plan_of(session: SparkSession, function: Transform) -> tuple[LocalTransform, CompiledPlan | None]:
     """Return a transform whose plan is kept, and what Spark evaluates it by."""
     keeper = PlanKeeper(function, dict, monotonic=lambda: 0.0)
     transform = LocalTransform(keeper, NUMBERS)
     for first in range(3):
         transform(session, rows(first))
     assert keeper._known is not None and keeper._known.with_tables is not None, "it is not kept"
-    return transform, keeper._known.with_tables.optimised
+    return transform, keeper._known.with_tables.compiled
 
 
 def by_spark(session: SparkSession, function: Transform, given: pa.Table) -> list[dict[str, object]]:
@@ -78,19 +88,19 @@ def by_spark(session: SparkSession, function: Transform, given: pa.Table) -> lis
     return sorted(function(frame).toArrow().to_pylist(), key=repr)
 
 
-@pytest.mark.parametrize("name", EVALUATED)
-def test_projections_and_filters_are_evaluated_and_give_what_the_function_gives(session: SparkSession, name: str) -> None:
-    transform, optimised = plan_of(session, EVALUATED[name])
-    assert (optimised is not None) or name == "nothing is left"
-    for first, count in ((0, 9), (20, 0), (3, 1), (7, 200)):
+@pytest.mark.parametrize("name", COMPILED)
+def test_projections_and_filters_are_compiled_and_give_what_the_function_gives(session: SparkSession, name: str) -> None:
+    transform, compiled = plan_of(session, COMPILED[name])
+    assert (compiled is not None) or name == "nothing is left"
+    for first, count in ((0, 9), (20, 0), (3, 1), (7, 200), (0, 8_000)):
         given = rows(first, count)
-        assert sorted(transform(session, given).to_pylist(), key=repr) == by_spark(session, EVALUATED[name], given)
+        assert sorted(transform(session, given).to_pylist(), key=repr) == by_spark(session, COMPILED[name], given)
 
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_anything_else_is_planned_for_each_slice(session: SparkSession, name: str) -> None:
-    transform, optimised = plan_of(session, PLANNED[name])
-    assert optimised is None
+    transform, compiled = plan_of(session, PLANNED[name])
+    assert compiled is None
     given = rows(0, 9)
     assert sorted(transform(session, given).to_pylist(), key=repr) == by_spark(session, PLANNED[name], given)
 
@@ -113,14 +123,37 @@ def test_what_raises_raises_as_before_and_a_batch_tried_again_goes_by_jobs(sessi
     def function(frame: DataFrame) -> DataFrame:
         return frame.select("id", F.expr("1 / (id - 50)").alias("x")).where("id <> 50")
 
-    transform, optimised = plan_of(session, function)
-    assert optimised is not None
+    transform, compiled = plan_of(session, function)
+    assert compiled is not None
     assert transform(session, rows(48, 4)).num_rows == 3, "the optimiser has the filter first"
 
-    transform, optimised = plan_of(session, lambda frame: frame.select("id", F.expr("1 / (id - 50)").alias("x")))
-    assert optimised is not None
+    transform, compiled = plan_of(session, lambda frame: frame.select("id", F.expr("1 / (id - 50)").alias("x")))
+    assert compiled is not None
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         transform(session, rows(48, 4))
     with as_in_batches(session), pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         transform(session, rows(48, 4))
     assert transform(session, rows(60, 4)).num_rows == 4
+
+
+def test_what_raises_in_the_middle_leaves_nothing_outside_the_heap(session: SparkSession) -> None:
+    assert session._jvm is not None
+    allocator = session._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+    transform, _ = plan_of(session, lambda frame: frame.select("id", F.expr("1 / (id - 5000)").alias("x")))
+    before = allocator.getAllocatedMemory()
+    for _ in range(3):
+        with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+            transform(session, rows(0, 8_000))
+    assert allocator.getAllocatedMemory() == before
+
+
+def test_plans_do_not_take_each_others_code(session: SparkSession) -> None:
+    functions = [
+        lambda frame, n=n: frame.where(f"id % {n} = 0").selectExpr(f"id * {n} AS a", f"concat(s, '{n}') AS b")
+        for n in (2, 3, 5)
+    ]
+    transforms = [plan_of(session, function)[0] for function in functions]
+    for first in (0, 40):
+        for transform, function in zip(transforms, functions, strict=True):
+            given = rows(first, 31)
+            assert sorted(transform(session, given).to_pylist(), key=repr) == by_spark(session, function, given)

@@ -1,13 +1,15 @@
-"""What Spark's optimiser makes of a kept plan, once: from then on Spark's own rule evaluates each slice by it.
+"""The code that Spark generates of a kept plan, once: from then on each slice goes through it, row by row.
 
-To analyse, optimise and plan takes as long as to compute a few hundred rows, and the optimiser only looks for what it has found
-before. Its rule ``ConvertToLocalRelation`` computes projections and filters of local relations, as it does in each query.
+To analyse, optimise and plan takes as long as to compute a few hundred rows, and finds only what it has found before. Where the
+optimiser leaves projections and filters above the rows, Spark compiles each of them to a function of a row, as it does in the
+tasks of a query. Arrow's rows of the driver go through these functions back to Arrow, one at a time: no DataFrame, no copies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,27 +20,24 @@ _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True)
-class OptimisedPlan:
-    """Projections and filters that Spark's rule evaluates.
+class CompiledPlan:
+    """Projections and filters as Spark has compiled them. A projection has one row at a time, so no two slices may go through.
 
     Attributes:
-        columns: Of the rows below them.
-        nodes: From the lowest to the root.
+        steps: Take an iterator of rows, and return the next one's; from the lowest to the root.
         java_schema: Of what the root makes.
     """
 
-    columns: Any
-    nodes: tuple[Any, ...]
+    steps: tuple[Callable[[Any], Any], ...]
     java_schema: Any
 
-    def rows_of(self, session: SparkSession, relation: Any) -> Any:
-        """Return what it makes of a local relation's rows, as a sequence of Scala's."""
-        spark = spark_objects(session._jvm)
-        return _evaluated(spark, self.nodes, spark.relation(self.columns, relation.data())).data()
+    def rows_of(self, rows: Any) -> Any:
+        """Return the iterator of what it makes of the rows of another one, which are computed as they are asked for."""
+        return reduce(lambda made, step: step(made), self.steps, rows)
 
 
-def optimised(session: SparkSession, columns: Any, analysed: Callable[[Any], Any]) -> OptimisedPlan | None:
-    """Return the optimised form of a plan; None where Spark's rule does not evaluate all of it, or its time would stand still.
+def compiled(session: SparkSession, columns: Any, analysed: Callable[[Any], Any]) -> CompiledPlan | None:
+    """Return what Spark compiles of a plan; None where that is not all of it, or its time would stand still.
 
     Args:
         session: That in which the plan was analysed.
@@ -58,9 +57,10 @@ def optimised(session: SparkSession, columns: Any, analysed: Callable[[Any], Any
         node = node.child()
     if not nodes or node.nodeName() != "LogicalRDD":
         return None
-    made = OptimisedPlan(node.output(), tuple(nodes), plan.schema())
-    empty = _evaluated(spark, made.nodes, spark.relation(made.columns, spark.nil))
-    return made if empty.nodeName() == "LocalRelation" else None
+    if not _is_computed_by_rows(spark, nodes, node.output()):
+        return None
+    below = [node, *nodes[:-1]]
+    return CompiledPlan(tuple(_step(spark, above, of.output()) for above, of in zip(nodes, below, strict=True)), plan.schema())
 
 
 def _has_time_of_text(spark: SparkObjects, node: Any) -> bool:
@@ -87,8 +87,22 @@ def _unknown_rows(spark: SparkObjects, session: SparkSession, columns: Any) -> A
     return spark.new_scan(columns, no_rows, *physical, False, unknown, session._jsparkSession, unknown, unknown)
 
 
-def _evaluated(spark: SparkObjects, nodes: tuple[Any, ...], relation: Any) -> Any:
-    """Return the local relation that Spark's rule makes of nodes above a local relation."""
+def _is_computed_by_rows(spark: SparkObjects, nodes: list[Any], columns: Any) -> bool:
+    """Whether Spark's own rule computes the nodes of a local relation: row by row, without a job or a function in Python."""
+    relation = spark.relation(columns, spark.nil)
     for node in nodes:
         relation = spark.evaluate(node.withNewChildren(spark.to_seq([relation])))
-    return relation
+    return bool(relation.nodeName() == "LocalRelation")
+
+
+def _step(spark: SparkObjects, node: Any, columns: Any) -> Callable[[Any], Any]:
+    """Return a node as a function of iterators.
+
+    What was compiled has only to be initialised where it is not deterministic. (py4j would not do it twice: it knows a class by
+    its name, and all that are generated have the same.)
+    """
+    if node.nodeName() == "Filter":
+        condition = spark.function_of(spark.predicates.create(node.condition(), columns))
+        return lambda rows: rows.filter(condition)
+    projection = spark.projections.create(node.projectList(), columns)
+    return lambda rows: rows.map(projection)
