@@ -175,7 +175,7 @@ def kept_plan_of(session: SparkSession, folder: Path, join: Join) -> tuple[bool,
         keeper(frame)
     made = rows_of(keeper(frame))
     assert keeper._known is not None and keeper._known.with_tables is not None
-    return keeper._known.with_tables.optimised is not None, made, rows_of(function(frame))
+    return keeper._known.with_tables.compiled is not None, made, rows_of(function(frame))
 
 
 @pytest.fixture
