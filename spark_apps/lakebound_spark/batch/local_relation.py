@@ -160,9 +160,13 @@ def arrow_of_rows(session: SparkSession, rows: Any, java_schema: Any, schema_of_
     schema = to_arrow_schema(schema_of_rows, error_on_duplicated_field_names_in_struct=True)
     spark = spark_objects(session._jvm)
     parts = spark.converters.toBatchWithSchemaIterator(rows, java_schema, _ROWS_PER_PART, _UNBOUNDED, "UTC", True, False)
-    served = spark.serve(parts, "rows of a plan")
-    tables = [pa.ipc.open_stream(part).read_all() for part in _load_from_socket(served, NoOpSerializer())]
-    # Where the JVM fails, the socket only ends, and rows would be missing: this raises what it met. It waits for ever if nobody
-    # has read from the socket.
-    served[2].getResult()
+    try:
+        served = spark.serve(parts, "rows of a plan")
+        tables = [pa.ipc.open_stream(part).read_all() for part in _load_from_socket(served, NoOpSerializer())]
+        # Where the JVM fails, the socket only ends, and rows would be missing: this raises what it met. It waits for ever if
+        # nobody has read from the socket.
+        served[2].getResult()
+    except Exception:
+        parts.close()  # By itself it frees what it holds outside the heap at its end only.
+        raise
     return pa.concat_tables(tables).cast(schema) if tables else schema.empty_table()
