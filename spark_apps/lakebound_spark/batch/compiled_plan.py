@@ -21,7 +21,7 @@ _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 @dataclass(frozen=True)
 class CompiledPlan:
-    """Projections and filters as Spark has compiled them. A projection has one row at a time, so no two slices may go through.
+    """Projections and filters as Spark has compiled them. A projection has one row at a time, so slices go through one by one.
 
     Attributes:
         steps: Take an iterator of rows, and return the next one's; from the lowest to the root.
