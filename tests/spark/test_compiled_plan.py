@@ -92,9 +92,16 @@ def by_spark(session: SparkSession, function: Transform, given: pa.Table) -> lis
 def test_projections_and_filters_are_compiled_and_give_what_the_function_gives(session: SparkSession, name: str) -> None:
     transform, compiled = plan_of(session, COMPILED[name])
     assert (compiled is not None) or name == "nothing is left"
-    for first, count in ((0, 9), (20, 0), (3, 1), (7, 200), (0, 8_000)):
+    for first, count in ((0, 9), (20, 0), (3, 1), (7, 200), (0, 8_000), (5, 32_768)):
         given = rows(first, count)
         assert sorted(transform(session, given).to_pylist(), key=repr) == by_spark(session, COMPILED[name], given)
+
+
+def test_many_rows_go_through_the_compiled_plan_without_a_job(session: SparkSession) -> None:
+    transform, _ = plan_of(session, COMPILED["filters between"])
+    session.sparkContext.setJobGroup("many rows", "")
+    transform(session, rows(0, 40_000))
+    assert not session.sparkContext.statusTracker().getJobIdsForGroup("many rows")
 
 
 @pytest.mark.parametrize("name", PLANNED)

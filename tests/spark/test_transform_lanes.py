@@ -22,6 +22,7 @@ from tests.support.tables.value_lanes import LaneWorld, Sent
 from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch import direct, local_relation
+from lakebound_spark.batch.kept_plan import KeptPlan
 from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.columns import explode, from_epoch
@@ -269,6 +270,7 @@ def few_rows_by_jobs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_relation, "_SCAN_ROWS", 1)
         patch.setattr(local_relation, "_ROWS_PER_FILE_PART", 7)
+        patch.setattr(KeptPlan, "compiled_once", lambda plan, session: plan)
         yield
 
 

@@ -11,8 +11,8 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import methodcaller
+from itertools import compress, pairwise
+from operator import itemgetter, methodcaller, ne, or_
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
@@ -93,12 +93,12 @@ class _Partition:
     def move_to(self, records: RecordColumns, place: PartitionId, end: int) -> None:
         """Move what is below ``end`` to the records."""
         count = bisect_left(self.offsets, end)
-        if TIMESTAMP_NOT_AVAILABLE in {kind for kind, _ in self.stamps[:count]}:
+        if TIMESTAMP_NOT_AVAILABLE in map(itemgetter(0), self.stamps[:count]):
             raise DirectReadRefusedError("a record has no timestamp")
         records.topics.extend([place[0]] * count)
         records.partitions.extend([place[1]] * count)
         records.offsets.extend(self.offsets[:count])
-        records.timestamps_ms.extend([stamp for _, stamp in self.stamps[:count]])
+        records.timestamps_ms.extend(map(itemgetter(1), self.stamps[:count]))
         records.keys.extend(self.keys[:count])
         records.values.extend(self.values[:count])
         self.forget_below(end)
@@ -268,7 +268,7 @@ class DirectReader:
         for place, end in ends.items():
             partition = self._partitions[place]
             partition.move_to(records, place, end)
-            if sum(len(value or b"") for value in partition.values) > _MOST_AHEAD_BYTES:
+            if sum(map(len, filter(None, partition.values))) > _MOST_AHEAD_BYTES:
                 partition.is_cut_off = True
         return records
 
@@ -284,9 +284,9 @@ def _ranges(wanted: Offsets) -> dict[PartitionId, tuple[int, int]]:
 
 def _runs(messages: list[Any]) -> Iterator[tuple[PartitionId, list[Any]]]:
     """Yield the messages of one partition that follow each other."""
-    first = 0
     # Without a Python call per message, as ``_Partition.add``.
-    for place, run in groupby(zip(map(_TOPIC, messages), map(_PARTITION, messages), strict=True)):
-        end = first + len(list(run))
-        yield place, messages[first:end]
-        first = end
+    topics, numbers = list(map(_TOPIC, messages)), list(map(_PARTITION, messages))
+    is_another = map(or_, map(ne, topics[1:], topics), map(ne, numbers[1:], numbers))
+    starts = [*range(min(1, len(messages))), *compress(range(1, len(messages)), is_another)]
+    for first, end in pairwise([*starts, len(messages)]):
+        yield (topics[first], numbers[first]), messages[first:end]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -67,7 +68,7 @@ def rows_of_records(records: RecordColumns, columns: Columns, topic_ids: Mapping
     milliseconds = pa.array(stamps, pa.timestamp("ms"), mask=(stamps < FIRST_MS) | (stamps > LAST_MS))
     kafka = {
         "topic": pa.array(records.topics, pa.string()),
-        "topic_id": pa.array([topic_ids[topic] for topic in records.topics], pa.string()),
+        "topic_id": pa.array(list(map(topic_ids.__getitem__, records.topics)), pa.string()),
         "partition": pa.array(records.partitions, pa.int32()),
         "offset": pa.array(records.offsets, pa.int64()),
         "timestamp": milliseconds.cast(pa.timestamp("us")).cast(KAFKA_TYPE.field("timestamp").type),
@@ -91,10 +92,10 @@ def _json_decoder(schema: StructType, *, unknown_refused: bool) -> ValueDecoder:
         values = _whole(records)
         _check_text(values)
         try:
-            rows = [decode(value) for value in values]
+            rows = list(map(decode, values))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
             raise DirectReadRefusedError(f"a record is not plainly what the schema says: {exc}") from exc
-        found = {field.name: column_of([get(row) for row in rows], field.dataType) for field, get in fields}
+        found = {field.name: column_of(list(map(get, rows)), field.dataType) for field, get in fields}
         if any(found[field.name].null_count for field in schema.fields if not field.nullable):
             raise DirectReadRefusedError("a record lacks a required value")
         repeated.check(values, found)
@@ -104,10 +105,9 @@ def _json_decoder(schema: StructType, *, unknown_refused: bool) -> ValueDecoder:
 
 
 def _whole(records: RecordColumns) -> list[bytes]:
-    values = [value for value in records.values if value is not None]
-    if len(values) < len(records):
+    if None in records.values:
         raise DirectReadRefusedError("a record has no value")
-    return values
+    return cast("list[bytes]", records.values)
 
 
 def _check_text(values: Sequence[bytes]) -> None:

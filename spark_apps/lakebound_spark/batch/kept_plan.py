@@ -53,7 +53,7 @@ class KeptPlan:
         steps: The nodes above them, from the lowest to the root.
         schema: Of what it makes.
         narrowing: What it gets of the records, and what is missing in what it makes; None where it gets and makes all.
-        compiled: What few rows go through; None where Spark is to plan each time.
+        compiled: What rows go through; None where Spark is to plan each time.
     """
 
     columns: Any
@@ -70,7 +70,7 @@ class KeptPlan:
             rows: Of the schema of those in the plan.
             relations: Give them to Spark.
         """
-        if self.compiled is None or relations.is_scan(session, rows.num_rows):
+        if self.compiled is None:
             return arrow_of(self.over(session, analysed(relations(session, rows))))
         return relations.through(session, rows, self.compiled.rows_of, self.compiled.java_schema, self.schema)
 

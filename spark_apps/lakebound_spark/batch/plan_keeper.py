@@ -93,7 +93,7 @@ class PlanKeeper:
 
         Args:
             session: That of the rows.
-            by_job: Spark makes a scan of them.
+            by_job: Spark makes a scan of them, where their plan is not compiled.
             records: Returns some of them, or all, for a call beside the batches.
         """
         of, now = (str(session._jsparkSession.sessionUUID()), dict(self._versions())), self._monotonic()
@@ -102,11 +102,13 @@ class PlanKeeper:
             return None
         if _is_left_to_jobs(session):
             return known.used
-        if not known.is_read and not by_job:
+        if not known.is_read:
             known = self._known = _with_tables(known, session)
         if self._renewal is None and now >= known.since + _RENEWED_SECONDS:
-            self._renewal = self._beside(session, lambda: self._renewed(known, records(), by_job=by_job))
-        return known.used if by_job else known.with_tables or known.used
+            self._renewal = self._beside(session, lambda: self._renewed(known, records()))
+        if by_job and (known.with_tables is None or known.with_tables.compiled is None):
+            return known.used
+        return known.with_tables or known.used
 
     def called(self, records: DataFrame) -> DataFrame:
         """Call the function, and look at its plan where that may be kept."""
@@ -137,12 +139,12 @@ class PlanKeeper:
             log.info("the function is called by the next batch, as it failed beside the batches: %s", redacted(exc))
             return replace(known, is_sure=False)
 
-    def _renewed(self, before: _Known, records: DataFrame, *, by_job: bool) -> _Known:
-        """Call the function, read the tables where a relation is to use them, and return what is known then."""
+    def _renewed(self, before: _Known, records: DataFrame) -> _Known:
+        """Call the function, read the tables that it reads, and return what is known then."""
         _, known = self._called(before, records)
         # Newer reference data may have come while the function was called.
         known = replace(known, is_sure=known.is_sure and dict(self._versions()) == before.of[1])
-        return _with_tables(known, records.sparkSession) if known.is_sure and not by_job else known
+        return _with_tables(known, records.sparkSession) if known.is_sure else known
 
     def _called(self, before: _Known, records: DataFrame) -> tuple[DataFrame, _Known]:
         """Call the function; return its output, and what the call shows."""
