@@ -34,6 +34,7 @@ _SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
     "spark.ui.enabled": "false",
 }
 """Of a Spark that starts fast, and has the time zone of the stream."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import reduce
 from typing import Any
 
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
+_NESTED = ("array", "map", "struct")
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,18 @@ class CompiledPlan:
     Attributes:
         steps: Take an iterator of rows, and return the next one's; from the lowest to the root.
         java_schema: Of what the root makes.
+        day: When it was compiled. A text of the function's own such as '08:00' means this day for ever, where Spark has made a
+            time of it. It does so in more ways than are looked for here, such as within an ``IF``.
     """
 
     steps: tuple[Callable[[Any], Any], ...]
     java_schema: Any
+    day: date
+
+    @property
+    def is_of_today(self) -> bool:
+        """Whether the day has not ended on which it was compiled."""
+        return self.day == _today()
 
     def rows_of(self, rows: Any) -> Any:
         """Return the iterator of what it makes of the rows of another one, which are computed as they are asked for."""
@@ -44,7 +54,7 @@ def compiled(session: SparkSession, columns: Any, analysed: Callable[[Any], Any]
         columns: Of the rows that the plan is above.
         analysed: Makes the plan above a leaf.
     """
-    spark = spark_objects(session._jvm)
+    spark, day = spark_objects(session._jvm), _today()
     root = analysed(_unknown_rows(spark, session, columns))
     # The optimiser replaces the present time by a constant.
     if root.containsPattern(spark.tree_patterns.CURRENT_LIKE()) or _has_time_of_text(spark, spark.replace_expressions(root)):
@@ -60,7 +70,24 @@ def compiled(session: SparkSession, columns: Any, analysed: Callable[[Any], Any]
     if not _is_computed_by_rows(spark, nodes, node.output()):
         return None
     below = [node, *nodes[:-1]]
-    return CompiledPlan(tuple(_step(spark, above, of.output()) for above, of in zip(nodes, below, strict=True)), plan.schema())
+    steps = [_step(spark, above, of.output()) for above, of in zip(nodes, below, strict=True)]
+    return CompiledPlan((*_copied(spark, node.output()), *steps), plan.schema(), day)
+
+
+def _today() -> date:
+    """Return the day in the zone of landing applications (``spark.sql.session.timeZone``)."""
+    return datetime.now(UTC).date()
+
+
+def _copied(spark: SparkObjects, columns: Any) -> list[Callable[[Any], Any]]:
+    """Return what makes rows of Spark's own format of Arrow's, where columns have values inside.
+
+    Functions such as ``transform`` do not look for nulls in Arrow's arrays, and then these raise (``ColumnarArray.get``).
+    """
+    if not any(column.dataType().typeName() in _NESTED for column in items_of(columns)):
+        return []
+    projection = spark.projections.create(columns, columns)
+    return [lambda rows: rows.map(projection)]
 
 
 def _has_time_of_text(spark: SparkObjects, node: Any) -> bool:

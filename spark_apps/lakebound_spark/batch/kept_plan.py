@@ -70,7 +70,7 @@ class KeptPlan:
             rows: Of the schema of those in the plan.
             relations: Give them to Spark.
         """
-        if self.compiled is None:
+        if self.compiled is None or not self.compiled.is_of_today:
             return arrow_of(self.over(session, analysed(relations(session, rows))))
         return relations.through(session, rows, self.compiled.rows_of, self.compiled.java_schema, self.schema)
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from threading import Lock
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
-from pyspark.util import _load_from_socket
+from pyspark.util import _create_local_socket
 
-from lakebound_spark.batch.spark_objects import spark_objects
+from lakebound_spark.batch.spark_objects import SparkObjects, spark_objects
 from lakebound_spark.jvm_socket import send_at_once
 
 _FEW_BYTES = 64 * 1024
@@ -37,6 +38,10 @@ _LARGEST_RELATION = "spark.sql.execution.arrow.localRelationThreshold"
 _MAKING = Lock()
 """While the setting above is another one: the rows of a plan's renewal, in another thread, must not become a scan by it. (A
 small table that the function itself makes just then may. Its plan then differs from the one before, and is not kept.)"""
+_PATIENCE = "10 s"
+"""For the JVM to say whether it has given all rows, once it has closed the socket. It never does after an error such as that of
+a full stack, by which its thread ends (``SocketAuthServer``)."""
+_AS_BYTES: Any = NoOpSerializer()
 _COLLECT_BYTES = 16 * 1024 * 1024
 """Of rows in DataFrames until Python is told to search. The JVM needs up to six times of it for the same rows, and has 1 GiB
 where nobody asks for more."""
@@ -44,6 +49,8 @@ _PLAN_BYTES = 256 * 1024
 """What a DataFrame counts for without any rows: Spark keeps its plans with it."""
 _SCAN_BYTES = 4 * 1024 * 1024
 """The same of a scan: with its plan Spark keeps what it was joined with."""
+_SLICE_BYTES, _COLUMN_BYTES = 4 * 1024, 2 * 1024
+"""The same of a slice that goes through what was compiled: readers and writers of Arrow, which have some objects per column."""
 
 
 class LocalRelations:
@@ -95,15 +102,13 @@ class LocalRelations:
             java_schema: Of what it makes, as the JVM has it.
             schema_of_made: The same, as PySpark has it.
         """
-        self._count(rows.nbytes)
+        columns = len(self._schema) + len(schema_of_made)
+        self._count(rows.nbytes + _SLICE_BYTES + columns * _COLUMN_BYTES)
         spark = spark_objects(session._jvm)
         self._java_schema = self._java_schema or spark.schema_of_json(self._json)
         given = spark.converters.fromBatchIterator(self._parts(session, rows), self._java_schema, "UTC", False, False, None)
-        try:
-            return arrow_of_rows(session, function(given), java_schema, schema_of_made)
-        except Exception:
-            given.size()  # It frees what it holds outside the heap when it has come to its end.
-            raise
+        # It frees what it holds outside the heap when it has come to its end.
+        return arrow_of_rows(session, function(given), java_schema, schema_of_made, free=given.size)
 
     def _parts(self, session: SparkSession, rows: pa.Table) -> Any:
         """Return the rows as an iterator of the JVM, of Arrow batches."""
@@ -149,7 +154,9 @@ def arrow_of(output: DataFrame) -> pa.Table:
     return arrow_of_rows(output.sparkSession, plan.rows().iterator(), output._jdf.schema(), output.schema)
 
 
-def arrow_of_rows(session: SparkSession, rows: Any, java_schema: Any, schema_of_rows: StructType) -> pa.Table:
+def arrow_of_rows(
+    session: SparkSession, rows: Any, java_schema: Any, schema_of_rows: StructType, *, free: Callable[[], Any] | None = None
+) -> pa.Table:
     """Return rows that the JVM holds.
 
     Args:
@@ -157,17 +164,34 @@ def arrow_of_rows(session: SparkSession, rows: Any, java_schema: Any, schema_of_
         rows: An iterator of Scala's, of rows as Spark has them inside.
         java_schema: Their schema, as the JVM has it.
         schema_of_rows: The same, as PySpark has it.
+        free: Gives back what the iterator holds, where it does not come to its end.
+
+    Raises:
+        Py4JError: Computing a row has raised, or the thread of the JVM has ended without saying how.
     """
     schema = to_arrow_schema(schema_of_rows, error_on_duplicated_field_names_in_struct=True)
     spark = spark_objects(session._jvm)
     parts = spark.converters.toBatchWithSchemaIterator(rows, java_schema, _ROWS_PER_PART, _BYTES_PER_PART, "UTC", True, False)
+    served = spark.serve(parts, "rows of a plan")
     try:
-        served = spark.serve(parts, "rows of a plan")
-        tables = [pa.ipc.open_stream(part).read_all() for part in _load_from_socket(served, NoOpSerializer())]
-        # Where the JVM fails, the socket only ends, and rows would be missing: this raises what it met. It waits for ever if
-        # nobody has read from the socket.
-        served[2].getResult()
+        with closing(_create_local_socket(served)) as stream:
+            tables = [pa.ipc.open_stream(part).read_all() for part in _AS_BYTES.load_stream(stream)]
+        # Where the JVM fails, the socket only ends, and rows would be missing: this raises what it met.
+        served[2].getResult(spark.duration(_PATIENCE))
     except Exception:
-        parts.close()  # By itself it frees what it holds outside the heap at its end only.
+        # By themselves both free what they hold outside the heap at their end only.
+        if _has_ended(served, spark):
+            for give_back in (parts.close, free or (lambda: None)):
+                with suppress(Py4JError):
+                    give_back()
         raise
     return pa.concat_tables(tables).cast(schema) if tables else schema.empty_table()
+
+
+def _has_ended(served: Any, spark: SparkObjects) -> bool:
+    """Whether the JVM's thread does not read or write any more, so that its memory can be freed."""
+    try:
+        served[2].getResult(spark.duration(_PATIENCE))
+    except Py4JJavaError as exc:
+        return str(exc.java_exception.getClass().getName()) != "java.util.concurrent.TimeoutException"
+    return True

@@ -36,6 +36,13 @@ class LocalTransform:
             session: That of the batch.
             held: Decoded records, with ``_kafka``.
         """
+        try:
+            return self._made(session, held)
+        except Exception:
+            self._keeper.forget()
+            raise
+
+    def _made(self, session: SparkSession, held: pa.Table) -> pa.Table:
         by_job = self._relation.is_scan(session, held.num_rows)
         plan = self._keeper.plan(session, by_job=by_job, records=lambda: self._relation(session, held.slice(0, _FEW)))
         if plan is None:

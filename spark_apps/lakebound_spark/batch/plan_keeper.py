@@ -110,6 +110,16 @@ class PlanKeeper:
             return known.used
         return known.with_tables or known.used
 
+    def forget(self) -> None:
+        """Have the function called for the next rows: computing some by its plan has failed.
+
+        Some of Spark's expressions keep what they had when they raised, such as the keys of a map that had one twice. In a
+        query they end with the task; here they would give it to the next rows.
+        """
+        self._renewal = None
+        if self._known is not None:
+            self._known = _Known(self._known.of, self._known.since, different=self._known.different)
+
     def called(self, records: DataFrame) -> DataFrame:
         """Call the function, and look at its plan where that may be kept."""
         assert self._known is not None, "it was asked for a plan before"
@@ -182,12 +192,21 @@ def _with_tables(known: _Known, session: SparkSession) -> _Known:
         tables = known.used.tables_now(session)
         # To make a lookup takes longer than to read the table. The plan before makes the same of the same rows.
         if known.with_tables is not None and known.tables is not None and are_same(tables, known.tables):
-            return replace(known, is_read=True)
-        with_tables = known.used.with_tables(session, tables).compiled_once(session)
+            if known.with_tables.compiled is None or known.with_tables.compiled.is_of_today:
+                return replace(known, is_read=True)
+        with_tables = _compiled(known.used.with_tables(session, tables), session)
         return replace(known, with_tables=with_tables, tables=tables, is_read=True)
     except Exception as exc:
         log.info("a table that the function reads is read for each slice: %s", redacted(exc))
         return replace(known, with_tables=None, tables=None, is_read=True)
+
+
+def _compiled(plan: KeptPlan, session: SparkSession) -> KeptPlan:
+    try:
+        return plan.compiled_once(session)
+    except Exception as exc:
+        log.info("a plan is not compiled, and Spark plans each slice: %s", redacted(exc))
+        return plan
 
 
 def _is_left_to_jobs(session: SparkSession) -> bool:

@@ -24,6 +24,7 @@ class SparkObjects:
         new_arrow_server: Makes a server that takes Arrow batches by a socket.
         to_data_frame: Makes a DataFrame of serialised Arrow batches.
         serve: Gives what an iterator has to whoever reads from a socket.
+        duration: Makes what Scala takes for a time to wait, of a text.
         converters: Turn rows into Arrow batches, and back.
         schema_of_json: Makes a schema of PySpark's text of it.
         datasets: Make a DataFrame of a plan.
@@ -53,6 +54,7 @@ class SparkObjects:
     new_arrow_server: Callable[[], Any]
     to_data_frame: Callable[..., Any]
     serve: Callable[[Any, str], Any]
+    duration: Callable[[str], Any]
     converters: Any
     schema_of_json: Callable[[str], Any]
     datasets: Any
@@ -121,6 +123,7 @@ def spark_objects(jvm: Any) -> SparkObjects:
         new_arrow_server=jvm.ArrowIteratorServer,
         to_data_frame=jvm.PythonSQLUtils.toDataFrame,
         serve=jvm.PythonRDD.serveIterator,
+        duration=jvm.scala.concurrent.duration.Duration.create,
         converters=getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$"),
         schema_of_json=jvm.org.apache.spark.sql.types.DataType.fromJson,
         datasets=getattr(getattr(jvm, "org.apache.spark.sql.classic.Dataset$"), "MODULE$"),

@@ -28,6 +28,7 @@ def session_conf(jars: Path) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"{QUICK_START} {class_archive_option(jars)}",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
+        "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
         "spark.sql.codegen.wholeStage": "false",
         # Spark's VACUUM of a Delta table lists with so many tasks; the default is 10,000.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
