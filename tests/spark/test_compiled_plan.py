@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import date, timedelta
 
 import pyarrow as pa
 import pytest
@@ -11,11 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from lakebound_spark.batch import compiled_plan, kept_plan, local_relation, plan_keeper
+from lakebound_spark.batch import compiled_plan, kept_plan, local_relation
 from lakebound_spark.batch.compiled_plan import CompiledPlan
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.raising import as_in_batches
+from lakebound_spark.batch.spark_objects import spark_objects
 from lakebound_spark.batch.transform import Transform
 
 pytestmark = pytest.mark.spark
@@ -106,6 +110,12 @@ GUARDED = {
 }
 
 
+def at_once(session: SparkSession, work: Callable[[], object]) -> Future[object]:
+    future: Future[object] = Future()
+    future.set_result(work())
+    return future
+
+
 def no_memory(part: bytes) -> None:
     raise MemoryError
 
@@ -147,11 +157,16 @@ def test_projections_and_filters_are_compiled_and_give_what_the_function_gives(s
 
 
 def test_many_rows_go_through_the_compiled_plan_without_a_job(session: SparkSession) -> None:
-    transform, _ = plan_of(session, COMPILED["filters between"])
-    session.sparkContext.setJobGroup("many rows", "")
-    made = transform(session, rows(0, 40_000))
-    assert made["id"].to_pylist() == [*range(1, 40_000, 3)]
-    assert not session.sparkContext.statusTracker().getJobIdsForGroup("many rows")
+    transform, compiled = plan_of(session, lambda frame: frame.where("id % 3 = 1").select("id", F.upper("s").alias("s")))
+    assert compiled is not None
+    context, given = session.sparkContext, rows(0, 40_000)
+    context.setJobGroup("many rows", "")
+    made = transform(session, given)
+    context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    assert not context.statusTracker().getJobIdsForGroup("many rows")
+    wanted = [{"id": row["id"], "s": row["s"] and row["s"].upper()} for row in given.to_pylist() if row["id"] % 3 == 1]
+    assert made.to_pylist() == wanted
 
 
 @pytest.mark.parametrize("name", PLANNED)
@@ -201,6 +216,8 @@ def test_what_raises_in_the_middle_leaves_nothing_outside_the_heap(session: Spar
     for _ in range(3):
         with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
             transform(session, rows(0, 8_000))
+        for _ in range(2):
+            transform(session, rows(0))
     assert allocator.getAllocatedMemory() == before
 
 
@@ -221,7 +238,10 @@ def test_a_record_that_raised_leaves_nothing_to_the_next_slice(session: SparkSes
 
 def test_an_error_that_ends_a_thread_of_the_jvm_is_raised(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as that of a full stack, after which the thread never says how it ended."""
-    monkeypatch.setattr(local_relation, "_PATIENCE", "1 s")
+    assert session._jvm is not None
+    real = spark_objects(session._jvm)
+    short = replace(real, patience=session._jvm.scala.concurrent.duration.Duration.create("1 s"))
+    monkeypatch.setattr(local_relation, "spark_objects", lambda jvm: short)
     transform, compiled = plan_of(session, lambda frame: frame.selectExpr("id", "s RLIKE '^(ab|ba)*$' AS ok"))
     assert compiled is not None
     with pytest.raises(Py4JError, match="TimeoutException"):
@@ -229,9 +249,7 @@ def test_an_error_that_ends_a_thread_of_the_jvm_is_raised(session: SparkSession,
     assert transform(session, texts("abba")).to_pylist() == [{"id": 0, "ok": True}]
 
 
-def test_where_python_fails_nothing_is_freed_that_the_jvm_writes(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_python_fails_the_jvm_gives_back_what_it_held(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     assert session._jvm is not None
     allocator = session._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
     transform, _ = plan_of(session, lambda frame: frame.selectExpr("id", "repeat(s, 1000) AS s"))
@@ -247,22 +265,45 @@ def test_where_python_fails_nothing_is_freed_that_the_jvm_writes(
 @pytest.mark.parametrize("expression", HOURS)
 def test_what_was_compiled_ends_with_its_day(session: SparkSession, monkeypatch: pytest.MonkeyPatch, expression: str) -> None:
     """Spark makes a constant of hours, by the day on which it compiles."""
-    gone_through, through = [], CompiledPlan.rows_of
+    gone_through, through = list[date](), CompiledPlan.rows_of
     monkeypatch.setattr(CompiledPlan, "rows_of", lambda plan, given: gone_through.append(plan.day) or through(plan, given))
-    monkeypatch.setattr(compiled_plan, "_today", lambda: YESTERDAY)
-    keeper = PlanKeeper(lambda frame: frame.selectExpr("id", f"{expression} AS at"), dict, monotonic=lambda: 0.0)
+    clock, today = [0.0], [YESTERDAY]
+    monkeypatch.setattr(compiled_plan, "_today", lambda: today[0])
+    keeper = PlanKeeper(
+        lambda frame: frame.selectExpr("id", f"{expression} AS at"), dict, monotonic=lambda: clock[0], beside=at_once
+    )
     transform = LocalTransform(keeper, NUMBERS)
     for _ in range(3):
         transform(session, texts(None))
-    assert gone_through == [YESTERDAY]
-    monkeypatch.undo()
-    monkeypatch.setattr(CompiledPlan, "rows_of", lambda plan, given: gone_through.append(plan.day) or through(plan, given))
+    today[0] = YESTERDAY + timedelta(days=1)
+    for now in (1.0, 1.6):
+        clock[0] = now
+        transform(session, texts(None))
+        assert gone_through == [YESTERDAY], "of today nothing is compiled yet"
     transform(session, texts(None))
-    assert gone_through == [YESTERDAY], "of today nothing is compiled yet"
-    assert keeper._known is not None
-    keeper._known = plan_keeper._with_tables(keeper._known, session)
-    transform(session, texts(None))
-    assert len(gone_through) == 2 and gone_through[1] > YESTERDAY
+    assert gone_through == [YESTERDAY, today[0]], "the renewal has compiled it anew"
+
+
+def test_a_guarded_record_in_every_slice_keeps_no_function_from_being_compiled(session: SparkSession) -> None:
+    """Where the function is called, Spark computes what is guarded by a filter behind it, and raises."""
+
+    def guarded(frame: DataFrame) -> DataFrame:
+        calls.append(frame)
+        return frame.select("id", F.expr("1 / (id - 50)").alias("x")).where("id <> 50")
+
+    calls: list[DataFrame] = []
+    keeper = PlanKeeper(guarded, dict, monotonic=lambda: 0.0)
+    transform = LocalTransform(keeper, NUMBERS)
+    for number in range(5):
+        try:
+            made = transform(session, rows(48, 4))
+        except Exception as exc:
+            assert number < 2 and "DIVIDE_BY_ZERO" in str(exc)
+            with as_in_batches(session):
+                made = transform(session, rows(48, 4))
+        assert made["id"].to_pylist() == [48, 49, 51]
+    assert len(calls) == 2
+    assert keeper._known is not None and keeper._known.with_tables is not None and keeper._known.with_tables.is_code
 
 
 def test_what_cannot_be_compiled_is_planned_with_its_lookups(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

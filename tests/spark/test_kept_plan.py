@@ -211,7 +211,7 @@ def test_a_plan_of_newer_reference_data_is_not_kept_as_one_of_older(session: Spa
         keeper(numbers(session))
     before = keeper._known
     assert before is not None and before.is_sure
-    renewed = keeper._renewed(before, numbers(session))
+    renewed = keeper._renewed(before, numbers(session), by_job=False)
     assert not renewed.is_sure and renewed.of == before.of
 
 

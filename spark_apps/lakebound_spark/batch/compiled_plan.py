@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
-_NESTED = ("array", "map", "struct")
+_COLLECTIONS = ('"type":"array"', '"type":"map"')
+"""In the JSON of a type that is one, or has one inside."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,12 @@ def _today() -> date:
 
 
 def _copied(spark: SparkObjects, columns: Any) -> list[Callable[[Any], Any]]:
-    """Return what makes rows of Spark's own format of Arrow's, where columns have values inside.
+    """Return what makes rows of Spark's own format of Arrow's, where columns have lists or maps inside.
 
     Functions such as ``transform`` do not look for nulls in Arrow's arrays, and then these raise (``ColumnarArray.get``).
     """
-    if not any(column.dataType().typeName() in _NESTED for column in items_of(columns)):
+    kinds = [str(column.dataType().json()) for column in items_of(columns)]
+    if not any(words in kind for words in _COLLECTIONS for kind in kinds):
         return []
     projection = spark.projections.create(columns, columns)
     return [lambda rows: rows.map(projection)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -36,6 +36,8 @@ _ESCAPES = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
 )
 """Of JSON; a half of a character alone is a group."""
+_PIECE = 500
+"""Records: of 1,200 bytes they take 2 ms. The thread that transforms the slice before waits no longer for its turn."""
 _LONG_NUMBER = 900
 """Characters of a number that is left to Spark."""
 _OF_NUMBERS = re.compile(rb"[0-9.eE+-]*")
@@ -92,7 +94,7 @@ def _json_decoder(schema: StructType, *, unknown_refused: bool) -> ValueDecoder:
         values = _whole(records)
         _check_text(values)
         try:
-            rows = list(map(decode, values))
+            rows = _decoded(decode, values)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
             raise DirectReadRefusedError(f"a record is not plainly what the schema says: {exc}") from exc
         found = {field.name: column_of(list(map(get, rows)), field.dataType) for field, get in fields}
@@ -102,6 +104,14 @@ def _json_decoder(schema: StructType, *, unknown_refused: bool) -> ValueDecoder:
         return found
 
     return columns
+
+
+def _decoded(decode: Callable[[bytes], Any], values: list[bytes]) -> list[Any]:
+    """Return each value decoded. Between pieces other threads get their turn, which Python gives to nobody within one."""
+    rows: list[Any] = []
+    for first in range(0, len(values), _PIECE):
+        rows.extend(map(decode, values[first : first + _PIECE]))
+    return rows
 
 
 def _whole(records: RecordColumns) -> list[bytes]:

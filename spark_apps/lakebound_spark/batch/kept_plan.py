@@ -62,6 +62,11 @@ class KeptPlan:
     narrowing: Narrowing | None = None
     compiled: CompiledPlan | None = None
 
+    @property
+    def is_code(self) -> bool:
+        """Whether rows go through what was compiled of it: that is not of another day."""
+        return self.compiled is not None and self.compiled.is_of_today
+
     def made(self, session: SparkSession, rows: pa.Table, relations: LocalRelations) -> pa.Table:
         """Return what the function makes of other rows.
 
@@ -70,7 +75,7 @@ class KeptPlan:
             rows: Of the schema of those in the plan.
             relations: Give them to Spark.
         """
-        if self.compiled is None or not self.compiled.is_of_today:
+        if self.compiled is None or not self.is_code:
             return arrow_of(self.over(session, analysed(relations(session, rows))))
         return relations.through(session, rows, self.compiled.rows_of, self.compiled.java_schema, self.schema)
 

@@ -7,6 +7,7 @@ are taken from the plan: no job, and no task. What was compiled before (``compil
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from threading import Lock
@@ -24,12 +25,15 @@ from pyspark.util import _create_local_socket
 from lakebound_spark.batch.spark_objects import SparkObjects, spark_objects
 from lakebound_spark.jvm_socket import send_at_once
 
+log = logging.getLogger(__name__)
+
 _FEW_BYTES = 64 * 1024
 """py4j hands bytes over as text, which takes the time of the batch. More go through a file or a socket, as PySpark has it."""
 _ROWS_PER_FILE_PART = 10_000
-_ROWS_PER_PART = 10_000
+_ROWS_PER_PART = 1_000
+_COMPUTED_PER_PART = 10_000
 _BYTES_PER_PART = 4 * 1024 * 1024
-"""Of rows that come back, which the JVM holds once more, outside its heap."""
+"""Of rows that come back, which the JVM holds once more, outside its heap. Of those just computed it knows the bytes."""
 _SCAN_ROWS = 8_192
 """From so many rows on a scan is faster than a relation. Many rules of Spark's optimiser walk through the rows of a local
 relation, and the function is evaluated without generated code, on one core: 139 ms for 32,768 rows, by a job on two cores
@@ -38,10 +42,8 @@ _LARGEST_RELATION = "spark.sql.execution.arrow.localRelationThreshold"
 _MAKING = Lock()
 """While the setting above is another one: the rows of a plan's renewal, in another thread, must not become a scan by it. (A
 small table that the function itself makes just then may. Its plan then differs from the one before, and is not kept.)"""
-_PATIENCE = "10 s"
-"""For the JVM to say whether it has given all rows, once it has closed the socket. It never does after an error such as that of
-a full stack, by which its thread ends (``SocketAuthServer``)."""
 _AS_BYTES: Any = NoOpSerializer()
+_TIMEOUT = "java.util.concurrent.TimeoutException"
 _COLLECT_BYTES = 16 * 1024 * 1024
 """Of rows in DataFrames until Python is told to search. The JVM needs up to six times of it for the same rows, and has 1 GiB
 where nobody asks for more."""
@@ -107,8 +109,9 @@ class LocalRelations:
         spark = spark_objects(session._jvm)
         self._java_schema = self._java_schema or spark.schema_of_json(self._json)
         given = spark.converters.fromBatchIterator(self._parts(session, rows), self._java_schema, "UTC", False, False, None)
+        rows_per_part = _COMPUTED_PER_PART
         # It frees what it holds outside the heap when it has come to its end.
-        return arrow_of_rows(session, function(given), java_schema, schema_of_made, free=given.size)
+        return arrow_of_rows(session, function(given), java_schema, schema_of_made, rows_per_part, free=given.size)
 
     def _parts(self, session: SparkSession, rows: pa.Table) -> Any:
         """Return the rows as an iterator of the JVM, of Arrow batches."""
@@ -155,7 +158,13 @@ def arrow_of(output: DataFrame) -> pa.Table:
 
 
 def arrow_of_rows(
-    session: SparkSession, rows: Any, java_schema: Any, schema_of_rows: StructType, *, free: Callable[[], Any] | None = None
+    session: SparkSession,
+    rows: Any,
+    java_schema: Any,
+    schema_of_rows: StructType,
+    rows_per_part: int = _ROWS_PER_PART,
+    *,
+    free: Callable[[], Any] | None = None,
 ) -> pa.Table:
     """Return rows that the JVM holds.
 
@@ -164,26 +173,31 @@ def arrow_of_rows(
         rows: An iterator of Scala's, of rows as Spark has them inside.
         java_schema: Their schema, as the JVM has it.
         schema_of_rows: The same, as PySpark has it.
+        rows_per_part: At most so many come at once.
         free: Gives back what the iterator holds, where it does not come to its end.
 
     Raises:
         Py4JError: Computing a row has raised, or the thread of the JVM has ended without saying how.
     """
-    schema = to_arrow_schema(schema_of_rows, error_on_duplicated_field_names_in_struct=True)
-    spark = spark_objects(session._jvm)
-    parts = spark.converters.toBatchWithSchemaIterator(rows, java_schema, _ROWS_PER_PART, _BYTES_PER_PART, "UTC", True, False)
-    served = spark.serve(parts, "rows of a plan")
+    spark, served, frees = spark_objects(session._jvm), None, [] if free is None else [free]
     try:
+        schema = to_arrow_schema(schema_of_rows, error_on_duplicated_field_names_in_struct=True)
+        parts = spark.converters.toBatchWithSchemaIterator(
+            rows, java_schema, rows_per_part, _BYTES_PER_PART, "UTC", True, False
+        )
+        frees.append(parts.close)  # By itself it frees what it holds outside the heap at its end only.
+        served = spark.serve(parts, "rows of a plan")
         with closing(_create_local_socket(served)) as stream:
             tables = [pa.ipc.open_stream(part).read_all() for part in _AS_BYTES.load_stream(stream)]
         # Where the JVM fails, the socket only ends, and rows would be missing: this raises what it met.
-        served[2].getResult(spark.duration(_PATIENCE))
-    except Exception:
-        # By themselves both free what they hold outside the heap at their end only.
-        if _has_ended(served, spark):
-            for give_back in (parts.close, free or (lambda: None)):
+        served[2].getResult(spark.patience)
+    except Exception as exc:
+        if served is None or (not _is_timeout(exc) and _has_ended(served, spark)):
+            for give_back in reversed(frees):
                 with suppress(Py4JError):
                     give_back()
+        else:
+            log.warning("a thread of the JVM gave rows and no result, and keeps what it holds outside the heap (a full stack?)")
         raise
     return pa.concat_tables(tables).cast(schema) if tables else schema.empty_table()
 
@@ -191,7 +205,11 @@ def arrow_of_rows(
 def _has_ended(served: Any, spark: SparkObjects) -> bool:
     """Whether the JVM's thread does not read or write any more, so that its memory can be freed."""
     try:
-        served[2].getResult(spark.duration(_PATIENCE))
+        served[2].getResult(spark.patience)
     except Py4JJavaError as exc:
-        return str(exc.java_exception.getClass().getName()) != "java.util.concurrent.TimeoutException"
+        return not _is_timeout(exc)
     return True
+
+
+def _is_timeout(exc: Exception) -> bool:
+    return isinstance(exc, Py4JJavaError) and str(exc.java_exception.getClass().getName()) == _TIMEOUT

@@ -39,7 +39,7 @@ class LocalTransform:
         try:
             return self._made(session, held)
         except Exception:
-            self._keeper.forget()
+            self._keeper.forget(session)
             raise
 
     def _made(self, session: SparkSession, held: pa.Table) -> pa.Table:

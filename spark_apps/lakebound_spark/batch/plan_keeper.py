@@ -102,23 +102,27 @@ class PlanKeeper:
             return None
         if _is_left_to_jobs(session):
             return known.used
-        if not known.is_read:
+        if not known.is_read and not (by_job and _is_planned_anyway(known)):
             known = self._known = _with_tables(known, session)
         if self._renewal is None and now >= known.since + _RENEWED_SECONDS:
-            self._renewal = self._beside(session, lambda: self._renewed(known, records()))
-        if by_job and (known.with_tables is None or known.with_tables.compiled is None):
+            self._renewal = self._beside(session, lambda: self._renewed(known, records(), by_job=by_job))
+        if by_job and not (known.with_tables is not None and known.with_tables.is_code):
             return known.used
         return known.with_tables or known.used
 
-    def forget(self) -> None:
+    def forget(self, session: SparkSession) -> None:
         """Have the function called for the next rows: computing some by its plan has failed.
 
         Some of Spark's expressions keep what they had when they raised, such as the keys of a map that had one twice. In a
-        query they end with the task; here they would give it to the next rows.
+        query they end with the task; here they would give it to the next rows. The plan stays to be compared with.
+
+        Args:
+            session: That of the rows. Where it leaves them to jobs, tasks had expressions of their own.
         """
+        if self._known is None or _is_left_to_jobs(session):
+            return
         self._renewal = None
-        if self._known is not None:
-            self._known = _Known(self._known.of, self._known.since, different=self._known.different)
+        self._known = _Known(self._known.of, self._known.since, self._known.plan, different=self._known.different)
 
     def called(self, records: DataFrame) -> DataFrame:
         """Call the function, and look at its plan where that may be kept."""
@@ -149,12 +153,14 @@ class PlanKeeper:
             log.info("the function is called by the next batch, as it failed beside the batches: %s", redacted(exc))
             return replace(known, is_sure=False)
 
-    def _renewed(self, before: _Known, records: DataFrame) -> _Known:
+    def _renewed(self, before: _Known, records: DataFrame, *, by_job: bool) -> _Known:
         """Call the function, read the tables that it reads, and return what is known then."""
         _, known = self._called(before, records)
         # Newer reference data may have come while the function was called.
         known = replace(known, is_sure=known.is_sure and dict(self._versions()) == before.of[1])
-        return _with_tables(known, records.sparkSession) if known.is_sure else known
+        if not known.is_sure or (by_job and _is_planned_anyway(known)):
+            return known
+        return _with_tables(known, records.sparkSession)
 
     def _called(self, before: _Known, records: DataFrame) -> tuple[DataFrame, _Known]:
         """Call the function; return its output, and what the call shows."""
@@ -184,6 +190,11 @@ def _is_usable(known: _Known, now: float) -> bool:
     return known.is_sure and now < known.since + _KEPT_SECONDS
 
 
+def _is_planned_anyway(known: _Known) -> bool:
+    """Whether the tables were read before and the plan was not compiled: jobs read them by themselves."""
+    return known.with_tables is not None and known.with_tables.compiled is None
+
+
 def _with_tables(known: _Known, session: SparkSession) -> _Known:
     """Return the same with the small tables read that the plan reads."""
     if known.used is None:
@@ -192,7 +203,7 @@ def _with_tables(known: _Known, session: SparkSession) -> _Known:
         tables = known.used.tables_now(session)
         # To make a lookup takes longer than to read the table. The plan before makes the same of the same rows.
         if known.with_tables is not None and known.tables is not None and are_same(tables, known.tables):
-            if known.with_tables.compiled is None or known.with_tables.compiled.is_of_today:
+            if known.with_tables.compiled is None or known.with_tables.is_code:
                 return replace(known, is_read=True)
         with_tables = _compiled(known.used.with_tables(session, tables), session)
         return replace(known, with_tables=with_tables, tables=tables, is_read=True)

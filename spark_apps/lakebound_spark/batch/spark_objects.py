@@ -24,7 +24,8 @@ class SparkObjects:
         new_arrow_server: Makes a server that takes Arrow batches by a socket.
         to_data_frame: Makes a DataFrame of serialised Arrow batches.
         serve: Gives what an iterator has to whoever reads from a socket.
-        duration: Makes what Scala takes for a time to wait, of a text.
+        patience: How long to wait for the JVM to say whether it has given all rows, once it has closed the socket. It never
+            does after an error such as that of a full stack, by which its thread ends (``SocketAuthServer``).
         converters: Turn rows into Arrow batches, and back.
         schema_of_json: Makes a schema of PySpark's text of it.
         datasets: Make a DataFrame of a plan.
@@ -54,7 +55,7 @@ class SparkObjects:
     new_arrow_server: Callable[[], Any]
     to_data_frame: Callable[..., Any]
     serve: Callable[[Any, str], Any]
-    duration: Callable[[str], Any]
+    patience: Any
     converters: Any
     schema_of_json: Callable[[str], Any]
     datasets: Any
@@ -123,7 +124,7 @@ def spark_objects(jvm: Any) -> SparkObjects:
         new_arrow_server=jvm.ArrowIteratorServer,
         to_data_frame=jvm.PythonSQLUtils.toDataFrame,
         serve=jvm.PythonRDD.serveIterator,
-        duration=jvm.scala.concurrent.duration.Duration.create,
+        patience=jvm.scala.concurrent.duration.Duration.create("10 s"),
         converters=getattr(getattr(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$"), "MODULE$"),
         schema_of_json=jvm.org.apache.spark.sql.types.DataType.fromJson,
         datasets=getattr(getattr(jvm, "org.apache.spark.sql.classic.Dataset$"), "MODULE$"),
