@@ -33,6 +33,8 @@ compiles. What that way cost would be held against it for long."""
 _COLD_SECONDS = 50.0
 """How much longer than the next ones a batch may take in which an executor of a cluster takes part for the first time: its JVM
 loads classes and compiles (two streams in containers on two busy cores, 2,000 records/s). Nothing is committed meanwhile."""
+_FIRST_SECONDS = 10.0
+"""The same on one machine, of the first batch that Spark reads (6 and 11 in the demo, on two cores beside Airflow)."""
 _COLD = 3.0
 """Factor by which a batch is slower than expected where an executor was cold."""
 
@@ -97,9 +99,10 @@ class WayChooser:
 
     Attributes:
         has_transform: What the driver reads goes through one task of Spark; where Spark reads, through one per core.
-        on_cluster: Executors are JVMs of their own, which nothing has warmed up. So they get their first batch when the driver
-            has lost as much time by their absence as that batch may cost, or by a try. A batch with a cold executor, also one
-            that replaces another, says nothing of the next.
+        on_cluster: Executors are JVMs of their own, which nothing has warmed up. A batch with a cold executor, also one that
+            replaces another, says nothing of the next.
+
+    Spark gets its first batch when the driver has lost as much time by reading itself as that batch may cost, or by a try.
     """
 
     limits: DriverLaneSpec
@@ -173,18 +176,21 @@ class WayChooser:
         self.bytes_per_record = width if self.bytes_per_record is None else _no_less_soon(self.bytes_per_record, width)
         self.rows_per_record = _no_less_soon(self.rows_per_record, max(1.0, rows / records))
         self._batches += 1
-        if self.on_cluster and way != "direct" and self._had_cold_executors(way, max(records, rows), seconds):
-            return
+        if way != "direct":
+            was_cold = self._had_cold_executors(way, max(records, rows), seconds)
+            if self.on_cluster and was_cold:
+                return
         if not self.has_transform or self._batches > _WARM_UP_BATCHES:
             self._costs[way].learn(max(records, rows), seconds)
             self._taken.add(way)
 
     def _warm(self, seconds: Mapping[Way, float]) -> Collection[Way]:
         """Return the ways without those of cold executors, until the driver has lost the time that these cost."""
-        if not self.on_cluster or self._executors_are_warm or "direct" not in seconds:
+        if self._executors_are_warm or "direct" not in seconds:
             return seconds
         self._lost_seconds += max(0.0, seconds["direct"] - min(seconds.values()))
-        return seconds if self._lost_seconds >= _COLD_SECONDS else ["direct"]
+        cost_seconds = _COLD_SECONDS if self.on_cluster else _FIRST_SECONDS
+        return seconds if self._lost_seconds >= cost_seconds else ["direct"]
 
     def _had_cold_executors(self, way: Way, rows: float, seconds: float) -> bool:
         """Return whether a batch was slow as the first one of an executor is; a second one in a row is no accident."""
