@@ -303,7 +303,7 @@ def test_a_guarded_record_in_every_slice_keeps_no_function_from_being_compiled(s
                 made = transform(session, rows(48, 4))
         assert made["id"].to_pylist() == [48, 49, 51]
     assert len(calls) == 2
-    assert keeper._known is not None and keeper._known.with_tables is not None and keeper._known.with_tables.is_code
+    assert keeper._known is not None and keeper._known.with_tables is not None and keeper._known.with_tables.code is not None
 
 
 def test_what_cannot_be_compiled_is_planned_with_its_lookups(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,9 +63,9 @@ class KeptPlan:
     compiled: CompiledPlan | None = None
 
     @property
-    def is_code(self) -> bool:
-        """Whether rows go through what was compiled of it: that is not of another day."""
-        return self.compiled is not None and self.compiled.is_of_today
+    def code(self) -> CompiledPlan | None:
+        """What rows go through today; None where nothing was compiled, or on another day."""
+        return self.compiled if self.compiled is not None and self.compiled.is_of_today else None
 
     def made(self, session: SparkSession, rows: pa.Table, relations: LocalRelations) -> pa.Table:
         """Return what the function makes of other rows.
@@ -75,9 +75,10 @@ class KeptPlan:
             rows: Of the schema of those in the plan.
             relations: Give them to Spark.
         """
-        if self.compiled is None or not self.is_code:
+        code = self.code
+        if code is None:
             return arrow_of(self.over(session, analysed(relations(session, rows))))
-        return relations.through(session, rows, self.compiled.rows_of, self.compiled.java_schema, self.schema)
+        return relations.through(session, rows, code.rows_of, code.java_schema, self.schema)
 
     def over(self, session: SparkSession, rows: Any) -> DataFrame:
         """Return what the function makes of other rows.

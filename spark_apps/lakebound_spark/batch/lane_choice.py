@@ -118,7 +118,7 @@ class WayChooser:
     _tries: Counter[Way] = field(default_factory=Counter)
     _batches: int = 0
     _taken: set[Way] = field(default_factory=set)
-    _executors_are_warm: bool = False
+    _spark_is_warm: bool = False
     _was_cold: bool = False
     _lost_seconds: float = 0.0
 
@@ -185,8 +185,8 @@ class WayChooser:
             self._taken.add(way)
 
     def _warm(self, seconds: Mapping[Way, float]) -> Collection[Way]:
-        """Return the ways without those of cold executors, until the driver has lost the time that these cost."""
-        if self._executors_are_warm or "direct" not in seconds:
+        """Return the ways without cold Spark, until the driver has lost the time that its first batch costs."""
+        if self._spark_is_warm or "direct" not in seconds:
             return seconds
         self._lost_seconds += max(0.0, seconds["direct"] - min(seconds.values()))
         cost_seconds = _COLD_SECONDS if self.on_cluster else _FIRST_SECONDS
@@ -195,8 +195,8 @@ class WayChooser:
     def _had_cold_executors(self, way: Way, rows: float, seconds: float) -> bool:
         """Return whether a batch was slow as the first one of an executor is; a second one in a row is no accident."""
         before = self._was_cold
-        self._was_cold = not self._executors_are_warm or seconds > _COLD * self._costs[way].seconds(rows)
-        self._executors_are_warm = True
+        self._was_cold = not self._spark_is_warm or seconds > _COLD * self._costs[way].seconds(rows)
+        self._spark_is_warm = True
         return self._was_cold and not before
 
     def _seconds(self, way: Way, rows: float) -> float:

@@ -109,9 +109,8 @@ class LocalRelations:
         spark = spark_objects(session._jvm)
         self._java_schema = self._java_schema or spark.schema_of_json(self._json)
         given = spark.converters.fromBatchIterator(self._parts(session, rows), self._java_schema, "UTC", False, False, None)
-        rows_per_part = _COMPUTED_PER_PART
         # It frees what it holds outside the heap when it has come to its end.
-        return arrow_of_rows(session, function(given), java_schema, schema_of_made, rows_per_part, free=given.size)
+        return arrow_of_rows(session, function(given), java_schema, schema_of_made, _COMPUTED_PER_PART, free=given.size)
 
     def _parts(self, session: SparkSession, rows: pa.Table) -> Any:
         """Return the rows as an iterator of the JVM, of Arrow batches."""

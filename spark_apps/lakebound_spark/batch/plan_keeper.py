@@ -102,11 +102,11 @@ class PlanKeeper:
             return None
         if _is_left_to_jobs(session):
             return known.used
-        if not known.is_read and not (by_job and _is_planned_anyway(known)):
-            known = self._known = _with_tables(known, session)
+        if not known.is_read:
+            known = self._known = _with_tables(known, session, by_job=by_job)
         if self._renewal is None and now >= known.since + _RENEWED_SECONDS:
             self._renewal = self._beside(session, lambda: self._renewed(known, records(), by_job=by_job))
-        if by_job and not (known.with_tables is not None and known.with_tables.is_code):
+        if by_job and (known.with_tables is None or known.with_tables.code is None):
             return known.used
         return known.with_tables or known.used
 
@@ -158,9 +158,7 @@ class PlanKeeper:
         _, known = self._called(before, records)
         # Newer reference data may have come while the function was called.
         known = replace(known, is_sure=known.is_sure and dict(self._versions()) == before.of[1])
-        if not known.is_sure or (by_job and _is_planned_anyway(known)):
-            return known
-        return _with_tables(known, records.sparkSession)
+        return _with_tables(known, records.sparkSession, by_job=by_job) if known.is_sure else known
 
     def _called(self, before: _Known, records: DataFrame) -> tuple[DataFrame, _Known]:
         """Call the function; return its output, and what the call shows."""
@@ -190,21 +188,17 @@ def _is_usable(known: _Known, now: float) -> bool:
     return known.is_sure and now < known.since + _KEPT_SECONDS
 
 
-def _is_planned_anyway(known: _Known) -> bool:
-    """Whether the tables were read before and the plan was not compiled: jobs read them by themselves."""
-    return known.with_tables is not None and known.with_tables.compiled is None
-
-
-def _with_tables(known: _Known, session: SparkSession) -> _Known:
-    """Return the same with the small tables read that the plan reads."""
-    if known.used is None:
+def _with_tables(known: _Known, session: SparkSession, *, by_job: bool) -> _Known:
+    """Return the same with the small tables read that the plan reads; as it was for a job that reads them by itself."""
+    before = known.with_tables
+    if known.used is None or (by_job and before is not None and before.compiled is None):
         return known
     try:
         tables = known.used.tables_now(session)
         # To make a lookup takes longer than to read the table. The plan before makes the same of the same rows.
-        if known.with_tables is not None and known.tables is not None and are_same(tables, known.tables):
-            if known.with_tables.compiled is None or known.with_tables.is_code:
-                return replace(known, is_read=True)
+        is_current = before is not None and (before.compiled is None or before.code is not None)
+        if is_current and known.tables is not None and are_same(tables, known.tables):
+            return replace(known, is_read=True)
         with_tables = _compiled(known.used.with_tables(session, tables), session)
         return replace(known, with_tables=with_tables, tables=tables, is_read=True)
     except Exception as exc:
