@@ -1,4 +1,7 @@
-"""Streams whose Iceberg tables lie in a bucket, behind REST and in PostgreSQL: killed, answered with errors, and judged."""
+"""Streams whose Iceberg tables lie in a bucket, behind REST and in PostgreSQL: killed, answered with errors, and judged.
+
+A Delta table lies in the bucket beside the one that is killed, so the short form of ``test_stored_tables.py`` is here, too.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tests.support.catalogs.installations import Installation, in_postgresql, in
 from tests.support.catalogs.postgresql import PostgreSQL
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
-from tests.support.s3.faults import slow_down
+from tests.support.s3.faults import Fault, slow_down
 from tests.support.s3.running import S3Server
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
@@ -27,6 +30,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 PER_SECOND = 200
 AWAY_SECONDS = 120.0
+DELTA_COMMIT = "*_delta_log/*.json"
 
 
 @pytest.fixture(params=["rest", pytest.param("postgresql", marks=only_in_long_form)])
@@ -51,17 +55,22 @@ def test_a_stream_through_a_catalog_is_killed_and_started_again(
     installation: Installation, tmp_path: Path, broker: Broker, topic: TopicMaker, s3_server: S3Server
 ) -> None:
     lane: Lane = "direct" if installation.rest is not None else "cluster"
-    pipeline = installation.holding(one_table(tmp_path, broker, topic("cataloged"), lane))
+    made = make_pipeline(tmp_path, broker.bootstrap_servers, topic("cataloged"), lane=lane)
+    pipeline = installation.holding(made)
     journal = Journal()
     name = pipeline.spec.topics[0]
-    rules = ["kill@after_commit/iceberg#2"]
-    if lane == "direct" or LONG_FORM:  # no catalog has heard of the files by then: which one it is makes no difference
+    # The catalog has the whole batch; the bucket has the Delta table's files, of which no commit tells.
+    rules = ["kill@after_commit/iceberg#2,hold@before_commit/delta#2"]
+    if LONG_FORM:
         rules.insert(0, "kill@after_data_files#2")
     with applications() as starter:
         with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, None):
             for rule in rules:
                 starter.start(pipeline, faults=rule).wait_killed(rule)
+            # A commit that is done and not answered, one that is refused for a while, a file that comes by half.
+            s3_server.faults.add(Fault("disconnect", methods=("PUT",), key=DELTA_COMMIT, after_effect=True, count=2))
             s3_server.faults.add(slow_down(methods=("PUT",), key="*.parquet", skip=3, count=3))
+            s3_server.faults.add(Fault("half body", methods=("GET",), key=DELTA_COMMIT, skip=2, count=2))
             last = starter.start(pipeline)
             last.wait_running()
         last.wait_landed(journal.ends())

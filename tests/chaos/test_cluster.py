@@ -1,7 +1,7 @@
 """Streams on a Spark cluster, with the S3 server and the catalogs of docker-compose.yaml as processes; driver and worker die.
 
 Only `make test-cluster` runs it, because versitygw and Iceberg's own REST catalog must be got first. What `make test` has of
-this, with the tests' own servers, is in ``test_cataloged_streams.py``, ``test_stored_tables.py`` and ``test_store_streams.py``.
+this, with the tests' own servers, is in ``test_cataloged_streams.py`` and ``test_store_streams.py``.
 """
 
 from __future__ import annotations

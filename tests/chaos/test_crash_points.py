@@ -4,8 +4,10 @@ The pipeline has a Delta and an Iceberg table, so each kill strikes both formats
 the kill before it, at the change of lanes also from the other lane's.
 
 A lane is what makes the files; whoever made them, one function commits them (docs/decisions/0004). So the short form
-kills at each point once, in one lane or another. The long form (LAKEBOUND_CHAOS=full) kills at every point of every lane,
-and adds other batches and pipelines of one table.
+kills in both lanes in which Spark reads, and what they leave is landed where the driver reads by itself. Short forms of other
+tests kill there (``test_rounds.py``), where Iceberg alone is committed (``test_cataloged_streams.py``), and anywhere
+(``test_soak.py``). The long form (LAKEBOUND_CHAOS=full) kills at every point of every lane, and adds other batches and
+pipelines of one table.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load, RowsOf, as_one_row
 from tests.support.streams.applications import applications
 from tests.support.streams.landing_transforms import expected_tag_rows
-from tests.support.streams.long_form import LONG_FORM, only_in_long_form
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import LANES, TAG_ROWS, Lane, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.local.broker import Broker
@@ -68,25 +70,28 @@ def in_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
     ]
 
 
+def test_killed_in_each_lane_of_sparks_and_landed_by_the_driver_everything_is_there_once(
+    tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
+    quarantined = next(point for point in in_the_lane("cluster", 2) if point.name == "after the quarantine's commit")
+    delta_alone = next(point for point in in_the_lane("driver", 2) if point.committed == "delta")
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), lane="direct", transform=TAG_ROWS)
+    kill_at(pipeline, [quarantined, delta_alone], expected_tag_rows)
+
+
+@only_in_long_form
 def test_killed_while_spark_reads_lands_everything_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
-    in_driver, in_cluster = in_the_lane("driver", 2), in_the_lane("cluster", 2)
-    points = [before_the_lane("driver", 2)[1], in_driver[0], *(point for point in in_cluster if point.committed == "iceberg")]
-    if LONG_FORM:
-        points = [point for lane in LANES for point in (*before_the_lane(lane, 2), *in_the_lane(lane, 2))]
-        others = [(lane, batch) for lane in LANES for batch in (3, 5)]
-        points += [point for where in others for point in (*before_the_lane(*where), *in_the_lane(*where))]
+    places = [(lane, batch) for batch in (2, 3, 5) for lane in LANES]
+    points = [point for where in places for point in (*before_the_lane(*where), *in_the_lane(*where))]
     kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points)
 
 
-@pytest.mark.parametrize(
-    "transform", [pytest.param(None, marks=only_in_long_form, id="plain"), pytest.param(TAG_ROWS, id="transform")]
-)
+@only_in_long_form
+@pytest.mark.parametrize("transform", [pytest.param(None, id="plain"), pytest.param(TAG_ROWS, id="transform")])
 def test_killed_where_the_driver_reads_by_itself_lands_everything_once(
     transform: str | None, tmp_path: Path, broker: Broker, topic: TopicMaker
 ) -> None:
-    points = [point for batch in ((2, 3, 5) if LONG_FORM else (2,)) for point in in_the_lane("direct", batch)]
-    if not LONG_FORM:
-        points = [point for point in points[1:] if point.committed != "iceberg"]
+    points = [point for batch in (2, 3, 5) for point in in_the_lane("direct", batch)]
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), transform=transform)
     kill_at(pipeline, points, expected_tag_rows if transform else as_one_row)
 

@@ -1,4 +1,7 @@
-"""Streams whose Delta tables lie in an object store: killed, answered with errors and left alone; the oracle judges."""
+"""Streams whose Delta tables lie in an object store: killed, answered with errors and left alone; the oracle judges.
+
+In the long form alone: in the short one ``test_cataloged_streams.py`` has a Delta table in a bucket, with the same faults.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from tests.support.tables.stored import stored
 
 from lakebound.local.broker import Broker
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800), only_in_long_form]
 
 PER_SECOND = 200
 COMMIT = "*_delta_log/*.json"
 
 
-@pytest.mark.parametrize("lane", ["direct", pytest.param("cluster", marks=only_in_long_form)])
+@pytest.mark.parametrize("lane", ["direct", "cluster"])
 def test_a_stream_into_a_store_is_killed_and_started_again(
     lane: Lane, tmp_path: Path, broker: Broker, topic: TopicMaker, s3_server: S3Server, s3_bucket: str
 ) -> None:
@@ -49,7 +52,6 @@ def test_a_stream_into_a_store_is_killed_and_started_again(
     assert_exactly_once(pipeline, journal)
 
 
-@only_in_long_form
 @pytest.mark.parametrize("lane", ["direct", "cluster"])
 @pytest.mark.parametrize("rule", ["stop@after_trim#2", "stop@before_commit/delta#2"])
 def test_a_zombie_is_refused_by_a_store(
