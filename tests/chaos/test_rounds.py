@@ -1,11 +1,13 @@
 """A pipeline of topics at `0ms`: what comes while a batch lands has rounds of its own, which Spark does not plan.
 
 It is killed before and within rounds, and gets records that the driver leaves to Spark. The topics are judged by a consumer
-with ``read_committed`` that knows nothing of Lakebound.
+with ``read_committed`` that knows nothing of Lakebound. The short form kills in Spark's cluster lane, too, where the
+table alone is committed, and once in a round: within its second transaction, where the first topic has it.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +19,12 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import LONG_FORM
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import Lane, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.topics.judging import assert_topic_exactly_once
+from tests.support.topics.reading import send_again
 
+from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
+from lakebound.inspection.doctor.pipeline.rules import diagnose
 from lakebound.inspection.proof.collect import prove
 from lakebound.landing.trace import read_spans
 from lakebound.local.broker import Broker
@@ -34,6 +39,11 @@ KILLS = (
     "kill@after_commit/topic#30,hold@before_commit/topic#32",
 )
 """Before a round lands; within its transaction; where one of two topics has it. Of a batch of Spark's there are two of each."""
+LONG: tuple[tuple[Lane, str], ...] = tuple(("direct", rules) for rules in KILLS)
+SHORT: tuple[tuple[Lane, str], ...] = (
+    ("cluster", "kill@after_commit/delta#2,hold@before_commit/topic#3,hold@before_commit/topic#4"),
+    ("direct", KILLS[1]),
+)
 BESIDE: dict[str, tuple[Any, ...]] = {"two tables": ("delta", "iceberg"), "nothing": ()}
 
 
@@ -48,8 +58,8 @@ def test_each_row_is_there_once_whatever_ends_a_round(tmp_path: Path, broker: Br
     producer = JournalingProducer(pipeline.settings.kafka, journal)
     with applications() as starter:
         with Load(producer, source, PER_SECOND):
-            for rules in KILLS:
-                starter.start(pipeline, faults=rules).wait_killed(rules)
+            for lane, rules in LONG if LONG_FORM else SHORT:
+                starter.start(pipeline.with_lane(lane), faults=rules).wait_killed(rules)
             last = starter.start(replace(pipeline, trace=True))
             last.wait_for(lambda: len(batches_with_rounds(pipeline, last.app_id)) > 1, 60, "two batches of Spark's with rounds")
         for _ in range(2 * MOST_DOUBTS + 2):
@@ -61,8 +71,14 @@ def test_each_row_is_there_once_whatever_ends_a_round(tmp_path: Path, broker: Br
     assert_exactly_once(pipeline, journal)
     proofs = {found.table: found for found in prove(pipeline.spec, pipeline.places).tables}
     for name in (written, other):
-        rows, proof = len(assert_topic_exactly_once(servers, name, journal)), proofs[f"topic:{name}"]
-        assert (proof.rows, proof.missing.count, proof.duplicated.count) == (rows, 0, 0)
+        messages, proof = assert_topic_exactly_once(servers, name, journal), proofs[f"topic:{name}"]
+        assert (proof.rows, proof.missing.count, proof.duplicated.count) == (len(messages), 0, 0)
+        keys = [str(json.loads(message.value)["id"]).encode() if name == written else None for message in messages]
+        assert [message.key for message in messages] == keys
+    assert diagnose(read_pipeline_facts(pipeline.spec, pipeline.settings)).verdict != "needs_person"
+    send_again(servers, written, assert_topic_exactly_once(servers, written, journal)[0])
+    proofs = {found.table: found for found in prove(pipeline.spec, pipeline.places, deep=True).tables}
+    assert proofs[f"topic:{written}"].duplicated.count == 1
 
 
 def batches_with_rounds(pipeline: Pipeline, app_id: str) -> list[int]:

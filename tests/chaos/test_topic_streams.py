@@ -1,6 +1,9 @@
 """A pipeline with a table and two topics, killed between and within their commits: each holds each row once.
 
 The topics are judged by a consumer with ``read_committed`` that knows nothing of Lakebound, by the source positions.
+
+In the long form alone: in the short one ``test_rounds.py`` has tables and two topics, and is judged alike; each point of a
+topic's commit is in tests/integration/test_topic_targets.py.
 """
 
 from __future__ import annotations
@@ -9,14 +12,14 @@ import json
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
 from tests.support.topics.judging import assert_topic_exactly_once
-from tests.support.topics.reading import ReadMessage
+from tests.support.topics.reading import send_again
 
 from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
 from lakebound.inspection.doctor.pipeline.rules import diagnose
@@ -24,7 +27,7 @@ from lakebound.inspection.proof import Proof, TableProof
 from lakebound.inspection.proof.collect import prove
 from lakebound.local.broker import Broker
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200), only_in_long_form]
 
 PER_SECOND = 40
 
@@ -60,10 +63,3 @@ def test_a_table_and_two_topics_of_one_pipeline_get_each_row_once(tmp_path: Path
 def of_topic(proof: Proof, topic: str) -> TableProof:
     """Return the part of a proof that is about the target topic."""
     return next(found for found in proof.tables if found.table == f"topic:{topic}")
-
-
-def send_again(servers: str, topic: str, message: ReadMessage) -> None:
-    """Send a message once more, as somebody who is not Lakebound might."""
-    producer = Producer({"bootstrap.servers": servers})
-    producer.produce(topic, message.value, message.key, headers=[("lakebound_source", message.source)])
-    assert producer.flush(30) == 0

@@ -1,11 +1,11 @@
-"""An independent reader of committed messages. It imports nothing of lakebound."""
+"""An independent reader of committed messages, and a hand that copies one. It imports nothing of lakebound."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -69,3 +69,10 @@ def assert_once(messages: list[ReadMessage], sources: set[str]) -> None:
     counted = Counter(message.source for message in messages)
     assert {source: times for source, times in counted.items() if times > 1} == {}
     assert set(counted) == sources, f"{len(sources - set(counted))} lacking, {len(set(counted) - sources)} too many"
+
+
+def send_again(servers: str, topic: str, message: ReadMessage) -> None:
+    """Send a message once more, as somebody who is not Lakebound might."""
+    producer = Producer({"bootstrap.servers": servers})
+    producer.produce(topic, message.value, message.key, headers=[("lakebound_source", message.source)])
+    assert producer.flush(30) == 0
