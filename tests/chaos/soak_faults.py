@@ -17,6 +17,7 @@ import psutil
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from tests.support.streams.applications import Applications, RunningApplication, go_on
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import LANES, Pipeline
 from tests.support.tables.maintenance import compact_delta, expire_iceberg
 from tests.support.waiting import wait_until
@@ -26,7 +27,7 @@ from lakebound.tables.places import places_of
 
 CATALOG_LOCKED_SECONDS = 120.0
 BROKER_GONE_SECONDS = 60.0
-DISK_FULL_SECONDS = 15.0
+DISK_FULL_SECONDS = 15.0 if LONG_FORM else 6.0
 FULL_DISK_BYTES = 16 * 1024
 LANDED_SECONDS = 300.0
 
@@ -156,7 +157,7 @@ def broker_gone(world: World) -> None:
 
 
 def disk_full(world: World) -> None:
-    """No file of the application can grow any more, for 15 s (a file size limit: the error differs from ENOSPC by name)."""
+    """No file of the application can grow any more, for seconds (a file size limit: the error differs from ENOSPC by name)."""
     processes = [psutil.Process(world.app.process.pid), *psutil.Process(world.app.process.pid).children(recursive=True)]
     for process in processes:
         process.rlimit(psutil.RLIMIT_FSIZE, (FULL_DISK_BYTES, -1))

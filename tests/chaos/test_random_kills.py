@@ -1,4 +1,7 @@
-"""kill -9 at random moments under load, startup included, lanes in turn. LAKEBOUND_CHAOS_SEED repeats a run."""
+"""kill -9 at random moments under load, startup included, lanes in turn. LAKEBOUND_CHAOS_SEED repeats a run.
+
+In the long form alone: in the short one ``test_soak.py`` kills twice so, the second time while it starts.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications, go_on
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import LANES, assert_exactly_once, make_pipeline
 
 from lakebound.local.broker import Broker
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600), only_in_long_form]
 
 KILLS = int(os.environ.get("LAKEBOUND_CHAOS_KILLS", "3"))
 LONGEST_LIFE_SECONDS = 8.0
