@@ -1,6 +1,7 @@
 """Maintenance killed at random moments, again and again, beside a writer: nothing is lost, and a later run completes.
 
-The short form kills twice, ``make chaos`` ten times. LAKEBOUND_CHAOS_SEED repeats a run.
+In the long form alone: in the short one tests/spark/test_maintenance_application.py kills it in the middle of its work, and
+test_maintenance_actions.py has a writer beside it. LAKEBOUND_CHAOS_SEED repeats a run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.streams.batch_applications import with_a_share
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.tables.local_tables import landed_offsets, lander, make_table
 from tests.support.tables.maintained import content, live_files_of, maintained_pipeline, maintained_settings
 
@@ -31,9 +32,9 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800), only_in_long_form]
 
-KILLS = 10 if LONG_FORM else 2
+KILLS = 10
 LONGEST_SECONDS = 30.0
 """A run takes about so long on two busy cores; kills are spread over all of it."""
 

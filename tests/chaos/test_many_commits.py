@@ -1,6 +1,6 @@
 """Many small commits and then one maintenance run: as few files as there can be, the same rows, and the past is still there.
 
-The short form makes 200 commits to each table, ``make chaos`` 2,000.
+The short form makes 75 commits to each table, ``make chaos`` 2,000.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from lakebound.tables.table import open_table
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
-COMMITS = 2000 if LONG_FORM else 200
+COMMITS = 2000 if LONG_FORM else 75
+"""In each partition of the Delta table still more small files than maintenance leaves alone."""
 CITIES = 3
 IDEAL_FILES = {"delta:shop.orders": CITIES, "iceberg:shop.orders": 1}
 """One per partition: all of it is far below the size of one file."""

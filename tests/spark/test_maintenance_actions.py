@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.iceberg_spark import act_in_spark, start_spark
 from tests.support.tables.local_tables import landed_offsets, lander, make_table, offsets, rows
@@ -49,6 +50,11 @@ pytestmark = pytest.mark.spark
 
 Act = Callable[..., Any]
 DEADLINE_SECONDS = 400
+MANY = 200 if LONG_FORM else 60
+"""Small commits."""
+COMPACTIONS = 3 if LONG_FORM else 2
+"""Beside a stream, one after another."""
+TRANSFORMS = ["hour(at)", "at", "id", "truncate(10, id)", *(["month(at)", "year(at)"] if LONG_FORM else [])]
 
 
 def iceberg(name: str, *partition_by: str) -> TableSpec:
@@ -80,18 +86,18 @@ def newest_entry(spec: TableSpec, at: Places) -> Entry:
     return next(iter(open_table(spec, at).entries())).entry
 
 
-def test_two_hundred_commits_become_one_file_and_the_ledger_stays(at: Places, act: Act) -> None:
+def test_many_commits_become_one_file_and_the_ledger_stays(at: Places, act: Act) -> None:
     spec = iceberg("many.orders")
-    small_commits(spec, at, 200)
+    small_commits(spec, at, MANY)
     before = content(spec, at)
     done = act("compact", spec, compaction(spec))
     assert isinstance(done, StepEffect), done
-    assert (done.files_before, done.files_after, done.commits, done.conflicts) == (200, 1, 1, 0)
-    assert done.bytes_rewritten > 200_000
+    assert (done.files_before, done.files_after, done.commits, done.conflicts) == (MANY, 1, 1, 0)
+    assert done.bytes_rewritten > 1000 * MANY
     assert live_files_of(spec, at) == 1
     assert content(spec, at) == before
     carried = newest_entry(spec, at)
-    assert carried.kind == "carry" and carried.coverage == offsets(0, 200) and not carried.range
+    assert carried.kind == "carry" and carried.coverage == offsets(0, MANY) and not carried.range
     assert act("compact", spec, compaction(spec)).is_nothing
 
     ids = tuple(snapshot.snapshot_id for snapshot in foreign_iceberg(spec, at).metadata.snapshots)
@@ -104,8 +110,8 @@ def test_two_hundred_commits_become_one_file_and_the_ledger_stays(at: Places, ac
     strays = remove_orphans(spec, look, at, "run", 2**60).removed
     assert all(path.startswith("metadata/") for path in strays), "Iceberg leaves a manifest behind, but no data"
     assert content(spec, at) == before
-    lander(spec, at).land(200, 201)
-    assert content(spec, at).rows == 201
+    lander(spec, at).land(MANY, MANY + 1)
+    assert content(spec, at).rows == MANY + 1
 
 
 def test_a_compaction_keeps_to_its_partition(at: Places, act: Act) -> None:
@@ -124,7 +130,7 @@ def test_a_compaction_keeps_to_its_partition(at: Places, act: Act) -> None:
     assert name == "PartitionUnknownError" and "by city" in text and "city 1" not in text
 
 
-@pytest.mark.parametrize("transform", ["hour(at)", "month(at)", "year(at)", "at", "id", "truncate(10, id)"])
+@pytest.mark.parametrize("transform", TRANSFORMS)
 def test_every_transforms_partition_is_found(transform: str, at: Places, act: Act) -> None:
     spec = iceberg(f"found.by_{transform.split('(')[0]}_{len(transform)}", transform)
     make_table(spec, at)
@@ -194,7 +200,7 @@ def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act:
     streaming.start()
     results = []
     try:
-        for _ in range(3):
+        for _ in range(COMPACTIONS):
             some = landed + 4  # a compaction that finds one new file has nothing to do
             wait_until(lambda some=some: landed >= some, 60, "a few commits")
             results.append(act("compact", spec, compaction(spec)))
@@ -203,7 +209,7 @@ def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act:
         streaming.join()
     assert ended.is_set(), "the stream failed"
     assert all(isinstance(done, StepEffect) for done in results), results
-    assert sum(done.commits for done in results) == 3 and results[0].files_before >= 60
+    assert sum(done.commits for done in results) == COMPACTIONS and results[0].files_before >= 60
     table = open_table(spec, at)
     view = table.read_ledger()
     assert landed_offsets(table) == list(range(landed)) and landed > 62
@@ -255,7 +261,7 @@ def test_what_iceberg_prepared_is_committed_by_the_stream_and_spark_reads_it(
 ) -> None:
     """Deletes of rows, too: they hold for the same rows before and after, and one that comes later finds its rows."""
     spec = iceberg("handed.orders")
-    small_commits(spec, at, 150)
+    small_commits(spec, at, MANY)
     name = f"{CATALOG_NAME}.handed.orders"
 
     def sql(query: str) -> list[dict[str, Any]]:
@@ -265,9 +271,9 @@ def test_what_iceberg_prepared_is_committed_by_the_stream_and_spark_reads_it(
     for rest in range(3):
         sql(f"DELETE FROM {name} WHERE id % 10 = {rest}")
     steps = (("rewrite_position_deletes", None), ("rewrite_manifests", None), ("compact", compaction(spec, with_deletes=True)))
-    with taking_stream(spec, at, 150) as stream:
+    with taking_stream(spec, at, MANY) as stream:
         results = [act(kind, spec, step) for kind, step in steps]
-        kept = {one.snapshot_id for one in foreign_iceberg(spec, at).metadata.snapshots[:100]}
+        kept = {one.snapshot_id for one in foreign_iceberg(spec, at).metadata.snapshots[: MANY // 2]}
         step = ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=tuple(kept))
         control = ControlFolder(at.home, "orders")
         expired = expire(spec, step, at, AskForTurn(control, spec.id), HandOver(control, spec.id))
@@ -276,8 +282,8 @@ def test_what_iceberg_prepared_is_committed_by_the_stream_and_spark_reads_it(
         kind for kind, one in zip(stream.answers.kinds, stream.answers.given, strict=True) if one.outcome == "committed"
     ]
     assert committed == [*["manifest_replacement"] * 3, "snapshot_expiry"], stream.answers
-    assert expired.files_before - expired.files_after == 100 and expired.conflicts == 0, expired
-    left = [one for one in range(150) if one % 10 > 2] + list(range(150, stream.landed))
+    assert expired.files_before - expired.files_after == MANY // 2 and expired.conflicts == 0, expired
+    left = [one for one in range(MANY) if one % 10 > 2] + list(range(MANY, stream.landed))
     assert sorted(row["id"] for row in sql(f"SELECT id FROM {name}")) == left == landed_offsets(open_table(spec, at))
     sql(f"DELETE FROM {name} WHERE id % 10 = 3")
     left = [one for one in left if one % 10 != 3]

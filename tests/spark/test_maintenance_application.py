@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.streams.batch_applications import ended, kill_session, last_line, started, wait_while_alive
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.tables.local_tables import landed_offsets, lander
 from tests.support.tables.maintained import (
     content,
@@ -51,7 +52,9 @@ def running(
     return started(command, settings, settings.home / f"{run_id}.err")
 
 
+@only_in_long_form
 def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings) -> None:
+    """In the short form the run after the killed one below does, of one table."""
     at, control = places_of(settings, "default"), ControlFolder(settings.home, spec.pipeline)
     for table in spec.tables:
         small_commits(table, at, 30)
@@ -103,3 +106,10 @@ def test_a_run_that_is_killed_costs_nothing_and_the_next_one_completes(spec: Pip
     assert code == 0, output
     assert live_files_of(iceberg, at) == 1
     assert landed_offsets(open_table(iceberg, at)) == list(range(31)) and content(delta, at) == before[delta.id]
+    report = RunReport.model_validate_json(last_line(output))
+    compactions = [step for step in report.steps if step.step.kind == "compact"]
+    assert [(step.step.table, step.outcome, step.files_after) for step in compactions] == [(iceberg.id, "done", 1)]
+    assert [run.run_id for run in read_runs(control)] == ["next"]
+    assert not any(step.kind == "compact" for step in plan_now(spec, at).steps)
+    assert "maintain: iceberg:shop.orders: compact: done in" in output
+    assert {reading.table: reading.files for reading in read_health_history(control)} == {table.id: 1 for table in spec.tables}

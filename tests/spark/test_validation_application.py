@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.support.streams.batch_applications import DEADLINE_SECONDS, ended, last_line, started, wait_while_alive
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.bad_orders import CUSTOMERS, KINDS, STRANGE, BadOrders, land, make
 from tests.support.worlds.said_findings import read_findings
 
@@ -37,7 +38,7 @@ from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 pytestmark = pytest.mark.spark
 
-COMMITS, ROWS = 20, 500
+COMMITS, ROWS = 20 if LONG_FORM else 10, 500
 CRM = TableSpec(format="iceberg", name="crm.customers")
 ONE = ["delta:shop.orders"]
 EXPECTATIONS: list[dict[str, Any]] = [
