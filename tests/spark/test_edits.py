@@ -36,7 +36,7 @@ from lakebound_spark.stream.stop_signal import StopSignal
 
 pytestmark = pytest.mark.spark
 
-SAMPLE = 12
+SAMPLE = 6
 """Cases of the short form, by a seed; ``make test-edits`` and ``make test-spark`` try all."""
 SEED = int(os.environ.get("LAKEBOUND_SEED") or 1)
 

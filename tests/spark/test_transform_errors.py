@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException, NumberFormatException, PythonExcep
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.test_transform_lanes import LANES, Told, assert_alike, few_rows_by_jobs, sent, told, world
-from tests.support.streams.long_form import only_in_long_form
+from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.tables.local_tables import TOPIC, TOPIC_ID
 
 from lakebound.errors import TransformFailsError
@@ -130,8 +130,9 @@ def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
     values = [GOOD % (7, 1), bad[0], *others, GOOD % (8, 2), *bad[1:], GOOD % (9, 3)]
     found = {way: landed_by(session, tmp_path, way, function, [*values]) for way in LANES}
     assert_alike(found)
-    with few_rows_by_jobs():
-        assert landed_by(session, tmp_path / "jobs", "direct", function, [*values]) == found["direct"]
+    if LONG_FORM or function is by_cast_and_division:  # that of Spark's own functions has parts that jobs share out
+        with few_rows_by_jobs():
+            assert landed_by(session, tmp_path / "jobs", "direct", function, [*values]) == found["direct"]
     quarantined = found["direct"].bad
     raised = {3 + values.index(value): error for value, error in zip(bad, errors, strict=True)}
     for offset, error in raised.items():
@@ -160,7 +161,9 @@ def test_a_batch_that_is_too_large_for_one_search_lands_in_pieces_and_can_be_end
     one.close()
 
 
+@only_in_long_form
 def test_a_function_that_takes_no_record_any_more_ends_a_slow_topic_too(session: SparkSession, tmp_path: Path) -> None:
+    """In the short form: ``test_skipped_tombstones_are_no_records_that_the_function_took``, by the same count."""
     one = world(session, tmp_path, "direct", by_python)
     bad, good = b'{"id": "x"}', GOOD % (1, 1)
     for first, values in ((0, [bad] * 8), (8, [good]), (9, [bad] * 5)):
