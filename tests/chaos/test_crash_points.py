@@ -3,11 +3,10 @@
 The pipeline has a Delta and an Iceberg table, so each kill strikes both formats. Each start is also the recovery from
 the kill before it, at the change of lanes also from the other lane's.
 
-A lane is what makes the files; whoever made them, one function commits them (docs/decisions/0004). So the short form
-kills in both lanes in which Spark reads, and what they leave is landed where the driver reads by itself. Short forms of other
-tests kill there (``test_rounds.py``), where Iceberg alone is committed (``test_cataloged_streams.py``), and anywhere
-(``test_soak.py``). The long form (LAKEBOUND_CHAOS=full) kills at every point of every lane, and adds other batches and
-pipelines of one table.
+A lane is what makes the files; whoever made them, one function commits them (docs/decisions/0004). So the short form kills
+in each lane, with a transform, and at other points than in the lane before. Short forms of other tests kill behind a catalog
+(``test_cataloged_streams.py``), where topics are written (``test_rounds.py``), and anywhere (``test_soak.py``). The long form
+(LAKEBOUND_CHAOS=full) kills at every point of every lane, and adds other batches and pipelines of one table.
 """
 
 from __future__ import annotations
@@ -70,13 +69,16 @@ def in_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
     ]
 
 
-def test_killed_in_each_lane_of_sparks_and_landed_by_the_driver_everything_is_there_once(
-    tmp_path: Path, broker: Broker, topic: TopicMaker
-) -> None:
-    quarantined = next(point for point in in_the_lane("cluster", 2) if point.name == "after the quarantine's commit")
-    delta_alone = next(point for point in in_the_lane("driver", 2) if point.committed == "delta")
+def test_killed_in_each_lane_everything_lands_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+    cluster, driver, direct = (in_the_lane(lane, 2) for lane in ("cluster", "driver", "direct"))
+    points = [
+        next(point for point in cluster if point.name == "after the quarantine's commit"),
+        next(point for point in driver if point.committed == "delta"),
+        next(point for point in direct if point.committed == "iceberg"),
+        direct[-1],
+    ]
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), lane="direct", transform=TAG_ROWS)
-    kill_at(pipeline, [quarantined, delta_alone], expected_tag_rows)
+    kill_at(pipeline, points, expected_tag_rows)
 
 
 @only_in_long_form
