@@ -36,7 +36,7 @@ PER_SECOND = 40
 KILLS = (
     "kill@round_begins#20",
     "kill@topic_delivered#30",
-    "kill@after_commit/topic#30,hold@before_commit/topic#32",
+    "kill@after_commit/topic#29,hold@before_commit/topic#30",
 )
 """Before a round lands; within its transaction; where one of two topics has it. Of a batch of Spark's there are two of each."""
 LONG: tuple[tuple[Lane, str], ...] = tuple(("direct", rules) for rules in KILLS)
