@@ -1,6 +1,6 @@
 """Quarantined records, half of which a new schema fixes, beside the running stream; the release is killed on its way.
 
-The long form (LAKEBOUND_CHAOS=full) has 10,000 of them.
+The long form (LAKEBOUND_CHAOS=full) has 10,000 of them, is killed once more, and repeats the release when all is done.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ from lakebound.tables.places import places_of
 
 pytestmark = pytest.mark.integration
 
-FIXED, HOPELESS, GOOD, CHUNK = (5_000, 5_000, 500, 4_000) if LONG_FORM else (1_000, 1_000, 100, 800)
+FIXED, HOPELESS, GOOD, CHUNK = (5_000, 5_000, 500, 4_000) if LONG_FORM else (400, 400, 50, 400)
+PARTITIONS = 4
+"""The held records are spread evenly over them: a release takes a share of each in a piece."""
+KILLS = ("kill@after_data_files#1", "kill@after_commit/delta#2") if LONG_FORM else ("kill@after_commit/delta#1",)
+"""The last of them leaves a piece of the Iceberg table's alone, and a further piece of both."""
 STRICT = "id BIGINT NOT NULL, body STRING NOT NULL, amount DOUBLE NOT NULL, tags ARRAY<STRING>"
 MILD = STRICT.replace("amount DOUBLE NOT NULL", "amount DOUBLE")
 DEADLINE_SECONDS = 450.0
@@ -85,7 +89,8 @@ class Scene:
 @pytest.fixture(scope="module")
 def scene(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """Everything is dealt with, and the stream goes on."""
-    folder, name, journal = tmp_path_factory.mktemp("release"), topic_maker(broker.bootstrap_servers)("release"), Journal()
+    folder, journal = tmp_path_factory.mktemp("release"), Journal()
+    name = topic_maker(broker.bootstrap_servers)("release", PARTITIONS)
     producer, fixed = JournalingProducer(broker.bootstrap_servers, journal), set()
     pipeline = make_pipeline(
         folder,
@@ -100,13 +105,13 @@ def scene(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     body = pipeline.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     file.write_text(yaml.safe_dump(body | {"value": {"format": "json", "schema": MILD}}))
     for number in range(FIXED + HOPELESS):
-        columns = event(number, amount=None)
+        columns, partition = event(number, amount=None), number // 2 % PARTITIONS
         if number % 2:
-            producer.send(name, as_json(columns)[:-1])
+            producer.send(name, as_json(columns)[:-1], partition=partition)
             continue
         rows = expected_tag_rows(columns)
         fixed.add(value_hash(as_json(columns)))
-        producer.send(name, as_json(columns), rows=rows, fate="table" if rows else "nothing")
+        producer.send(name, as_json(columns), rows=rows, fate="table" if rows else "nothing", partition=partition)
     producer.flush()
     with applications() as starter:
         application = starter.start(pipeline)
@@ -131,7 +136,7 @@ def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
     }
     assert trial["tables"] == {} and scene.judge(), "a trial lands nothing"
 
-    for rules in ("kill@after_data_files#1", "kill@after_commit/delta#2"):
+    for rules in KILLS:
         scene.send_good(range(200_000 + len(rules), 200_000 + len(rules) + 50))
         died = scene.lakebound("--replay", code=1, faults=rules)["result"]
         assert died["state"] == "failed" and "the application died" in died["reason"]
@@ -143,8 +148,9 @@ def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
     landed = {table: found["rows"] for table, found in done["tables"].items()}
     assert 0 < landed["delta:events"] < landed["iceberg:events"], "not killed between the commits of the two tables"
 
-    again = scene.lakebound("--replay")["result"]
-    assert (again["state"], again["tables"], again["landed"]) == ("completed", {}, 0)
+    if LONG_FORM:  # that rows decide what is still to be landed: tests/local/operations/test_quarantine_release.py
+        again = scene.lakebound("--replay")["result"]
+        assert (again["state"], again["tables"], again["landed"]) == ("completed", {}, 0)
     assert counts(scene.lakebound()) == {"missing_field": (FIXED, 0), "malformed_json": (HOPELESS, HOPELESS)}
 
     scene.application.wait_landed(scene.landed.ends())
