@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from tests.conftest import TopicMaker
 from tests.support.streams.command_line import ORDERS, answer, lakebound, settings
+from tests.support.streams.long_form import LONG_FORM
 
 from lakebound.local.broker import Broker
 from lakebound.settings import Settings
@@ -152,9 +153,10 @@ def test_a_topic_becomes_a_pipeline_that_is_right_and_lands_its_records(
     assert '"open", "paid"' in expectations.read_text()
 
     assert answer("check", "payments", "--static")["ok"]
-    checked = answer("check", "payments")
-    assert checked["ok"], checked
-    assert "created_at: timestamp[us, tz=UTC]" in checked["tables"]["payments"]["delta:lake.payments"]
+    if LONG_FORM:  # shortly: test_the_page_can_be_followed in test_getting_started.py checks a new pipeline
+        checked = answer("check", "payments")
+        assert checked["ok"], checked
+        assert "created_at: timestamp[us, tz=UTC]" in checked["tables"]["payments"]["delta:lake.payments"]
 
     tried = answer("try", "payments", "--from-beginning")
     assert [tried[key] for key in ("read", "landed", "rows", "bad", "problems")] == [61, 60, 60, 1, []]
@@ -167,11 +169,12 @@ def test_a_topic_becomes_a_pipeline_that_is_right_and_lands_its_records(
     )
     assert "2 passed" in done.stdout, done.stdout
 
-    written = transform.read_text()
-    failing = written.replace('from_epoch("created_at", "milliseconds")', 'functions.to_date("created_at")')
-    transform.write_text(failing.replace("import DataFrame", "import DataFrame, functions"))
-    assert "CAST_INVALID_INPUT" in answer("try", "payments", "--from-beginning", code=1)["problems"][0]
-    transform.write_text(written)
+    if LONG_FORM:  # shortly: what a stream says of a transform that raises, in tests/spark/test_transform_errors.py
+        written = transform.read_text()
+        failing = written.replace('from_epoch("created_at", "milliseconds")', 'functions.to_date("created_at")')
+        transform.write_text(failing.replace("import DataFrame", "import DataFrame, functions"))
+        assert "CAST_INVALID_INPUT" in answer("try", "payments", "--from-beginning", code=1)["problems"][0]
+        transform.write_text(written)
 
     before = {path: path.read_bytes() for path in (yaml_file, transform, expectations, test)}
     for path in before:

@@ -22,11 +22,10 @@ RECORDS = SLICE_BYTES // len(WIDE) + 500
 """More than a slice. Wide ones, because the journal and its judge look at each record."""
 
 
-def send_wide(producer: JournalingProducer, topic: str, numbers: range) -> None:
+def send_wide(producer: JournalingProducer, topic: str, numbers: range, partition: int | None = None) -> None:
     for number in numbers:
         columns = event(number, body=f"{number} {WIDE}")
-        producer.send(topic, as_json(columns), rows=[columns], key=str(number).encode())
-    producer.flush()
+        producer.send(topic, as_json(columns), rows=[columns], key=str(number).encode(), partition=partition)
 
 
 def files_of(pipeline: Pipeline) -> dict[str, list[Path]]:
@@ -47,7 +46,9 @@ def test_a_backlog_is_one_commit_of_one_file_and_with_many_bad_records_it_is_spa
 ) -> None:
     name, journal = topic("backlog", 2), Journal()
     producer = JournalingProducer(broker.bootstrap_servers, journal)
+    at_once = JournalingProducer(broker.bootstrap_servers, journal, transactional_id=name)
     send_wide(producer, name, range(RECORDS))
+    producer.flush()
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane="direct")
     with applications() as starter:
         application = starter.start(pipeline)
@@ -56,16 +57,14 @@ def test_a_backlog_is_one_commit_of_one_file_and_with_many_bad_records_it_is_spa
         assert {table: len(files) for table, files in files_of(pipeline).items()} == {"delta": 1, "iceberg": 1}
         assert application.progress is not None
         assert application.progress.records == RECORDS
-        application.stop()
-    assert_exactly_once(pipeline, journal)
+        assert_exactly_once(pipeline, journal)
 
-    # They are the last of the second batch's records: by then a slice was written, which must not stay.
-    send_wide(producer, name, range(RECORDS, 2 * RECORDS))
-    for _ in range(2 * MOST_DOUBTS + 2):
-        producer.send(name, b"{", partition=0)
-    producer.flush()
-    with applications() as starter:
-        application = starter.start(pipeline)
+        # They are the last of the second batch's records: by then a slice was written, which must not stay. A transaction in
+        # one partition is there all at once: it is one batch.
+        with at_once.transaction():
+            send_wide(at_once, name, range(RECORDS, 2 * RECORDS), partition=0)
+            for _ in range(2 * MOST_DOUBTS + 2):
+                at_once.send(name, b"{", partition=0)
         steps = landed(application, journal)
         assert "direct_read" in steps
         assert "driver_lane" in steps or "cluster_lane" in steps
