@@ -19,6 +19,7 @@ from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import Applications, applications
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.support.waiting import wait_until
 
@@ -132,10 +133,13 @@ def test_a_deleted_checkpoint_costs_nothing_and_a_loss_or_another_topic_is_named
     (finding,) = [finding for finding in found.findings if finding.rule == "topic-recreated"]
     assert (found.verdict, finding.evidence["grown_past"]) == ("needs_approval", True), found
     assert "retention-passed" not in {f.rule for f in found.findings}, "offsets of two incarnations were compared"
-    refused = starter.start(pipeline).ended(150)
-    assert (refused.verdict, refused.error_class) == ("refused", "TopicRecreatedError"), refused
+    named = ["retention-passed"]
+    if LONG_FORM:  # shortly: test_a_topic_that_was_made_anew… in test_recover.py
+        refused = starter.start(pipeline).ended(150)
+        assert (refused.verdict, refused.error_class) == ("refused", "TopicRecreatedError"), refused
+        named.append("topic-recreated")
     refusals = [incident for incident in read_incidents(pipeline.control) if incident != incident_of_the_kill]
-    assert sorted(incident.runbook or "" for incident in refusals) == ["retention-passed", "topic-recreated"]
+    assert sorted(incident.runbook or "" for incident in refusals) == named
     assert pipeline.landed_ends() == {(name, p): end for p, end in landed.items()}, "something was landed all the same"
 
 

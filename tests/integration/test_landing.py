@@ -1,4 +1,8 @@
-"""One application lands all kinds of topics and records, once, in both lanes; the oracle judges after every step."""
+"""One application lands all kinds of topics and records, once, in both lanes; the oracle judges after every step.
+
+Spark reads and decodes in either lane. So the short form asks the cluster lane only for what is landed at its start, for every
+kind of bad record, and for its end; tests/integration/test_outages.py has rows of an explode in it, too.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.landing_transforms import DROPPED, expected_tag_rows
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import LANES, TAG_ROWS, Lane, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.waiting import wait_until
 
@@ -26,6 +31,8 @@ from lakebound.control.quarantine_samples import read_samples
 from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
+
+shortly_in_the_drivers_lane = pytest.mark.parametrize("landing", LANES if LONG_FORM else LANES[:1], indirect=True)
 
 
 @dataclass
@@ -133,6 +140,7 @@ def test_what_was_there_before_is_landed_compacted_and_empty_topics_included(lan
     landing.assert_landed()
 
 
+@shortly_in_the_drivers_lane
 def test_aborted_transactions_are_not_landed_and_not_missed(landing: Landing) -> None:
     topics = landing.topics
     for commit in (True, False, False, True):
@@ -146,6 +154,7 @@ def test_aborted_transactions_are_not_landed_and_not_missed(landing: Landing) ->
     landing.assert_landed()
 
 
+@shortly_in_the_drivers_lane
 def test_a_batch_that_the_filter_drops_whole_is_dealt_with(landing: Landing) -> None:
     topics = landing.topics
     topics.send(topics.plain, 300, body=f"{DROPPED} this")
@@ -154,6 +163,7 @@ def test_a_batch_that_the_filter_drops_whole_is_dealt_with(landing: Landing) -> 
     landing.assert_landed()
 
 
+@shortly_in_the_drivers_lane
 def test_a_batch_that_is_all_bad_goes_to_quarantine_whole(landing: Landing) -> None:
     topics = landing.topics
     for number in range(300):
@@ -162,6 +172,7 @@ def test_a_batch_that_is_all_bad_goes_to_quarantine_whole(landing: Landing) -> N
     landing.assert_landed()
 
 
+@shortly_in_the_drivers_lane
 def test_a_record_that_does_not_fit_says_which_field_in_either_lane(landing: Landing) -> None:
     topics = landing.topics
     value = as_json({**GOOD, "amount": "dear", "tags": ["t", "u"]})
@@ -173,6 +184,7 @@ def test_a_record_that_does_not_fit_says_which_field_in_either_lane(landing: Lan
     assert told == {("does_not_fit", "amount: 'dear' is not a DOUBLE")}
 
 
+@shortly_in_the_drivers_lane
 def test_every_row_of_an_explode_carries_its_ordinal(landing: Landing) -> None:
     topics = landing.topics
     topics.send(topics.plain, 20, tags=[f"tag-{number}" for number in range(40)])
@@ -180,6 +192,7 @@ def test_every_row_of_an_explode_carries_its_ordinal(landing: Landing) -> None:
     landing.assert_landed()
 
 
+@shortly_in_the_drivers_lane
 def test_partitions_added_while_running_are_landed_from_their_beginning(landing: Landing) -> None:
     topics = landing.topics
     admin = AdminClient({"bootstrap.servers": topics.broker.bootstrap_servers})
@@ -274,6 +287,7 @@ def _reasons(landing: Landing) -> Counter[str]:
     return Counter(sample.reason for sample in read_samples(landing.pipeline.control, time.time()))
 
 
+@shortly_in_the_drivers_lane
 def test_idle_is_not_silent(landing: Landing) -> None:
     now = time.time()
     landing.application.wait_for(lambda: _says(landing, now), 15, "progress without lag while nothing is produced")
