@@ -20,7 +20,7 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import Applications, applications
 from tests.support.streams.long_form import LONG_FORM
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.waiting import wait_until
 
 from lakebound.control.findings import read_source
@@ -85,7 +85,7 @@ def test_a_deleted_checkpoint_costs_nothing_and_a_loss_or_another_topic_is_named
 ) -> None:
     name, journal = topic("doctor", partitions=2), Journal()
     producer = JournalingProducer(broker.bootstrap_servers, journal)
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE)
     assert examine(pipeline).verdict == "starting", "it was never started"
 
     send_events(producer, name, range(300))

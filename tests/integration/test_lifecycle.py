@@ -19,7 +19,7 @@ from tests.support.streams.applications import Applications, RunningApplication,
 from tests.support.streams.exposure import command_lines, files_with
 from tests.support.streams.lineage_server import LineageServer
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.desired import RunBound, read_desired
 from lakebound.control.recent_ledger import read_recent_ledger
@@ -62,7 +62,7 @@ def test_goes_on_without_its_checkpoint_lets_nobody_disturb_it_and_stops_gracefu
     tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
 ) -> None:
     name = topic("lifecycle")
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE)
     send_events(producer, name, range(1000))
     first = starter.start(pipeline)
     first.wait_landed(journal.ends())

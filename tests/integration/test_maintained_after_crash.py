@@ -12,7 +12,7 @@ from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
-from tests.support.streams.pipelines import assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, assert_exactly_once, make_pipeline
 from tests.support.tables.maintained import rewrite_iceberg
 from tests.support.tables.maintenance import compact_delta, expire_iceberg
 
@@ -27,7 +27,7 @@ PER_SECOND = 100
 def test_compacted_and_expired_between_crash_and_restart(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
     journal, name = Journal(), topic("maintained")
     producer = JournalingProducer(broker.bootstrap_servers, journal)
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE)
     at = places_of(pipeline.settings, "default")
     delta, iceberg = sorted(pipeline.spec.tables, key=lambda table: table.format)
     with applications() as starter:

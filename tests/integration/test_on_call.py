@@ -28,7 +28,7 @@ from tests.support.kafka.producing import JournalingProducer, as_json, event, se
 from tests.support.runbook_pages import FOLDER, REPOSITORY, commands
 from tests.support.streams.command_line import lakebound
 from tests.support.streams.long_form import LONG_FORM
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.applications import living_submission, stop_streams
 from lakebound.control.processes import wait_until
@@ -99,7 +99,8 @@ def on_call(tmp_path_factory: pytest.TempPathFactory, jars: Path) -> Iterator[On
     folder, journal, hook = tmp_path_factory.mktemp("on_call"), Journal(), WebhookEndpoint()
     broker = ShortLivedBroker(folder / "broker", jars)
     broker.start()
-    made = make_pipeline(folder, broker.bootstrap_servers, topic_maker(broker.bootstrap_servers)("on_call"), objectives=FLOOD)
+    topic = topic_maker(broker.bootstrap_servers)("on_call")
+    made = make_pipeline(folder, broker.bootstrap_servers, topic, lane=ANY_LANE, objectives=FLOOD)
     (folder / "pipelines").mkdir()
     body = made.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     (folder / "pipelines" / "events.yaml").write_text(yaml.safe_dump(body))

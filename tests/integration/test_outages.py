@@ -63,8 +63,9 @@ def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_s
 
         own.kill()
         strict = pipeline.with_limits(max_failed_starts=1, outage_seconds=1)
-        failed = starter.start(strict).ended()
-        assert (failed.verdict, failed.error_class, failed.is_outage) == ("failed", "BrokerUnavailableError", True), failed
+        if LONG_FORM:  # shortly: what counts as a failed start, in tests/local/inspection/test_doctor_pipeline.py
+            failed = starter.start(strict).ended()
+            assert (failed.verdict, failed.error_class, failed.is_outage) == ("failed", "BrokerUnavailableError", True), failed
         # One failed start is all that it may have: the next would be refused, if an outage counted.
         patient = starter.start(strict.with_limits(outage_seconds=120))
         if LONG_FORM:  # otherwise the broker comes back while it starts

@@ -1,6 +1,6 @@
 """Quarantined records, half of which a new schema fixes, beside the running stream; the release is killed on its way.
 
-The long form (LAKEBOUND_CHAOS=full) has 10,000 of them, is killed once more, and repeats the release when all is done.
+The long form (LAKEBOUND_CHAOS=full) has 10,000 of them, tries the release before, is killed once more, and repeats it.
 """
 
 from __future__ import annotations
@@ -129,12 +129,11 @@ def counts(listing: dict[str, Any]) -> dict[str, tuple[int, int]]:
 def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
     before = scene.lakebound()
     assert counts(before) == {"missing_field": (FIXED, FIXED), "malformed_json": (HOPELESS, HOPELESS)}
-    trial = scene.lakebound("--replay", "--plan")["result"]
-    assert trial["verdicts"] == {
-        "missing_field": {"fit": FIXED, "stay": 0},
-        "malformed_json": {"fit": 0, "stay": HOPELESS},
-    }
-    assert trial["tables"] == {} and scene.judge(), "a trial lands nothing"
+    verdicts = {"missing_field": {"fit": FIXED, "stay": 0}, "malformed_json": {"fit": 0, "stay": HOPELESS}}
+    if LONG_FORM:  # shortly, a trial without Spark: tests/local/operations/test_release_landing.py
+        trial = scene.lakebound("--replay", "--plan")["result"]
+        assert trial["verdicts"] == verdicts
+        assert trial["tables"] == {} and scene.judge(), "a trial lands nothing"
 
     for rules in KILLS:
         scene.send_good(range(200_000 + len(rules), 200_000 + len(rules) + 50))
@@ -144,7 +143,7 @@ def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
 
     scene.send_good(range(300_000, 300_000 + GOOD))
     done = scene.lakebound("--replay")["result"]
-    assert done["state"] == "completed"
+    assert (done["state"], done["verdicts"]) == ("completed", verdicts), "of the table that lacks most, which lacks all"
     landed = {table: found["rows"] for table, found in done["tables"].items()}
     assert 0 < landed["delta:events"] < landed["iceberg:events"], "not killed between the commits of the two tables"
 

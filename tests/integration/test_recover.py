@@ -24,7 +24,8 @@ from tests.oracle import judge_table, table_rows
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import Applications, applications
-from tests.support.streams.pipelines import Pipeline, make_pipeline
+from tests.support.streams.long_form import LONG_FORM, only_in_long_form
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, make_pipeline
 from tests.support.tables.foreign_hands import take_back
 from tests.support.waiting import wait_until
 from typer.testing import CliRunner
@@ -118,7 +119,7 @@ def story(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     topic = topic_maker(broker.bootstrap_servers)("events", partitions=PARTITIONS)
     pipelines = folder / "pipelines"
     pipelines.mkdir()
-    pipeline = make_pipeline(folder, broker.bootstrap_servers, topic)
+    pipeline = make_pipeline(folder, broker.bootstrap_servers, topic, lane=ANY_LANE)
     pipeline = replace(pipeline, settings=replace(pipeline.settings, pipelines=pipelines))
     body = pipeline.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     (pipelines / "events.yaml").write_text(yaml.safe_dump(body))
@@ -151,6 +152,7 @@ def test_tables_that_were_put_back_by_hand_are_rebased_and_land_the_rest_again(s
     story.assert_exactly_once()
 
 
+@only_in_long_form  # shortly: refused in test_doctor.py, given up in tests/local/operations/test_recover_apply.py
 def test_what_retention_took_is_given_up_by_decision_and_named(story: Story) -> None:
     story.produce(200)
     marks = {p: end for p, end in story.pipeline.landed_ends().items() if p[0] == story.topic}
@@ -194,8 +196,9 @@ def test_a_topic_that_was_made_anew_and_has_grown_past_is_landed_from_its_beginn
 def test_the_incidents_tell_the_story(story: Story) -> None:
     result = CliRunner().invoke(app, ["incidents", "events", "--json"], catch_exceptions=False)
     repairs = [found for found in json.loads(result.stdout) if found["kind"] == "repair"]
-    assert [found["plan"]["action"] for found in repairs] == ["new_incarnation", "accept_loss", "rebase"]
-    assert [found["runbook"] for found in repairs] == ["topic-recreated", "retention-passed", "table-restored"]
+    told = [("new_incarnation", "topic-recreated"), ("accept_loss", "retention-passed"), ("rebase", "table-restored")]
+    wanted = told if LONG_FORM else [told[0], told[2]]
+    assert [(found["plan"]["action"], found["runbook"]) for found in repairs] == wanted
     assert Path(story.pipeline.control.incidents).is_dir()
 
 

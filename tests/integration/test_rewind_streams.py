@@ -13,7 +13,7 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import Applications, RunningApplication, applications
 from tests.support.streams.command_line import answer, lakebound
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.tables.rewinding import now_ms
 
 from lakebound.control.desired import read_desired
@@ -79,7 +79,7 @@ def test_rewound_under_a_running_application_everything_lands_once_and_can_be_un
 ) -> None:
     name, journal = topic("rewound", partitions=2), Journal()
     producer = JournalingProducer(broker.bootstrap_servers, journal)
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE)
     known_to_commands(pipeline, monkeypatch, tmp_path / "pipelines")
 
     first = starter.start(pipeline)

@@ -12,7 +12,8 @@ from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import EVENT_SCHEMA, JournalingProducer, as_json, event
 from tests.support.streams.applications import applications
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.worlds.said_findings import read_findings
 
 from lakebound.cli.plan_check import check_plans
@@ -39,7 +40,7 @@ def send(producer: JournalingProducer, topic: str, numbers: range, row: Mapping[
 def test_columns_come_and_a_type_that_does_not_fit_is_refused(broker: Broker, topic: TopicMaker, tmp_path: Path) -> None:
     name, journal = topic("schema"), Journal()
     producer = JournalingProducer(broker.bootstrap_servers, journal)
-    before = make_pipeline(tmp_path, broker.bootstrap_servers, name, freshness="200ms")
+    before = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, freshness="200ms")
     with applications() as starter:
         first = starter.start(before)
         send(producer, name, range(200), {"note": None})
@@ -47,8 +48,9 @@ def test_columns_come_and_a_type_that_does_not_fit_is_refused(broker: Broker, to
         assert first.stop().verdict == "stopped"
 
         after = with_schema(before, NOTED, schema_evolution="add_columns")
-        (plan,) = check_plans([after.spec], after.settings)
-        assert "column note (string) is added" in plan.changes["delta:events"]
+        if LONG_FORM:  # shortly: tests/spark/test_edits.py asks what check says of each edit
+            (plan,) = check_plans([after.spec], after.settings)
+            assert "column note (string) is added" in plan.changes["delta:events"]
         second = starter.start(after)
         send(producer, name, range(200, 400))
         second.wait_landed(journal.ends())

@@ -32,6 +32,7 @@ from tests.oracle import (
 )
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import EVENT_SCHEMA
+from tests.support.streams.long_form import LONG_FORM
 
 REPOSITORY = Path(__file__).parents[3]
 TAG_ROWS = "transforms.landing_transforms.tag_rows"
@@ -39,6 +40,8 @@ TAG_ROWS = "transforms.landing_transforms.tag_rows"
 LANES = ("driver", "cluster")
 Lane = Literal["driver", "cluster", "direct"]
 """``direct``: the driver lane, where the driver also reads and decodes; ``driver``: where Spark does."""
+ANY_LANE: Lane = "driver" if LONG_FORM else "direct"
+"""Of a test whose subject is no lane: starts and batches cost less where the driver reads, and so a user has it by default."""
 _MAX_ROWS: dict[str, int] = {"driver": 10_000_000, "direct": 10_000_000, "cluster": 0}
 _numbers = itertools.count(1)
 
