@@ -50,8 +50,11 @@ PASSWORD = "Xk4-password-that-stands-nowhere-\"'\\$;"
 CLIENT_SECRET = "Qz7-client-secret-that-stands-nowhere"
 KEY_PASSWORD = "Vt2-key-password-that-stands-nowhere"
 LOGINS = ("certificate", "password", "token")
-LANDING = LOGINS if LONG_FORM else ("password", "token")
-"""Each is an application, which reads by both engines. The driver's clients try every login in the short form, too."""
+LANDING = LOGINS if LONG_FORM else ("token",)
+"""Each is an application, which reads by both engines. In the short form the driver's clients try every login, and Spark's own
+reader a token here, a password in tests/integration/test_outages.py."""
+LIMITED = ("password", "the user password") if LONG_FORM else ("token", "the client token")
+"""Whose right is taken away, and how an error calls them."""
 SHORT_SECONDS = 3.0
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 SETTINGS = {"client.id": "lake", "request.timeout.ms": 20_000, "metadata.max.age.ms": 60_000, "socket.keepalive.enable": True}
@@ -363,7 +366,7 @@ def test_each_login_lands_with_the_least_acls_in_both_engines_and_no_secret_show
     wrong = make_pipeline(
         tmp_path / "wrong",
         "",
-        landings["password"].topic,
+        landings[LIMITED[0]].topic,
         connection=company.connection("password", password={"env": "LAKEBOUND_SECRET_WRONG"}),
         limits={"lease_ttl_seconds": 20, "outage_seconds": 1},
     )
@@ -376,7 +379,7 @@ def test_each_login_lands_with_the_least_acls_in_both_engines_and_no_secret_show
             landing.running.wait_landed(landing.journal.ends())
             landing.running.wait_for(lambda landing=landing: _lands_directly(landing), 60, "a batch that the driver reads")
             _let_spark_read(landing, company.broker.bootstrap_servers)
-        _without_a_right(company, landings["password"])
+        _without_a_right(company, landings[LIMITED[0]])
         lines = [line for landing in landings.values() for line in command_lines(landing.running)]
         pages = [page for landing in landings.values() for page in ui_pages(landing.running)]
         assert all(landing.running.stop().verdict == "stopped" for landing in landings.values())
@@ -423,14 +426,15 @@ def _let_spark_read(landing: Landing, servers: str) -> None:
 
 def _without_a_right(company: Company, landing: Landing) -> None:
     """Take READ away and give it back: the error names it, and the same application goes on."""
-    company.broker.allow("password", (TOPIC, landing.topic, AclOperation.DESCRIBE))
+    login, who = LIMITED
+    company.broker.allow(login, (TOPIC, landing.topic, AclOperation.DESCRIBE))
     send_events(landing.producer, landing.topic, range(3000, 3020))
-    wanted = f"does not allow the user password: READ on topic {landing.topic}"
+    wanted = f"does not allow {who}: READ on topic {landing.topic}"
 
     def is_told() -> bool:
         progress = landing.running.progress
         return progress is not None and wanted in (progress.last_failure or "")
 
     landing.running.wait_for(is_told, 60, "the ACL that is missing")
-    company.broker.allow("password", *least(landing.topic))
+    company.broker.allow(login, *least(landing.topic))
     landing.running.wait_landed(landing.journal.ends())

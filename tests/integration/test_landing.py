@@ -1,7 +1,7 @@
 """One application lands all kinds of topics and records, once, in both lanes; the oracle judges after every step.
 
-Spark reads and decodes in either lane. So the short form asks the cluster lane only for what is landed at its start, for every
-kind of bad record, and for its end; tests/integration/test_outages.py has rows of an explode in it, too.
+Spark reads and decodes in either lane. So the short form asks the cluster lane only for what is there at its start, with a bad
+record among it, and for its end; tests/integration/test_outages.py has rows of an explode in it, too.
 """
 
 from __future__ import annotations
@@ -259,6 +259,7 @@ QUARANTINED_INPUT: dict[str, bytes | None] = {
 }
 
 
+@shortly_in_the_drivers_lane
 def test_bad_input_is_landed_or_quarantined_as_the_spec_says(landing: Landing) -> None:
     topics = landing.topics
     for value, columns in LANDED_INPUT.values():

@@ -145,7 +145,7 @@ def test_latest_is_the_first_start_only_and_a_bounded_run_ends_at_its_bound(
     lineage: LineageServer,
 ) -> None:
     name = topic("latest", partitions=2)
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, start_from="latest")
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, start_from="latest")
     send_events(producer, name, range(100))
     skipped = journal.ends()[name]
     first = starter.start(pipeline, environ={"OPENLINEAGE_URL": lineage.url, "OPENLINEAGE_API_KEY": LINEAGE_KEY})

@@ -15,7 +15,7 @@ from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import applications
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.local.broker import Broker
 from lakebound_airflow.triggers.stream_watch import Event, StreamWatch
@@ -30,7 +30,8 @@ def test_kafka_that_grows_while_no_commit_succeeds_is_a_stall_that_passes_with_i
 ) -> None:
     name, journal = topic("stall"), Journal()
     producer = JournalingProducer(broker.bootstrap_servers, journal)
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, thresholds={"stall_seconds": STALL_SECONDS})
+    thresholds = {"stall_seconds": STALL_SECONDS}
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, thresholds=thresholds)
     pipeline = with_file(pipeline, tmp_path / "pipelines")
     with applications() as starter:
         application = starter.start(pipeline)
