@@ -8,7 +8,7 @@ import pytest
 
 LONG_FORM = os.environ.get("LAKEBOUND_CHAOS") == "full"
 
-only_in_long_form = pytest.mark.skipif(not LONG_FORM, reason="only in the long form: make chaos, make test-spark")
+only_in_long_form = pytest.mark.skipif(not LONG_FORM, reason="only in the long form: make chaos, test-spark, test-integration")
 
 ALL_READERS = os.environ.get("LAKEBOUND_READERS") == "full"
 """``make test-readers`` asks every reader everything of every generated table; ``make test`` takes a sample by the seed."""
