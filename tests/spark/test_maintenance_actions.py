@@ -261,7 +261,7 @@ def test_what_iceberg_prepared_is_committed_by_the_stream_and_spark_reads_it(
 ) -> None:
     """Deletes of rows, too: they hold for the same rows before and after, and one that comes later finds its rows."""
     spec = iceberg("handed.orders")
-    small_commits(spec, at, MANY)
+    small_commits(spec, at, 150)
     name = f"{CATALOG_NAME}.handed.orders"
 
     def sql(query: str) -> list[dict[str, Any]]:
@@ -271,9 +271,9 @@ def test_what_iceberg_prepared_is_committed_by_the_stream_and_spark_reads_it(
     for rest in range(3):
         sql(f"DELETE FROM {name} WHERE id % 10 = {rest}")
     steps = (("rewrite_position_deletes", None), ("rewrite_manifests", None), ("compact", compaction(spec, with_deletes=True)))
-    with taking_stream(spec, at, MANY) as stream:
+    with taking_stream(spec, at, 150) as stream:
         results = [act(kind, spec, step) for kind, step in steps]
-        kept = {one.snapshot_id for one in foreign_iceberg(spec, at).metadata.snapshots[: MANY // 2]}
+        kept = {one.snapshot_id for one in foreign_iceberg(spec, at).metadata.snapshots[:100]}
         step = ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=tuple(kept))
         control = ControlFolder(at.home, "orders")
         expired = expire(spec, step, at, AskForTurn(control, spec.id), HandOver(control, spec.id))
@@ -282,8 +282,8 @@ def test_what_iceberg_prepared_is_committed_by_the_stream_and_spark_reads_it(
         kind for kind, one in zip(stream.answers.kinds, stream.answers.given, strict=True) if one.outcome == "committed"
     ]
     assert committed == [*["manifest_replacement"] * 3, "snapshot_expiry"], stream.answers
-    assert expired.files_before - expired.files_after == MANY // 2 and expired.conflicts == 0, expired
-    left = [one for one in range(MANY) if one % 10 > 2] + list(range(MANY, stream.landed))
+    assert expired.files_before - expired.files_after == 100 and expired.conflicts == 0, expired
+    left = [one for one in range(150) if one % 10 > 2] + list(range(150, stream.landed))
     assert sorted(row["id"] for row in sql(f"SELECT id FROM {name}")) == left == landed_offsets(open_table(spec, at))
     sql(f"DELETE FROM {name} WHERE id % 10 = 3")
     left = [one for one in left if one % 10 != 3]
