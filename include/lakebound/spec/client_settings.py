@@ -23,7 +23,10 @@ class ClientSettings(Frozen):
         default=None, alias="client.id", pattern=_NAME, description="Name of the clients in the brokers' logs and quotas."
     )
     client_rack: str | None = Field(
-        default=None, alias="client.rack", pattern=_NAME, description="Rack or zone of the readers, to read from its replicas."
+        default=None,
+        alias="client.rack",
+        pattern=_NAME,
+        description="Rack or zone of the clients. They can read from replicas in the same rack.",
     )
     client_dns_lookup: Literal["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"] | None = Field(
         default=None, alias="client.dns.lookup", description="How the brokers' names are looked up."
@@ -38,7 +41,8 @@ class ClientSettings(Frozen):
         alias="connections.max.idle.ms",
         ge=10_000,
         le=86_400_000,
-        description="After how long an idle connection is closed. Set it below the time after which a firewall drops one.",
+        description="An idle connection is closed after this time. If a firewall drops "
+        "idle connections, choose a shorter time than the firewall.",
     )
     enable_metrics_push: bool | None = Field(
         default=None,
@@ -53,29 +57,29 @@ class ClientSettings(Frozen):
         alias="fetch.max.wait.ms",
         ge=1,
         le=5_000,
-        description="How long a broker holds back an answer to a reader while there are fewer than fetch.min.bytes. "
-        "Default: 50. A larger value costs freshness, and saves requests to idle partitions.",
+        description="Maximum time that a broker waits for fetch.min.bytes before it answers a reader. Default: 50. With a "
+        "larger value, records arrive later, and idle partitions need fewer requests.",
     )
     fetch_min_bytes: int | None = Field(
         default=None,
         alias="fetch.min.bytes",
         ge=1,
         le=100 * _MIB,
-        description="How many bytes a broker waits for before it answers a reader.",
+        description="Number of bytes that a broker collects before it answers a reader.",
     )
     max_partition_fetch_bytes: int | None = Field(
         default=None,
         alias="max.partition.fetch.bytes",
         ge=64 * 1024,
         le=256 * _MIB,
-        description="Maximum size that one answer holds of a partition.",
+        description="Maximum size of the data of one partition in an answer to a reader.",
     )
     metadata_max_age_ms: int | None = Field(
         default=None,
         alias="metadata.max.age.ms",
         ge=1_000,
         le=3_600_000,
-        description="After how long the clients ask again which brokers there are.",
+        description="The clients ask for the list of brokers again after this time.",
     )
     receive_buffer_bytes: int | None = Field(
         default=None, alias="receive.buffer.bytes", ge=4096, le=100_000_000, description="Size of the sockets' receive buffer."
@@ -87,20 +91,28 @@ class ClientSettings(Frozen):
         default=None, alias="reconnect.backoff.ms", ge=10, le=10_000, description="First pause before a client connects again."
     )
     reconnect_backoff_max_ms: int | None = Field(
-        default=None, alias="reconnect.backoff.max.ms", ge=100, le=3_600_000, description="Longest pause of that kind."
+        default=None,
+        alias="reconnect.backoff.max.ms",
+        ge=100,
+        le=3_600_000,
+        description="Longest pause before a client connects again.",
     )
     request_timeout_ms: int | None = Field(
         default=None,
         alias="request.timeout.ms",
         ge=10_000,
         le=300_000,
-        description="How long a client waits for an answer. A larger value makes an outage known later.",
+        description="How long a client waits for an answer. With a larger value, an outage is noticed later.",
     )
     retry_backoff_ms: int | None = Field(
         default=None, alias="retry.backoff.ms", ge=10, le=1_000, description="First pause before a request is sent again."
     )
     retry_backoff_max_ms: int | None = Field(
-        default=None, alias="retry.backoff.max.ms", ge=100, le=300_000, description="Longest pause of that kind."
+        default=None,
+        alias="retry.backoff.max.ms",
+        ge=100,
+        le=300_000,
+        description="Longest pause before a request is sent again.",
     )
     socket_connection_setup_timeout_ms: int | None = Field(
         default=None,
@@ -138,10 +150,10 @@ class ClientSettings(Frozen):
 _NO_GROUP = "the readers join no consumer group, and the offsets are in the tables' ledgers"
 _REASONS = (
     (r"isolation\.level", "Lakebound reads with read_committed; otherwise records of aborted transactions would land"),
-    (r"(enable\.auto|auto\.commit|auto\.offset)\..*", f"{_NO_GROUP}; where a new pipeline begins is said by start_from"),
+    (r"(enable\.auto|auto\.commit|auto\.offset)\..*", f"{_NO_GROUP}; start_from says where a new pipeline begins"),
     (r"(group|session|heartbeat|partition\.assignment)\..*", _NO_GROUP),
-    (r"(key|value)\.(de)?serializer.*", "Lakebound needs the bytes of a record; how they are decoded is said by value"),
-    (r"max\.poll\..*", "how large a batch may be is said by limits.max_records_per_batch"),
+    (r"(key|value)\.(de)?serializer.*", "Lakebound needs the bytes of a record; value says how they are decoded"),
+    (r"max\.poll\..*", "limits.max_records_per_batch limits the size of a batch"),
     (r"bootstrap\.servers", "write it as connection.bootstrap_servers"),
     (r"security\.protocol", "it follows from connection.tls and connection.sasl"),
     (r".*\.class|.*\.classes|.*\.providers|.*\.reporters|plugin\..*", "it would load code into the application"),

@@ -19,7 +19,7 @@ _COLUMN = re.compile(r"[A-Za-z_]\w*")
 class CompleteHoursSpec(Frozen):
     """Airflow gets an event per table and hour once everything of that hour has landed."""
 
-    unit: Literal["hour", "day"] = Field(default="hour", description="Length of what is announced. Hours and days are of UTC.")
+    unit: Literal["hour", "day"] = Field(default="hour", description="Whether hours or days are announced. Both are in UTC.")
     column: str | None = Field(
         default=None,
         description="Column of the tables that says to which hour a row belongs: a timestamp, or with unit: day also a date. "
@@ -27,8 +27,8 @@ class CompleteHoursSpec(Frozen):
     )
     grace: str = Field(
         default="5m",
-        description="How long after its end an hour is still waited for, such as 30s, 5m or 1h. What Kafka has by then is in "
-        "the table when the hour is announced; what comes later gives a further event.",
+        description="Waiting time after the end of an hour, such as 30s, 5m or 1h. The hour is announced when everything that "
+        "Kafka has at the end of this time has landed. Rows that come later cause a further event.",
     )
 
     @field_validator("column")

@@ -16,8 +16,8 @@ _NO_IAM = (
     "username, password) or with a client certificate (tls_certificate_file, tls_key_file)"
 )
 _NO_KERBEROS = (
-    "is not supported: GSSAPI (Kerberos) needs libraries and tickets on every machine that the clients do not bring; log in "
-    "with SCRAM-SHA-512, OAUTHBEARER or a client certificate (tls_certificate_file, tls_key_file)"
+    "is not supported: GSSAPI (Kerberos) needs tickets on every machine, and libraries that the clients do not include; log "
+    "in with SCRAM-SHA-512, OAUTHBEARER or a client certificate (tls_certificate_file, tls_key_file)"
 )
 _REFUSED_MECHANISMS = {
     "AWS_MSK_IAM": _NO_IAM,
@@ -36,10 +36,12 @@ class SecretRef(Frozen):
 
     env: str | None = Field(
         default=None,
-        description="Name of an environment variable: LAKEBOUND_SECRET_…, or one that the variable LAKEBOUND_SECRETS names.",
+        description="Name of an environment variable. It begins with LAKEBOUND_SECRET_, or LAKEBOUND_SECRETS lists it.",
     )
     file: str | None = Field(
-        default=None, description="A file in the folder LAKEBOUND_SECRETS_FOLDER (/run/secrets), by its path there or in full."
+        default=None,
+        description="Path of a file in the folder LAKEBOUND_SECRETS_FOLDER (default: /run/secrets): relative to that folder, "
+        "or absolute.",
     )
 
     @model_validator(mode="after")
@@ -53,13 +55,13 @@ class SecretRef(Frozen):
 
 
 class SaslSpec(Frozen):
-    """How to log in to Kafka: with a password, or (OAUTHBEARER) with a token that a token server gives for a secret."""
+    """How to log in to Kafka: with a password, or with a token from a token server (OAUTHBEARER)."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
         default="PLAIN", description="SASL mechanism that the brokers expect."
     )
-    username: str | None = Field(default=None, description="Kafka user as whom the pipeline reads. Needed by PLAIN and SCRAM.")
-    password: SecretRef | None = Field(default=None, description="The user's password. Needed by PLAIN and SCRAM.")
+    username: str | None = Field(default=None, description="Kafka user of the pipeline. Required for PLAIN and SCRAM.")
+    password: SecretRef | None = Field(default=None, description="The user's password. Required for PLAIN and SCRAM.")
     token_url: str | None = Field(
         default=None,
         description="OAUTHBEARER: address of the token server's token endpoint, such as https://idp.example.com/token.",
@@ -67,7 +69,7 @@ class SaslSpec(Frozen):
     client_id: str | None = Field(default=None, min_length=1, description="OAUTHBEARER: the client that asks for tokens.")
     client_secret: SecretRef | None = Field(default=None, description="OAUTHBEARER: the client's secret.")
     scope: str | None = Field(
-        default=None, min_length=1, description="OAUTHBEARER: scope to ask for, if the token server wants one."
+        default=None, min_length=1, description="OAUTHBEARER: scope to request, if the token server requires one."
     )
     token_ca_file: str | None = Field(
         default=None,
@@ -96,7 +98,7 @@ class SaslSpec(Frozen):
         except ValueError:
             is_right = False
         if not is_right or re.search(r"[\s\",\\]", url):
-            raise ValueError("must be an address such as https://idp.example.com/token, without a login in it")
+            raise ValueError("must be an address such as https://idp.example.com/token, without user and password")
         return url
 
     @field_validator("extensions")
@@ -104,7 +106,9 @@ class SaslSpec(Frozen):
     def _plain_extensions(cls, extensions: dict[str, str]) -> dict[str, str]:
         for name, value in extensions.items():
             if not re.fullmatch("[A-Za-z]+", name) or name == "auth" or not re.fullmatch(r"[\x21-\x2b\x2d-\x7e]+", value):
-                raise ValueError("a name must be letters (not auth), a value printable text without blanks and commas")
+                raise ValueError(
+                    "a name must consist of letters, and not be auth; a value must be printable, without blanks and commas"
+                )
         return extensions
 
     @model_validator(mode="after")
@@ -130,12 +134,13 @@ class ConnectionSpec(Frozen):
     tls_ca_file: str | None = Field(default=None, description="PEM file of the CA that signed the broker's certificate.")
     tls_certificate_file: str | None = Field(
         default=None,
-        description="PEM file of the client's certificate, then of its intermediate CAs, for brokers that want one (mTLS).",
+        description="PEM file with the client's certificate, followed by its intermediate CAs. For brokers that require a "
+        "client certificate (mTLS).",
     )
     tls_key_file: str | None = Field(
         default=None,
-        description="PEM file of that certificate's private key: a file in LAKEBOUND_SECRETS_FOLDER (/run/secrets), by its "
-        "path there or in full.",
+        description="PEM file with the private key of that certificate. It must be in the folder LAKEBOUND_SECRETS_FOLDER "
+        "(default: /run/secrets). Give its path relative to that folder, or absolute.",
     )
     tls_key_password: SecretRef | None = Field(default=None, description="The password of the private key, if it is encrypted.")
     sasl: SaslSpec | None = Field(default=None, description="How to log in to Kafka. Without it there is no login.")

@@ -10,11 +10,15 @@ _GIB = 1 << 30
 
 
 class FreeSpaceSpec(Frozen):
-    """What must be free. Of a large disk the bytes count, of a small one the share."""
+    """How much must be free. On a large disk free_bytes decides, on a small one free_share."""
 
-    free_bytes: int = Field(ge=0, description="With fewer bytes free than this, and less than free_share, people are told.")
-    free_share: float = Field(ge=0, le=1, description="The share of the disk that goes with free_bytes.")
-    minutes_left: float = Field(ge=0, description="People are told when the disk is full this soon at the present rate.")
+    free_bytes: int = Field(ge=0, description="An alert is raised if fewer bytes than this and less than free_share are free.")
+    free_share: float = Field(
+        ge=0, le=1, description="Share of the disk, 0 to 1. It is used together with free_bytes, and alone for free inodes."
+    )
+    minutes_left: float = Field(
+        ge=0, description="An alert is raised if the disk will be full within this time at the present rate."
+    )
 
 
 class DisksSpec(Frozen):

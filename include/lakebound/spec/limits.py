@@ -23,8 +23,8 @@ class LimitsSpec(Frozen):
     stop_timeout_seconds: float = Field(
         default=60.0,
         gt=0,
-        description="How long Spark waits for its query to stop. Airflow ends an application that it replaces by force, if it "
-        "has not stopped 30 s after this time.",
+        description="How long Spark waits for its query to stop. If an application that Airflow replaces has not stopped 30 s "
+        "after this time, Airflow kills it.",
     )
     idle_entry_seconds: float = Field(
         default=60.0, gt=0, description="How often a ledger entry is committed while batches contain no rows."
@@ -62,9 +62,9 @@ class DriverLaneSpec(Frozen):
     )
     direct: bool = Field(
         default=True,
-        description="The driver also reads and decodes batches of any size, slice by slice; Spark runs the transform on what "
-        "it gets from the driver. This is so only where the result is certainly the same as Spark's, and faster. With false, "
-        "Spark always reads and decodes.",
+        description="The driver also reads and decodes batches of any size, slice by slice, and Spark runs the transform on "
+        "the decoded records. The driver does this only if it is faster and the result is certainly the same as "
+        "Spark's. With false, Spark always reads and decodes.",
     )
 
 

@@ -240,7 +240,7 @@ def _with_texts(root: Mapping[str, Any], expand: Callable[[Any, Keys], Any]) -> 
 def _forbidden_variable(name: str, access: YamlAccess, keys: Keys) -> str:
     if access.may_be_secret(name):
         where = "sasl.password" if keys[:1] == ("connection",) else "password"
-        return f"the environment variable {name} holds a secret, which no text shows; name it under {where}"
+        return f"the environment variable {name} holds a secret, which must not appear in a text; name it under {where}"
     return (
         f"the environment variable {name} may not be read here; whoever runs Lakebound can allow it with "
         f"LAKEBOUND_VARIABLES={name}, or call it LAKEBOUND_{name}"
@@ -265,7 +265,10 @@ def _disputed_lines(path: Path, claims: Mapping[str, list[Path]]) -> Iterator[st
         others = ", ".join(sorted({other.name for other in paths if other != path})) or "the same file"
         what = f"{claim} is also named in {others}"
         if claim.startswith(_TABLE):
-            what += "; a table has one pipeline: name another table in the file whose pipeline has not made this one"
+            what += (
+                "; only one pipeline may write to a table: name another table in the file of the pipeline that did not create "
+                "it"
+            )
         yield problem_line(path, Mistake(_claim_line(path, claim), what))
 
 

@@ -25,9 +25,7 @@ MIN_ORPHAN_AGE_SECONDS = 3 * DAY_SECONDS
 class CompactionSpec(Frozen):
     """When small files are rewritten as large ones. The triggers have the names of Flink's Iceberg maintenance."""
 
-    target_file_bytes: int = Field(
-        default=128 * MIB, ge=MIB, description="Size at which compaction aims for the files that it writes."
-    )
+    target_file_bytes: int = Field(default=128 * MIB, ge=MIB, description="Target size of the files that compaction writes.")
     small_file_ratio: float = Field(
         default=0.75, gt=0, le=1, description="A file smaller than this fraction of target_file_bytes is small."
     )
@@ -43,11 +41,13 @@ class CompactionSpec(Frozen):
     )
     min_files_removed: int = Field(default=4, ge=1, description="A rewrite that would remove fewer files is not done.")
     hot_seconds: float = Field(default=300.0, ge=0, description="A partition is hot if its newest file is younger than this.")
-    hot_min_small_files: int = Field(default=200, ge=2, description="A hot partition with fewer small files is not rewritten.")
+    hot_min_small_files: int = Field(
+        default=200, ge=2, description="A hot partition with fewer small files than this is not rewritten."
+    )
     max_delete_files: int = Field(
         default=20,
         ge=1,
-        description="Iceberg: a partition with more delete files is rewritten, which removes its delete files.",
+        description="Iceberg: a partition with more delete files than this is rewritten. The rewrite removes them.",
     )
     max_bytes_per_run: int = Field(
         default=4 * 1024 * MIB,
@@ -59,7 +59,7 @@ class CompactionSpec(Frozen):
 
 
 class HistorySpec(Frozen):
-    """How much of a table's history is kept. A table can be rewound, and read as of a time, this far back.
+    """How much of a table's history is kept. A table can be rewound this far back, and read as of a time in it.
 
     Delta keeps every version for ``keep_delta_seconds``, because its log cannot have gaps. Iceberg keeps every snapshot for
     ``keep_all_seconds`` only, and at most ``keep_all_snapshots`` of them, because each commit rewrites the list of snapshots.
@@ -80,8 +80,8 @@ class HistorySpec(Frozen):
     keep_all_snapshots: int = Field(
         default=1000,
         ge=100,
-        description="Iceberg: maximum number of snapshots of which every one is kept. Of older ones within keep_all_seconds, "
-        "the last snapshot of each second is kept.",
+        description="Iceberg: this many of the newest snapshots are kept, within keep_all_seconds. Of the older snapshots "
+        "within keep_all_seconds, only the last one of each second is kept.",
     )
     keep_minutely_seconds: float = Field(
         default=6 * HOUR_SECONDS,
@@ -131,7 +131,7 @@ class OrphansSpec(Frozen):
 class ReaderSpec(Frozen):
     """A reader that reads a table as a stream. Versions that it has not read yet are not expired.
 
-    Give the checkpoint folder of a Spark stream, which contains its position, or a version.
+    Give either the checkpoint folder of a Spark stream, which contains the position of the stream, or a version.
     """
 
     name: str = Field(min_length=1, description="Name of the reader in plans and messages; each reader has its own.")
@@ -145,7 +145,7 @@ class ReaderSpec(Frozen):
     available_now: bool = Field(
         default=False,
         description="The reader runs with Trigger.AvailableNow. On an Iceberg table it then needs every snapshot since the "
-        "first one that it read (apache/iceberg#18000), and none of these is expired.",
+        "first one that it read (apache/iceberg#18000), so maintenance keeps all of them.",
     )
 
     @model_validator(mode="after")

@@ -11,20 +11,23 @@ class QuarantineRateSpec(Frozen):
     """How large a share of the records may go to quarantine before somebody is told."""
 
     max_share: float = Field(
-        default=0.05, ge=0, le=1, description="At most this share of the records of the last over_seconds is quarantined."
+        default=0.05, ge=0, le=1, description="Maximum share of the records of the last over_seconds that is quarantined."
     )
-    over_seconds: float = Field(default=300.0, ge=10, le=3600, description="Over how long the share is taken.")
+    over_seconds: float = Field(
+        default=300.0, ge=10, le=3600, description="Length of the period for which the share is calculated."
+    )
     min_quarantined: int = Field(
         default=10,
         ge=1,
-        description="With fewer quarantined records in this time, there is neither an alert nor a stop, whatever the share.",
+        description="If fewer records are quarantined in this period, there is no alert and no stop, even if the share is "
+        "high.",
     )
     stop_at: float | None = Field(
         default=None,
         gt=0,
         le=1,
         description="When at least this share is quarantined, the application ends after its batch, and the pipeline is held "
-        "until a person starts it. Default: it goes on.",
+        "until a person starts it. Default: the application continues.",
     )
 
 

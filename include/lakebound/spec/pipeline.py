@@ -48,16 +48,16 @@ class PipelineSpec(Frozen):
     )
     start_from: Literal["earliest", "latest"] = Field(
         default="earliest",
-        description="Where to start in a topic from which a table has landed nothing yet. Afterwards the ledger in the table "
-        "says where to continue.",
+        description="Where to start to read a topic from which a table has landed nothing yet. After that, the ledger in the "
+        "table says where to continue.",
     )
     freshness: str = Field(
-        description="Trigger interval such as 500ms, 5s or 1m; available_now, which runs on 'schedule'; or real_time, which "
-        "sends each row to the topics as it comes, at least once, and to tables as often as real_time.tables says. See "
-        "docs/how-to/real-time.md.",
+        description="Trigger interval such as 500ms, 5s or 1m. Or available_now: the pipeline runs on 'schedule'. Or "
+        "real_time: topics get each row as soon as it is read, at least once, and tables get rows at the interval "
+        "real_time.tables. See docs/how-to/real-time.md.",
     )
     real_time: RealTimeSpec = Field(
-        default=RealTimeSpec(), description="How the pipeline runs with freshness: real_time. Others do not read this."
+        default=RealTimeSpec(), description="Settings for freshness: real_time. Without it they are not used."
     )
     schedule: str = Field(default="*/10 * * * *", description="Cron expression. Only available_now pipelines use it.")
     schema_evolution: SchemaEvolution = Field(
@@ -72,18 +72,18 @@ class PipelineSpec(Frozen):
     )
     reference: dict[str, ReferenceSpec] = Field(
         default_factory=dict,
-        description="Small tables that change, by the names under which the transform gets them: its second parameter is a "
-        "mapping of these names to DataFrames. See docs/how-to/reference-data.md.",
+        description="Reference data: small tables that change, each with a name. The transform gets them as its second "
+        "parameter, a mapping of these names to DataFrames. See docs/how-to/reference-data.md.",
     )
     tables: tuple[TableSpec, ...] = Field(
         default=(),
-        description="Target tables. Every row is written to each of them. No other pipeline may write to them. May be left out "
-        "where there are to_topics.",
+        description="Target tables. Every row is written to each of them. No other pipeline may write to them. They may be "
+        "left out if there are to_topics.",
     )
     to_topics: tuple[ToTopicSpec, ...] = Field(
         default=(),
-        description="Kafka topics that get every row as JSON, each row once, beside the tables or instead of them. See "
-        "docs/how-to/topics.md.",
+        description="Kafka topics that get every row as JSON, in addition to the tables or instead of them. Each row is "
+        "written once; with freshness: real_time at least once. See docs/how-to/topics.md.",
     )
     to_stores: tuple[ToStoreSpec, ...] = Field(
         default=(),
@@ -97,10 +97,10 @@ class PipelineSpec(Frozen):
         default=0,
         ge=0,
         le=10,
-        description="How many of the newest records of each reason the application also keeps in its state, cut and escaped, "
-        "so that the page in Airflow can show them to those who may edit the pipeline's DAG. 0: no value of a record leaves "
-        "the tables. With freshness: real_time and no tables none are kept: bad records are in the quarantine topic. See "
-        "docs/how-to/quarantine.md.",
+        description="Number of the newest bad records per reason that the application also keeps in its state, shortened and "
+        "escaped. The page in Airflow shows them to users who may edit the pipeline's DAG. With 0, no value of a record "
+        "leaves the tables. With freshness: real_time and without tables, no samples are kept: bad records are in the "
+        "quarantine topic. See docs/how-to/quarantine.md.",
     )
     warehouse: str = Field(
         default=DEFAULT_WAREHOUSE,
@@ -119,13 +119,13 @@ class PipelineSpec(Frozen):
     spark: SparkSpec = SparkSpec()
     approvers: tuple[str, ...] = Field(
         default=(),
-        description="Names of the Airflow users who may approve a repair by the DAG recover. Default: every user whom Airflow "
-        "lets answer.",
+        description="Names of the Airflow users who may approve a repair by the DAG recover. Default: every user who may "
+        "answer in Airflow.",
     )
     owners: tuple[str, ...] | None = Field(
         default=None,
         description="Roles of Airflow's FAB auth manager that may see, edit and trigger the pipeline's DAGs. The variable "
-        "LAKEBOUND_AIRFLOW_ROLES must name them, too. Other auth managers do not read this.",
+        "LAKEBOUND_AIRFLOW_ROLES must name them, too. It has no effect with other auth managers.",
     )
 
     @field_validator("topics")
@@ -167,7 +167,7 @@ class PipelineSpec(Frozen):
         if not self.tables and not self.to_topics:
             raise ValueError("tables: is missing; name a table here, or a topic in to_topics")
         if not self.tables and self.complete_hours is not None:
-            raise ValueError("complete_hours: hours are those of tables, and there are none")
+            raise ValueError("complete_hours: only tables have complete hours, and the pipeline has no tables")
         return self
 
     @model_validator(mode="after")
@@ -216,7 +216,7 @@ class PipelineSpec(Frozen):
     @model_validator(mode="after")
     def _usable_references(self) -> PipelineSpec:
         if self.reference and self.transform is None:
-            raise ValueError("reference: only a transform uses it, and the pipeline has none")
+            raise ValueError("reference: only a transform can use it, and the pipeline has no transform")
         own = {(table.format, table.namespace, table.short_name) for table in (*self.tables, self.quarantine_table)}
         for name, one in self.reference.items():
             if not re.fullmatch(NAME, name):

@@ -15,17 +15,19 @@ SslMode = Literal["prefer", "require", "verify-ca", "verify-full"]
 
 
 class PostgresSpec(Frozen):
-    """A PostgreSQL database, and the user who reads it. That user needs no more than SELECT."""
+    """A PostgreSQL database and its user. For reference data, the user needs only SELECT; for a store, the user writes."""
 
-    host: str = Field(description="Name or address of the server. It cannot be a socket: that would be a login by the machine.")
+    host: str = Field(
+        description="Name or address of the server. A Unix socket is not allowed: it would log in as the machine's user."
+    )
     port: int = Field(default=5432, ge=1, le=65_535, description="Port of the server.")
     database: str = Field(min_length=1, max_length=63, description="Name of the database.")
     username: str = Field(min_length=1, max_length=63, description="User of the database.")
     password: SecretRef = Field(description="Password of the user.")
     sslmode: SslMode = Field(
         default="prefer",
-        description="PostgreSQL's own word for how the connection is encrypted. prefer: with TLS if the server has it. "
-        "require: only with TLS. verify-ca, verify-full: also only if the server's certificate (and its name) is right.",
+        description="How the connection is encrypted, in PostgreSQL's terms. prefer: with TLS if the server has it. require: "
+        "only with TLS. verify-ca: also checks the server's certificate. verify-full: also checks the server's name.",
     )
     tls_ca_file: str | None = Field(
         default=None,
@@ -48,7 +50,7 @@ class PostgresSpec(Frozen):
     def _is_a_name(cls, name: str) -> str:
         # libpq takes a database's name with = or :// for a whole connection string.
         if re.search(r"[=\0]|://", name):
-            raise ValueError("must be a name alone")
+            raise ValueError("must be only a name, without an address or options")
         return name
 
     @model_validator(mode="after")

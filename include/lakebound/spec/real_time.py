@@ -28,17 +28,17 @@ class RealTimeSpec(Frozen):
 
     epoch: str = Field(
         default="30s",
-        description="How often the ledger notes what was sent, such as 5s, 30s or 5m. After a crash, up to one epoch is read "
-        "and sent again. Between two epochs the stream pauses for some tenths of a second.",
+        description="How often the ledger records what was sent, such as 5s, 30s or 5m. After a crash, the records of up to "
+        "one epoch are read and sent again. Between two epochs the stream pauses for some tenths of a second.",
     )
     tables: str | None = Field(
         default=None,
-        description="How often tables and stores get rows, such as 0ms, 1s or 1m, while topics get them in real time. Needed "
-        "where a pipeline in real time has tables or to_stores. Default: none.",
+        description="How often tables and stores get rows, such as 0ms, 1s or 1m, while topics get them in real time. "
+        "Required if a pipeline with freshness: real_time has tables or to_stores. Default: none.",
     )
     quarantine_topic: str | None = Field(
         default=None,
-        description="Kafka topic that gets bad records as they were read, with the reason in a header. It must exist. "
+        description="Kafka topic for bad records. They are sent unchanged, with the reason in a header. The topic must exist. "
         "Default: quarantine.<pipeline>.",
     )
 
@@ -78,11 +78,11 @@ def real_time_problem(spec: PipelineSpec) -> tuple[Keys, str] | None:
     """Return why a pipeline cannot run in real time, and of which field that is; None where it can as far as its YAML says."""
     quarantine = spec.quarantine_topic
     if not spec.to_topics:
-        return ("freshness",), "real_time sends rows to Kafka topics, and there are no to_topics; 0ms is the nearest for tables"
+        return ("freshness",), "real_time sends rows to Kafka topics, but to_topics is missing; for tables, use 0ms"
     if (spec.tables or spec.to_stores) and spec.real_time.tables is None:
         what = "tables" if spec.tables else "to_stores"
         return ("freshness",), (
-            f"real_time sends rows to Kafka topics, and there are {what}: say how often these get rows, such as "
+            f"real_time sends rows to Kafka topics, but there are also {what}: say how often these get rows, such as "
             f"real_time: {{tables: 1s}}; or use 0ms for all of them"
         )
     if spec.reference:

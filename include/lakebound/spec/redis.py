@@ -21,10 +21,8 @@ class RedisSpec(Frozen):
     username: str | None = Field(
         default=None, min_length=1, description="User of the server. Default: the server's default user."
     )
-    password: SecretRef | None = Field(default=None, description="Password of the user. Default: none is sent.")
-    tls: bool = Field(
-        default=False, description="Whether the connection is encrypted with TLS, and the server's certificate checked."
-    )
+    password: SecretRef | None = Field(default=None, description="Password of the user. Default: no password is sent.")
+    tls: bool = Field(default=False, description="Whether the connection uses TLS. The server's certificate is then checked.")
     tls_ca_file: str | None = Field(
         default=None,
         min_length=1,

@@ -24,36 +24,38 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 class ReferenceSpec(Frozen):
     """One table of reference data."""
 
-    format: Literal["delta", "iceberg", "parquet", "csv", "postgres"] = Field(description="What the reference is stored as.")
+    format: Literal["delta", "iceberg", "parquet", "csv", "postgres"] = Field(
+        description="Format in which the table is stored."
+    )
     name: str | None = Field(
         default=None,
-        description="Of a Delta or Iceberg table in the pipeline's warehouse: namespace.table, or a table name only. Of a "
-        "table or view in PostgreSQL: schema.table, or its name only.",
+        description="For Delta and Iceberg: a table in the pipeline's warehouse, as namespace.table or a table name only. For "
+        "PostgreSQL: a table or view, as schema.table or its name only.",
     )
     path: str | None = Field(
         default=None,
-        description="A file or folder (Parquet, CSV), or the folder of a Delta table, in the folder LAKEBOUND_REFERENCES.",
+        description="For Parquet and CSV: a file or folder. For Delta: the folder of a table. It is in LAKEBOUND_REFERENCES.",
     )
     csv_schema: str | None = Field(
         default=None,
         alias="schema",
-        description="Of CSV: the columns as Spark DDL, without nested types. Default: the types are inferred from the values.",
+        description="For CSV: the columns as Spark DDL, without nested types. Default: the types are inferred from the values.",
     )
-    postgres: PostgresSpec | None = Field(default=None, description="Of PostgreSQL: the database, and the login.")
+    postgres: PostgresSpec | None = Field(default=None, description="For PostgreSQL: the database and the login.")
     query: str | None = Field(
         default=None,
-        description="Of PostgreSQL, in place of 'name': one SELECT, which runs in a transaction that cannot write.",
+        description="For PostgreSQL, instead of 'name': one SELECT. It runs in a read-only transaction.",
     )
     columns: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="Of a table in PostgreSQL: the columns to read. Default: all of them."
+        default=None, min_length=1, description="For a table in PostgreSQL: the columns to read. Default: all columns."
     )
     key: tuple[str, ...] = Field(
-        min_length=1, description="Columns that name a row. No two rows have the same key, and no part of a key is null."
+        min_length=1, description="Columns that identify a row. The key must be unique, and no key column may be null."
     )
     refresh: str = Field(
         default=ON_CHANGE,
-        description="How often the stream looks whether there is a newer version: an interval such as 30s, 5m or 1h; or "
-        "on_change, which looks every 10 s.",
+        description="How often the stream checks for a newer version: an interval such as 30s, 5m or 1h; or on_change, which "
+        "checks every 10 s.",
     )
 
     @field_validator("name")
@@ -99,11 +101,11 @@ class ReferenceSpec(Frozen):
         if self.postgres is None:
             raise ValueError("'postgres' is missing: host, database, username and password of the database")
         if self.path is not None or (self.name is None) == (self.query is None):
-            raise ValueError("say what to read from PostgreSQL: by 'name' or by 'query'")
+            raise ValueError("give either 'name' or 'query', to say what to read from PostgreSQL")
         if self.columns is not None and self.query is not None:
             raise ValueError("'columns' is for a table; the query says its columns itself")
         if self.columns is not None and (absent := [column for column in self.key if column not in self.columns]):
-            raise ValueError(f"'columns' lacks {', '.join(absent)} of the key")
+            raise ValueError(f"'columns' must contain all columns of the key; missing: {', '.join(absent)}")
         return self
 
     @model_validator(mode="after")
@@ -111,10 +113,10 @@ class ReferenceSpec(Frozen):
         if self.format == "iceberg" and self.path is not None:
             raise ValueError("an Iceberg table is named by 'name'; 'path' is for Delta, Parquet and CSV")
         if self.format in ("parquet", "csv") and self.name is not None:
-            raise ValueError(f"'name' is for Delta and Iceberg tables; say where the {self.format} files are by 'path'")
+            raise ValueError(f"'name' is for Delta and Iceberg tables; give the place of the {self.format} files as 'path'")
         if self.format != "postgres" and (self.name is None) == (self.path is None):
             raise ValueError(
-                "say where it is: by 'name' or by 'path'" if self.format == "delta" else f"{self._place} is missing"
+                "give either 'name' or 'path', to say where it is" if self.format == "delta" else f"{self._place} is missing"
             )
         if self.csv_schema is not None and self.format != "csv":
             raise ValueError("'schema' is for CSV; the other formats know the types of their columns")

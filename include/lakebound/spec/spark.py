@@ -58,22 +58,21 @@ SettingValue = Annotated[str, AfterValidator(_value)]
 
 
 class SparkSpec(Frozen):
-    """Resources and settings of Spark. What is left out is as the installation says, or as by default."""
+    """Resources and settings of Spark. A setting that is left out has the value of the installation, or else the default."""
 
     driver_memory: Memory | None = Field(
         default=None,
         description="Heap of the driver's JVM, such as 512m or 2g. Maintenance and validation use it, too. Default: 1g.",
     )
-    driver_cores: int | None = Field(
-        default=None, ge=1, description="Cores that a driver on a cluster takes of its worker. Default: 1."
-    )
+    driver_cores: int | None = Field(default=None, ge=1, description="Number of cores of a driver on a cluster. Default: 1.")
     executor_memory: Memory | None = Field(
         default=None, description="Heap of each executor on a cluster, such as 512m or 2g. Default: 1g."
     )
     executor_cores: int | None = Field(
         default=None,
         ge=1,
-        description="Cores of each executor on a cluster. Default: one executor per worker, with as many as max_cores allows.",
+        description="Cores of each executor on a cluster. Default: one executor per worker, with as many cores as max_cores "
+        "allows.",
     )
     max_cores: int | None = Field(
         default=None,
@@ -83,8 +82,8 @@ class SparkSpec(Frozen):
     )
     conf: dict[SettingName, SettingValue] = Field(
         default_factory=dict,
-        description="Further settings of Spark, such as spark.eventLog.enabled. Settings that Lakebound depends on, and "
-        "secrets, are refused with the reason.",
+        description="Further settings of Spark, such as spark.eventLog.enabled. Secrets and settings that Lakebound depends on "
+        "are refused; the message gives the reason.",
     )
 
     @model_validator(mode="after")

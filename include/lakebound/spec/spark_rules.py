@@ -63,7 +63,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"spark\.sql\..+|spark\.catalog\..+",
-        "is not given here: it may change what rows say or how a stream starts, which all ways to a table must agree on; the "
+        "is not given here: it may change the values in rows or how a stream starts, which must be the same in all lanes; the "
         f"SQL settings that may be given are {', '.join(_SQL_TUNING)}",
     ),
     (
@@ -77,7 +77,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"spark\.driver\.maxResultSize|spark\.executor\.killOnFatalError\.depth",
-        "is not given here: by it, a batch that is too large for the driver takes another way to the table",
+        "is not given here: Lakebound uses it to send a batch that is too large for the driver to the executors",
     ),
     (r"spark\.redaction\..+|spark\.security\..+", "is not given here: it keeps secrets out of what Spark shows"),
 )
@@ -111,11 +111,11 @@ def refused_name(name: str, *, by_installation: bool = False) -> str | None:
         return "is not a setting of Spark: their names begin with spark. (Hadoop's with spark.hadoop.)"
     if name.startswith(KUBERNETES) and not by_installation:
         return (
-            "is for who installs Lakebound to say, because it chooses images, accounts and secrets of the cluster: "
+            "can only be set by whoever installs Lakebound, because it chooses images, accounts and secrets of the cluster: "
             "LAKEBOUND_SPARK_SETTINGS, or the extra of the Airflow connection"
         )
     if names_a_secret(name) and not _NAME_OF_A_SECRET.fullmatch(name):
-        return f"may hold a secret, which never stands here: {_NOT_SHOWN}"
+        return f"may hold a secret, which must never be written here: {_NOT_SHOWN}"
     if name in _FIELDS:
         return f"is written as {_FIELDS[name]}, beside the other settings of Spark"
     if name in TUNABLE or name in _SQL_TUNING:
@@ -126,5 +126,5 @@ def refused_name(name: str, *, by_installation: bool = False) -> str | None:
 def refused_value(value: str) -> str | None:
     """Return why a setting may not have a value, without repeating it; None where it may."""
     if _LOGIN_IN_ADDRESS.search(value):
-        return f"has a login in an address, which never stands here: {_NOT_SHOWN}"
+        return f"has a login in an address, which must never be written here: {_NOT_SHOWN}"
     return None

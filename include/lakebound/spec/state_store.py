@@ -51,7 +51,8 @@ def find_state_store(settings: Settings) -> StateStoreSpec | None:
         names = ", ".join(sorted(of_bucket))
         raise SettingError(
             "LAKEBOUND_STATE",
-            f"the warehouses {names} of {bucket} are reached in different ways, so it is not known how the state is",
+            f"the warehouses {names} in {bucket} have different store settings, so it is unclear which of them apply to the "
+            f"state",
         )
     return StateStoreSpec(location=address, store=next(iter(ways), None))
 

@@ -43,13 +43,13 @@ class TableSpec(Frozen):
     name: str = Field(description="namespace.table, or a table name only (the namespace is then 'default').")
     partition_by: tuple[str, ...] = Field(
         default=(),
-        description="Partitioning of a new table; that of an existing table cannot be changed. Delta: columns. Iceberg: "
-        "columns, or year(c), month(c), day(c), hour(c), truncate(n, c).",
+        description="Partitioning of a new table. The partitioning of an existing table cannot be changed. Delta: columns. "
+        "Iceberg: columns, or year(c), month(c), day(c), hour(c), truncate(n, c).",
     )
     properties: dict[str, str] = Field(
         default_factory=dict,
-        description="Table properties of Delta or Iceberg, such as delta.logRetentionDuration. A new table gets them. On an "
-        "existing table, a start applies a changed value, and refuses one that cannot be changed there.",
+        description="Table properties of Delta or Iceberg, such as delta.logRetentionDuration. A new table gets them. If a "
+        "value is changed here, the next start sets it on the existing table, or refuses to start if that is not possible.",
     )
 
     @field_validator("name")

@@ -35,12 +35,12 @@ def parse_interval(text: str) -> int:
 
 
 class CountersSpec(Frozen):
-    """How many rows a key had lately, and the sums of some columns: in buckets of time, which expire."""
+    """Counters of each key: the number of recent rows, and sums of columns. They are kept in time buckets, which expire."""
 
     time: str = Field(description="Column with the time of a row, a timestamp. It says to which bucket the row belongs.")
     windows: dict[str, str] = Field(
         min_length=1,
-        description="Windows with the length of their buckets, such as 1m: 5s. Buckets before their window are removed.",
+        description="Length of each window and of its buckets, such as 1m: 5s. Buckets older than their window are removed.",
     )
     sums: tuple[str, ...] = Field(
         default=(),
@@ -57,7 +57,7 @@ class CountersSpec(Frozen):
                 raise ValueError(f"{window}: {bucket}: a window has 1 to {_MOST_BUCKETS} whole buckets")
             seconds.append(whole)
         if len(set(seconds)) != len(seconds):
-            raise ValueError("two windows are equally long")
+            raise ValueError("two windows have the same length")
         return windows
 
     @field_validator("sums")
@@ -89,18 +89,18 @@ class ToStoreSpec(Frozen):
     """One store."""
 
     name: str = Field(
-        description="Of PostgreSQL: the table, as schema.table or its name only. Of Redis: the begin of the keys, which are "
-        "<name>:<key>. Nobody else may write to it."
+        description="For PostgreSQL: the table, as schema.table or its name only. For Redis: the prefix of the keys, which are "
+        "<name>:<key>. Nobody else may write there."
     )
     key: str = Field(description="Column whose value names the row: text, bytes, a whole number or a date. It is never null.")
     postgres: PostgresSpec | None = Field(default=None, description="The database, and the login.")
     redis: RedisSpec | None = Field(default=None, description="The server, and the login.")
     columns: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="Columns that are kept beside the key. Default: all of them."
+        default=None, min_length=1, description="Columns that are stored in addition to the key. Default: all columns."
     )
     delete_if: str | None = Field(
         default=None,
-        description="Column of true or false: a row with true removes its key from the store. It is not kept itself.",
+        description="Boolean column. A row where it is true removes its key from the store. The column is not stored.",
     )
     counters: CountersSpec | None = Field(
         default=None, description="Keep counters of the rows of each key instead of the newest row."
@@ -127,7 +127,7 @@ class ToStoreSpec(Frozen):
     @model_validator(mode="after")
     def _one_server(self) -> ToStoreSpec:
         if (self.postgres is None) == (self.redis is None):
-            raise ValueError("say where it is: by 'postgres' or by 'redis'")
+            raise ValueError("give either 'postgres' or 'redis', to say where the store is")
         return self
 
     @model_validator(mode="after")
@@ -137,7 +137,9 @@ class ToStoreSpec(Frozen):
         if self.delete_if is not None and self.delete_if in (self.key, *(self.columns or ())):
             raise ValueError("'delete_if' cannot be the key or one of 'columns'")
         if self.counters is not None and self.key in (*self.counters.columns, *BUCKET_COLUMNS, COUNT):
-            raise ValueError("counters: the key cannot be the time, a sum, or called like one of their columns; rename it")
+            raise ValueError(
+                "counters: the key cannot be the time, a sum, or have the name of a column of the counters; rename it"
+            )
         return self
 
     @property

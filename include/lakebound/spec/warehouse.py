@@ -23,17 +23,17 @@ SCHEMES = ("s3", "gs", "az")
 
 
 class PricesSpec(Frozen):
-    """What a store takes for requests.
+    """What a store charges for requests.
 
     The defaults are list prices of S3 Standard in us-east-1, as remembered in November 2026: no price list was looked up.
     """
 
-    dollars_per_1000_writes: float = Field(default=0.005, ge=0, description="Of PUT, POST and LIST.")
-    dollars_per_1000_reads: float = Field(default=0.0004, ge=0, description="Of GET and HEAD.")
+    dollars_per_1000_writes: float = Field(default=0.005, ge=0, description="Price of 1000 PUT, POST or LIST requests.")
+    dollars_per_1000_reads: float = Field(default=0.0004, ge=0, description="Price of 1000 GET or HEAD requests.")
 
 
 class StoreSpec(Frozen):
-    """How an object store is reached. Without keys, it is by what the machine has: its variables, or its role."""
+    """How an object store is reached. Without keys, the machine's own credentials are used: its variables, or its role."""
 
     endpoint: str | None = Field(
         default=None, description="Address of a store other than the cloud's own, such as http://host:9000."
@@ -43,7 +43,7 @@ class StoreSpec(Frozen):
     secret_access_key: SecretRef | None = Field(default=None, description="Secret key of the access key.")
     session_token: SecretRef | None = Field(default=None, description="Token of temporary keys.")
     prices: PricesSpec | None = Field(
-        default=None, description="What the store takes for requests. Default: list prices of S3, or nothing with an endpoint."
+        default=None, description="Prices of requests to the store. Default: list prices of S3; with an endpoint, no prices."
     )
 
     @field_validator("endpoint")
@@ -81,9 +81,9 @@ class SqlCatalogSpec(Frozen):
     def _uri(cls, uri: str) -> str:
         parts = urlsplit(uri)
         if parts.scheme not in (*POSTGRESQL, "sqlite"):
-            raise ValueError(f"{parts.scheme or uri!r} is no catalog's database; write postgresql://HOST:PORT/DATABASE")
+            raise ValueError(f"{parts.scheme or uri!r} is not a database for a catalog; write postgresql://HOST:PORT/DATABASE")
         if parts.scheme in POSTGRESQL and ("@" in parts.netloc or "password" in parts.query):
-            raise ValueError("give user and password as username and password, not in the address")
+            raise ValueError("the address must not contain user and password; give them as username and password")
         return uri
 
     @property
@@ -131,7 +131,7 @@ class RestCatalogSpec(Frozen):
 
 
 class GlueCatalogSpec(Frozen):
-    """The AWS Glue catalog. Not tried: there is none on the machines where Lakebound is tested."""
+    """The AWS Glue catalog. It has not been tried: the machines where Lakebound is tested have none."""
 
     type: Literal["glue"]
     region: str = Field(description="Region of the catalog.")
@@ -172,7 +172,8 @@ class WarehouseSpec(Frozen):
     location: str = Field(description="Absolute path of a folder, or s3://BUCKET/PREFIX.")
     store: StoreSpec | None = Field(default=None, description="How the object store is reached.")
     catalog: CatalogSpec | None = Field(
-        default=None, description="The Iceberg catalog. Default in a folder: a SQLite file in it. An object store needs one."
+        default=None,
+        description="The Iceberg catalog. Default for a folder: a SQLite file in that folder. An object store has no default.",
     )
 
     @field_validator("location")
@@ -190,7 +191,9 @@ class WarehouseSpec(Frozen):
     @model_validator(mode="after")
     def _goes_together(self) -> WarehouseSpec:
         if self.is_local and self.store is not None:
-            raise ValueError("store: a folder of this machine has none; give an address such as s3://bucket/prefix as location")
+            raise ValueError(
+                "store: only for an object store, but location is a folder; give a location such as s3://bucket/prefix"
+            )
         if not self.is_local and self.catalog is not None and _sqlite(self.catalog):
             raise ValueError("catalog: SQLite does not go with an object store; use a REST catalog or PostgreSQL")
         return self

@@ -96,7 +96,7 @@ class _BoundedLoader(yaml.SafeLoader):
             inner = (part for item in node.value for part in item) if isinstance(node, MappingNode) else node.value
             count = 1 if isinstance(node, ScalarNode) else 1 + sum(self._values.get(id(one), 1) for one in inner)
             if count > MOST_VALUES:
-                problem = f"aliases (*) make more than {MOST_VALUES:,} values of it; write it with fewer of them"
+                problem = f"aliases (*) expand it to more than {MOST_VALUES:,} values; use fewer aliases"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
             self._values[id(node)] = count
         return node

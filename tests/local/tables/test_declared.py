@@ -38,7 +38,7 @@ def test_the_pipeline_whose_table_it_is_may_run(settings: Settings, table: Table
     assert list(loaded.specs) == ["orders"] == list(shown_pipelines(settings).specs)
     assert sorted(path.stem for path in loaded.mistakes) == ["copies", "orders"]
     assert owned_pipeline("orders", settings).pipeline == "orders"
-    with pytest.raises(InvalidSpecError, match=f"copies.yaml.*{table.id} is also named in orders.yaml; a table has one pipe"):
+    with pytest.raises(InvalidSpecError, match=f"copies.yaml.*{table.id} is also named in orders.yaml; only one pipe"):
         owned_pipeline("copies", settings)
 
 

@@ -36,7 +36,7 @@ def test_the_lines_read_the_table(format_: str, tool: str, at: Places) -> None:
 
 
 def test_a_password_is_not_shown(at: Places) -> None:
-    with pytest.raises(ValueError, match="give user and password as username and password, not in the address"):
+    with pytest.raises(ValueError, match="the address must not contain user and password; give them as username and password"):
         with_catalog(at, "postgresql://me:secret@host/lake")
     elsewhere = with_catalog(at, "postgresql://host/lake")
     assert (catalog_of(elsewhere).uri, catalog_of(elsewhere).jdbc_uri) == (

@@ -140,11 +140,11 @@ def test_lists_and_bytes_are_packed_as_old_servers_read_them() -> None:
 @pytest.mark.parametrize(
     ("body", "what"),
     [
-        ({"redis": REDIS, "postgres": POSTGRES}, "by 'postgres' or by 'redis'"),
+        ({"redis": REDIS, "postgres": POSTGRES}, "either 'postgres' or 'redis'"),
         ({"redis": REDIS, "name": "lakebound"}, "uses itself"),
         ({"redis": REDIS, "name": "a:b"}, "is not a name"),
         ({"redis": REDIS, "counters": {**COUNTERS, "windows": {"1m": "7s"}}}, "whole buckets"),
-        ({"redis": REDIS, "counters": {**COUNTERS, "windows": {"1m": "5s", "60s": "5s"}}}, "equally long"),
+        ({"redis": REDIS, "counters": {**COUNTERS, "windows": {"1m": "5s", "60s": "5s"}}}, "the same length"),
         ({"redis": REDIS, "counters": {**COUNTERS, "sums": ["count"]}}, "rename the column"),
         ({"redis": REDIS, "counters": COUNTERS, "columns": ["cents"]}, "not for counters"),
         ({"redis": {"host": "redis://:hunter2@cache"}}, "must be a host's name"),

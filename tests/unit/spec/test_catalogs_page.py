@@ -29,9 +29,9 @@ def test_each_example_is_of_another_catalog(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("uri", "reason"),
     [
-        ("postgresql://me:secret@host/lake", "give user and password as username and password"),
-        ("postgresql://host/lake?password=secret", "give user and password as username and password"),
-        ("mysql://host/lake", "'mysql' is no catalog's database"),
+        ("postgresql://me:secret@host/lake", "the address must not contain user and password"),
+        ("postgresql://host/lake?password=secret", "the address must not contain user and password"),
+        ("mysql://host/lake", "'mysql' is not a database for a catalog"),
     ],
 )
 def test_an_address_with_a_password_or_of_another_database_is_refused(uri: str, reason: str) -> None:

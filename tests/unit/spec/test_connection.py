@@ -57,10 +57,9 @@ def test_each_way_to_log_in_is_read(settings: Settings) -> None:
         ),
         (
             "sasl: {mechanism: GSSAPI}",
-            "5: connection.sasl.mechanism: is not supported: GSSAPI (Kerberos) needs libraries and tickets "
-            "on every machine that "
-            "the clients do not bring; log in with SCRAM-SHA-512, OAUTHBEARER or a client certificate (tls_certificate_file, "
-            "tls_key_file)",
+            "5: connection.sasl.mechanism: is not supported: GSSAPI (Kerberos) needs tickets on every machine, "
+            "and libraries that the clients do not include; log in with SCRAM-SHA-512, OAUTHBEARER or a client certificate "
+            "(tls_certificate_file, tls_key_file)",
         ),
         (
             "sasl: {mechanism: SCRAM-SHA-512, username: lander}",
@@ -77,12 +76,12 @@ def test_each_way_to_log_in_is_read(settings: Settings) -> None:
         ),
         (
             f"sasl: {{{TOKENS.replace('//', f'//lander:{SECRET}@')}}}",
-            "5: connection.sasl.token_url: must be an address such as https://idp.example.com/token, without a login in it",
+            "5: connection.sasl.token_url: must be an address such as https://idp.example.com/token, without user and password",
         ),
         (
             f"sasl: {{{TOKENS}, extensions: {{auth: x}}}}",
-            "5: connection.sasl.extensions: a name must be letters (not auth), a value printable text "
-            "without blanks and commas",
+            "5: connection.sasl.extensions: a name must consist of letters, and not be auth; a value must "
+            "be printable, without blanks and commas",
         ),
         (
             f"sasl: {{{TOKENS.replace('{env: LAKEBOUND_SECRET_KAFKA}', SECRET)}}}",

@@ -72,7 +72,7 @@ def test_a_table_in_two_files_is_refused_in_both(settings: Settings) -> None:
     write(settings, RIGHT.replace("pipeline: orders", "pipeline: third").replace("sales.orders", "sales.third"), "third.yaml")
     loaded = load_pipelines(settings)
     assert list(loaded.specs) == ["third"]
-    way_out = "a table has one pipeline: name another table in the file whose pipeline has not made this one"
+    way_out = "only one pipeline may write to a table: name another table in the file of the pipeline that did not create it"
     assert loaded.problems == [
         f"{settings.pipelines}/more.yaml:10: table delta:sales.orders is also named in orders.yaml; {way_out}",
         f"{settings.pipelines}/orders.yaml:10: table delta:sales.orders is also named in more.yaml; {way_out}",

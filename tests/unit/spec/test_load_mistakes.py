@@ -94,8 +94,7 @@ MISTAKES = {
     ),
     "real time without topics": (
         RIGHT.replace("500ms", "real_time"),
-        "orders.yaml:1: freshness: real_time sends rows to Kafka topics, and there are no to_topics; "
-        "0ms is the nearest for tables",
+        "orders.yaml:1: freshness: real_time sends rows to Kafka topics, but to_topics is missing; for tables, use 0ms",
     ),
     "bad topic": (RIGHT.replace("[orders]", "[or ders]"), "orders.yaml:2: topics: 'or ders' is not a Kafka topic name"),
     "bad pipeline name": (
@@ -144,7 +143,7 @@ MISTAKES = {
     "variable that holds a secret": (
         RIGHT.replace("${LAKEBOUND_KAFKA}", "${LAKEBOUND_SECRET_KAFKA:-x}:9092"),
         "orders.yaml:4: connection.bootstrap_servers: the environment variable LAKEBOUND_SECRET_KAFKA holds a secret, which "
-        "no text shows; name it under sasl.password",
+        "must not appear in a text; name it under sasl.password",
     ),
     "secret in any variable": (
         WITH_SASL.replace("LAKEBOUND_SECRET_KAFKA", "AWS_SECRET_ACCESS_KEY"),
@@ -170,15 +169,13 @@ MISTAKES = {
         RIGHT
         + "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
         + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)),
-        "orders.yaml:17: YAML cannot be read here: aliases (*) make more than 100,000 values of it; "
-        "write it with fewer of them",
+        "orders.yaml:17: YAML cannot be read here: aliases (*) expand it to more than 100,000 values; use fewer aliases",
     ),
     "merged aliases without end": (
         RIGHT
         + "a0: &a0 {x: 1, y: 1}\n"
         + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 10)),
-        "orders.yaml:17: YAML cannot be read here: aliases (*) make more than 100,000 values of it; "
-        "write it with fewer of them",
+        "orders.yaml:17: YAML cannot be read here: aliases (*) expand it to more than 100,000 values; use fewer aliases",
     ),
     "nested without end": (RIGHT + "a: " + "[" * 5000 + "]" * 5000, "orders.yaml:1: is nested too deeply"),
     "variable that is written wrongly": (

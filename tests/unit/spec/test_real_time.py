@@ -36,10 +36,10 @@ def test_topics_may_be_the_only_targets() -> None:
     ("changes", "problem"),
     [
         ({"to_topics": []}, "tables: is missing"),
-        ({"freshness": "5s", "complete_hours": {}}, "complete_hours: hours are those of tables"),
-        ({"to_topics": [], "tables": TABLES}, "no to_topics; 0ms"),
-        ({"tables": TABLES}, r"there are tables: say how often .* real_time: {tables: 1s}; or use 0ms"),
-        ({"to_stores": STORES}, "there are to_stores: say how often"),
+        ({"freshness": "5s", "complete_hours": {}}, "complete_hours: only tables have complete hours"),
+        ({"to_topics": [], "tables": TABLES}, "to_topics is missing; for tables, use 0ms"),
+        ({"tables": TABLES}, r"there are also tables: say how often .* real_time: {tables: 1s}; or use 0ms"),
+        ({"to_stores": STORES}, "there are also to_stores: say how often"),
         ({"real_time": {"tables": "real_time"}}, "not an interval such as 0ms"),
         ({"real_time": {"tables": "available_now"}}, "not an interval such as 0ms"),
         ({"real_time": {"quarantine_topic": "clean"}}, "sends rows to"),
@@ -63,7 +63,7 @@ def test_between_two_entries_lies_an_epoch() -> None:
 @pytest.mark.parametrize(
     ("form", "spec", "problem"),
     [
-        ({"action": "start", "freshness": "real_time"}, {**BODY, "freshness": "5s", "tables": TABLES}, "there are tables"),
+        ({"action": "start", "freshness": "real_time"}, {**BODY, "freshness": "5s", "tables": TABLES}, "there are also tables"),
         ({"action": "bounded_run", "offsets": {"orders": {0: 5}}}, BODY, "made of batches"),
     ],
 )

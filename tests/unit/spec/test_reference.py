@@ -45,8 +45,8 @@ def test_how_often_a_reference_is_looked_at(text: str, seconds: float) -> None:
         ({"refresh": "500ms"}, "neither on_change nor an interval"),
         ({"key": []}, "at least 1 item"),
         ({"key": ["a", "a"]}, "named twice"),
-        ({"path": "customers"}, "by 'name' or by 'path'"),
-        ({"name": None}, "by 'name' or by 'path'"),
+        ({"path": "customers"}, "either 'name' or 'path'"),
+        ({"name": None}, "either 'name' or 'path'"),
         ({"format": "iceberg", "name": None}, "'name' is missing"),
         ({"format": "iceberg", "path": "customers"}, "an Iceberg table is named by 'name'"),
         ({"format": "csv"}, "'name' is for Delta and Iceberg tables"),
@@ -63,7 +63,7 @@ def test_what_a_reference_must_not_be(customers: dict[str, Any], problem: str) -
 
 
 def test_only_a_transform_uses_reference_data() -> None:
-    with pytest.raises(ValidationError, match="only a transform uses it"):
+    with pytest.raises(ValidationError, match="only a transform can use it"):
         spec({}, transform=None)
 
 
@@ -103,14 +103,14 @@ def test_the_password_of_a_database_is_one_of_the_pipelines_secrets() -> None:
     [
         ({"format": "postgres"}, "'postgres' is missing"),
         ({"postgres": DATABASE}, "postgres: only for format postgres"),
-        ({**IN_POSTGRES, "name": None}, "by 'name' or by 'query'"),
-        ({**IN_POSTGRES, "query": "SELECT 1"}, "by 'name' or by 'query'"),
+        ({**IN_POSTGRES, "name": None}, "either 'name' or 'query'"),
+        ({**IN_POSTGRES, "query": "SELECT 1"}, "either 'name' or 'query'"),
         ({**IN_POSTGRES, "name": None, "query": "SELECT 1; "}, "without a semicolon"),
         ({**IN_POSTGRES, "name": None, "query": "SELECT 1", "columns": ["customer_id"]}, "'columns' is for a table"),
-        ({**IN_POSTGRES, "columns": ["name"]}, "'columns' lacks customer_id of the key"),
+        ({**IN_POSTGRES, "columns": ["name"]}, "'columns' must contain all columns of the key; missing: customer_id"),
         ({**IN_POSTGRES, "schema": "a INT"}, "'schema' is for CSV"),
         ({**IN_POSTGRES, "postgres": {**DATABASE, "host": "/var/run/postgresql"}}, "must be a host's name"),
-        ({**IN_POSTGRES, "postgres": {**DATABASE, "database": "host=/tmp"}}, "must be a name alone"),
+        ({**IN_POSTGRES, "postgres": {**DATABASE, "database": "host=/tmp"}}, "must be only a name"),
         ({**IN_POSTGRES, "postgres": {**DATABASE, "sslmode": "verify-full"}}, "tls_ca_file is missing"),
     ],
 )

@@ -81,7 +81,7 @@ def test_every_wrong_setting_is_told_at_its_own_line(settings: Settings) -> None
 @pytest.mark.parametrize("name", ["spark.hadoop.fs.s3a.access.key", "spark.authenticate.secret", "spark.ssl.keyPassword"])
 def test_a_secret_is_refused_and_not_repeated(settings: Settings, name: str, value: str) -> None:
     text = "\n".join(problems_of(settings, f"  conf:\n    {name}: {value}\n"))
-    assert "may hold a secret, which never stands here" in text
+    assert "may hold a secret, which must never be written here" in text
     assert "connection.sasl" in text
     assert SECRET not in text
     assert "12345678" not in text
@@ -150,7 +150,7 @@ def test_resources_tuning_and_observation_may_be_given(name: str) -> None:
 
 def test_images_accounts_and_secrets_of_kubernetes_are_the_installations(settings: Settings) -> None:
     (line,) = problems_of(settings, "  conf:\n    spark.kubernetes.container.image: mine\n")
-    assert "is for who installs Lakebound to say" in line
+    assert "can only be set by whoever installs Lakebound" in line
     conf = {
         "spark.kubernetes.container.image": "registry/lakebound:1",
         "spark.kubernetes.container.image.pullSecrets": "registry",

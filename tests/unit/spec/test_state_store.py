@@ -67,7 +67,7 @@ def test_without_such_a_warehouse_the_machines_own_credentials_count(settings: S
 
 def test_two_ways_to_one_bucket_are_refused(settings: Settings) -> None:
     write_warehouses(settings, lake=LAKE, again={"location": "s3://lake/more"})
-    with pytest.raises(SettingError, match="the warehouses again, lake of s3://lake"):
+    with pytest.raises(SettingError, match="the warehouses again, lake in s3://lake"):
         ControlFolder(settings.home, "orders")
 
 

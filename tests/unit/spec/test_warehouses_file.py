@@ -73,7 +73,7 @@ def test_an_unknown_name_is_refused(settings: Settings) -> None:
         ("      endpoint:", "      endpont:", "did you mean 'endpoint'?"),
         ("  eu:", "  EU:", "'EU' must be lower-case"),
         ("      type: rest", "      type: hive", "warehouses.eu.catalog"),
-        ("location: s3://lake-eu/tables/", "location: /lake", "a folder of this machine has none"),
+        ("location: s3://lake-eu/tables/", "location: /lake", "only for an object store"),
         ("      access_key_id: {env: LAKEBOUND_SECRET_KEY}\n", "", "give both access_key_id and secret_access_key"),
         ("warehouses:", "- warehouses", "must be keys and values"),
     ],
