@@ -12,13 +12,15 @@ from lakebound.cli.output import Json, print_json, say
 
 
 def backup(
-    target: Annotated[Path, typer.Argument(help="File to make, or a folder: the file then has the time as its name.")],
+    target: Annotated[
+        Path, typer.Argument(help="Path of the new file, or a folder. In a folder, the file is named after the current time.")
+    ],
     json: Json = False,
 ) -> None:
     """Copy the pipelines' state and the Iceberg catalog into one private file, while streams run.
 
-    Tables' data is not in it: a table is its own checkpoint. Logs, the alerts' memory and the embedded services are not in it,
-    either. docs/how-to/recovery.md says how to copy tables.
+    The file does not contain the tables' data, logs, the memory of the alerts, or the embedded services. Each table contains
+    its own ledger; docs/how-to/recovery.md says how to copy tables.
     """
     from lakebound.operations.backup.archive import write_backup
     from lakebound.settings import load_settings
@@ -30,7 +32,7 @@ def backup(
     tables = f"the Iceberg catalog with {len(manifest.iceberg_tables)} tables" if manifest.has_catalog else "no Iceberg catalog"
     named = ", ".join(manifest.pipelines) or "none"
     typer.echo(f"{path}: state of the pipelines {named}; {tables}; {len(manifest.files)} files, {path.stat().st_size:,} bytes")
-    say("backup: tables' data is not in it; keep the file private, and on another disk")
+    say("backup: the tables' data is not in the file; keep the file private and on another disk")
 
 
 def restore(
@@ -41,8 +43,8 @@ def restore(
 ) -> None:
     """Plan to restore a backup, or apply the plan.
 
-    It is refused while an application runs, holds a lease, or uses the catalog. What is there is moved aside, nothing is
-    deleted. Every restored pipeline is held until a person starts it.
+    It is refused while an application runs, holds a lease, or uses the catalog. The present state is moved aside;
+    nothing is deleted. Every restored pipeline is held until a person starts it.
     """
     from lakebound.control.person import operating_system_user
     from lakebound.operations.backup.plan import RestoreRefusedError, plan_restore
@@ -74,4 +76,4 @@ def _print_restored(pipelines: list[str], aside: Path, catalog_aside: Path | Non
         return
     for pipeline in pipelines:
         typer.echo(f"{pipeline}: restored and held; look at it (lakebound doctor {pipeline}), then: lakebound start {pipeline}")
-    typer.echo(f"what was there is in {aside}" + (f"; the catalog of before is {catalog_aside}" if catalog_aside else ""))
+    typer.echo(f"the previous state is in {aside}" + (f"; the previous catalog is {catalog_aside}" if catalog_aside else ""))

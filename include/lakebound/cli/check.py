@@ -47,7 +47,8 @@ def check(
     storage: Annotated[
         bool,
         typer.Option(
-            "--storage", help="Let many writers race for files in each object store; one that lets two of them win is refused."
+            "--storage",
+            help="Let many writers create the same files in each object store. A store is refused if two of them succeed.",
         ),
     ] = False,
     json: Json = False,
@@ -217,7 +218,7 @@ def _shared_state_warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
     if state_address() is None or not path.is_file():
         return []
     return [
-        f"{path}: LAKEBOUND_STATE shares the state in an object store, and validation is refused with that: the DAG "
+        f"{path}: LAKEBOUND_STATE shares the state in an object store, and validation does not work with that: the DAG "
         f"validate__{spec.pipeline} fails at each run. Remove the file, or keep the state in a folder"
     ]
 

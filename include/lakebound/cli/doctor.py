@@ -44,7 +44,7 @@ def doctor(
         raise typer.BadParameter("give the name of a pipeline, or --checkpoint with --table")
     if checkpoint is None:
         if table or bootstrap_servers:
-            raise typer.BadParameter("--table and --bootstrap-servers belong to --checkpoint; a pipeline's YAML names its own")
+            raise typer.BadParameter("--table and --bootstrap-servers need --checkpoint; for a pipeline, its YAML names them")
         diagnosis, mending = _examine_pipeline(pipeline or ""), None
     else:
         if not table:

@@ -33,7 +33,9 @@ def maintain(
     from lakebound.tables.places import places_of
 
     if plan == run:
-        raise typer.BadParameter("give one of them: --plan shows the steps, --run does them", param_hint="--plan / --run")
+        raise typer.BadParameter(
+            "give either --plan, which shows the steps, or --run, which runs them", param_hint="--plan / --run"
+        )
     if run and table is not None:
         raise typer.BadParameter(
             "--run works on all tables of the pipeline; use --table with --plan only", param_hint="--table"

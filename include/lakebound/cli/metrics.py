@@ -9,12 +9,14 @@ import typer
 
 
 def metrics(
-    pipelines: Annotated[list[str] | None, typer.Argument(help="Pipeline names. Default: all that ever ran here.")] = None,
+    pipelines: Annotated[
+        list[str] | None, typer.Argument(help="Pipeline names. Default: all pipelines that have run here.")
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="File to replace in one step, for the node exporter's textfile collector.")
+        Path | None, typer.Option(help="Write to this file in one atomic step, for the node exporter's textfile collector.")
     ] = None,
 ) -> None:
-    """Print the pipelines' metrics in Prometheus' text format, from the state alone: no table and no Kafka is asked."""
+    """Print the pipelines' metrics in Prometheus' text format. They come from the state; tables and Kafka are not read."""
     from lakebound.metrics.page import metrics_page, write_metrics
     from lakebound.settings import load_settings
 

@@ -44,7 +44,7 @@ def produce(
     pipeline: Pipeline = None,
     json: Json = False,
 ) -> None:
-    """Send demo records to Kafka for a limited time, on request also bad records. Ctrl-C ends it early."""
+    """Send demo records to Kafka for a limited time. Options add bad records. Ctrl-C ends it early."""
     import threading
 
     from lakebound.cli.signals import on_stop_signals

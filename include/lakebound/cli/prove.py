@@ -22,7 +22,7 @@ def prove(
 ) -> None:
     """Prove that every offset was landed, filtered or quarantined exactly once, or name the offsets that were not.
 
-    Of each table, RECORDS + FILTERED + QUARANTINED is the number of records that were read. A record that was released from
+    For each table, RECORDS + FILTERED + QUARANTINED is the number of records that were read. A record that was released from
     quarantine counts once, as landed.
 
     Exit code 1 if the proof fails.

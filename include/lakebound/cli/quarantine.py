@@ -32,7 +32,7 @@ def quarantine(
         ),
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="With --replay: decode, show which records would land, and land nothing.")
+        bool, typer.Option("--plan", help="With --replay: decode the records and show which would land. Nothing is landed.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -111,8 +111,8 @@ def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_tr
             say(f"replay: {share.table}: {share.lacking:,} records to try, {share.landed:,} already landed")
             if share.uncovered:
                 say(
-                    f"replay: {share.table}: {share.uncovered:,} are skipped: the stream has not reached them yet, or they are "
-                    f"of a deleted topic"
+                    f"replay: {share.table}: {share.uncovered:,} records are skipped: the stream has not reached them yet, or "
+                    f"they are from a deleted topic"
                 )
     result = _run(spec, settings, plan.reasons, is_trial=is_trial) if plan.is_due else None
     if json:
@@ -152,7 +152,7 @@ def _run(spec: PipelineSpec, settings: Settings, reasons: tuple[str, ...], *, is
 def _print_result(result: ReleaseResult) -> None:
     if result.verdicts:
         rows = [(reason, number(found.fit), number(found.stay)) for reason, found in sorted(result.verdicts.items())]
-        print_rows(("REASON", "FIT NOW", "STILL DO NOT"), rows, right=("FIT NOW", "STILL DO NOT"))
+        print_rows(("REASON", "FIT NOW", "STILL BAD"), rows, right=("FIT NOW", "STILL BAD"))
     tables = [(table, number(landed.commits), number(landed.rows)) for table, landed in result.tables.items()]
     if tables:
         print_rows(("TABLE", "COMMITS", "ROWS"), tables, right=("COMMITS", "ROWS"))

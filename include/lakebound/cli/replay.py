@@ -42,8 +42,8 @@ def replay(
     """Land the records of an offset range that the tables do not have, with the pipeline's own transform.
 
     A replay can run while the stream runs. It can be repeated: records that a table already has are skipped. Offsets at or
-    above the lowest next offset of the tables are left to the stream. Ctrl-C ends it after the current batch, a second Ctrl-C
-    at once. Exit code 0 if the whole range is landed.
+    above the lowest next offset of the tables are left to the stream. Ctrl-C ends it after the current batch; a second Ctrl-C
+    ends it at once. Exit code 0 if the whole range is landed.
     """
     from lakebound.operations.replay.bounds import FIRST, parse_bound
     from lakebound.operations.replay.prepare import prepare

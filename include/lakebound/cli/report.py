@@ -16,12 +16,14 @@ from lakebound.cli.output import Json, print_json
 def report(
     day: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="Day in UTC, such as 2026-11-24. Default: the last one that is over."),
+        typer.Option(formats=["%Y-%m-%d"], help="Day in UTC, such as 2026-11-24. Default: yesterday."),
     ] = None,
-    markdown: Annotated[Path | None, typer.Option(help="File to replace by the page, as Markdown.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write the report to this file, as Markdown. An existing file is replaced.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a day brought: rows, bad records, freshness, incidents, files. It reads the state alone, and no table."""
+    """Show the report of a day: rows, bad records, freshness, incidents, files. It reads only the state, and no table."""
     from lakebound.alerts.load import load_alerts_or_default
     from lakebound.alerts.wording import Links
     from lakebound.report.kept import report_of_day

@@ -37,7 +37,9 @@ Trace = Annotated[
 ]
 
 
-Detach = Annotated[bool, typer.Option("--detach", help="Start it and return; it goes on when the terminal is closed.")]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Start the application and return. It continues when the terminal is closed.")
+]
 
 
 def run(

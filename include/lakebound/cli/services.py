@@ -42,7 +42,9 @@ def down(json: Json = False) -> None:
         print_json({"services": [asdict(service) for service in stack.status(settings)]})
 
 
-Running = Annotated[bool, typer.Option("--running", help="Use the Kafka and the Airflow that run already, and stop nothing.")]
+Running = Annotated[
+    bool, typer.Option("--running", help="Use the Kafka and the Airflow that already run, and do not stop them.")
+]
 
 
 def demo(running: Running = False) -> None:

@@ -28,8 +28,8 @@ def status(
 ) -> None:
     """Show services, disks and pipelines: desired state, application, lag, freshness, last commit and next offsets.
 
-    The brokers that the pipelines' YAML names are asked whether they answer, and so is Airflow: the one at
-    LAKEBOUND_AIRFLOW_URL, else the one of `lakebound up`.
+    It also asks Airflow and the brokers that the pipelines' YAML names whether they answer. Airflow is the one at
+    LAKEBOUND_AIRFLOW_URL, or else the one that `lakebound up` started.
     """
     from lakebound.alerts.load import load_alerts_or_default
     from lakebound.control.status import pipeline_statuses

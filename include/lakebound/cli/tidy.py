@@ -12,14 +12,15 @@ from lakebound.cli.output import Json, print_json
 def tidy(
     plan: Annotated[bool, typer.Option("--plan", help="Only say how much would be removed.")] = False,
     keep_days: Annotated[
-        float | None, typer.Option("--keep-days", min=1, help="Remove what is older. Default: LAKEBOUND_KEEP_DAYS.")
+        float | None,
+        typer.Option("--keep-days", min=1, help="Remove files older than this many days. Default: LAKEBOUND_KEEP_DAYS."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Remove old logs, outcomes and scratch of applications, and logs of the embedded Airflow.
 
-    Each round of alerts does this once an hour. Nothing is removed of an application that runs, or was the last of its
-    pipeline, and nothing that a repair, an undo or a proof needs.
+    The rounds of alerts do this once an hour. Files of running applications and of the last application of each pipeline are
+    kept, and so are files that a repair, an undo or a proof needs.
     """
     import time
     from dataclasses import replace

@@ -77,7 +77,9 @@ def _by_hand(spec: PipelineSpec, table: str | None, suite: str | None, first: st
     if table is None and suite is None and first is None and last is None:
         return None
     if table is None and (first is not None or last is not None) and len(spec.tables) > 1:
-        raise typer.BadParameter("name the table with --table: each table has its own versions", param_hint="--from / --to")
+        raise typer.BadParameter(
+            "--from and --to need --table, because each table has its own versions", param_hint="--from / --to"
+        )
     tables = tuple(one.id for one in spec.tables) if table is None else (table_id(spec, table),)
     return ByHand(tables=tables, suite=suite, first=first, last=last)
 

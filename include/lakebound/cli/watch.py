@@ -19,8 +19,8 @@ def watch(
 ) -> None:
     """Look at the pipelines and send alerts, also while Airflow is down. Runs until it is stopped.
 
-    It does what the DAGs `alerts` and `checkpoint_health` do. Where they run, too, no message is sent twice. It also checks
-    Airflow itself. A second watch on the same LAKEBOUND_HOME ends at once with exit code 1. How to run it as a service:
+    It does what the DAGs `alerts` and `checkpoint_health` do. If these DAGs run as well, no message is sent twice. It also
+    checks Airflow itself. A second watch on the same LAKEBOUND_HOME ends at once with exit code 1. How to run it as a service:
     docs/how-to/alerts.md.
     """
     from lakebound.alerts.airflow_process import airflow_environment

@@ -301,7 +301,7 @@ def test_the_commands_say_what_they_do(case: Case, tmp_path: Path) -> None:
     assert f"{source}: state of the pipelines orders; the Iceberg catalog with 1 tables" in said.stdout.replace(
         "2 tables", "1 tables"
     )
-    assert "tables' data is not in it" in said.stderr
+    assert "the tables' data is not in the file" in said.stderr
     assert "already" in lakebound("backup", str(source), code=1).stderr
     change_desired(other, "running")
     close_catalog(case)
