@@ -2,10 +2,11 @@
 
 An hour is complete when it is over, `complete_hours.grace` has passed, and everything that Kafka had by then has landed. The
 application finds that out. A DAG that is scheduled with `lakebound_airflow.complete_hours.complete_hours` then runs for exactly
-that hour. Where rows land later for an hour that was announced, there is a further event. Runs that have nothing to announce
-skip.
+that hour. If rows land later for an hour that was announced, there is a further event. A run that has nothing to announce is
+skipped.
 
-Triggered with `hours`, it announces these hours again. DAGs that were paused do that by themselves.
+If you trigger this DAG with `hours`, it announces these hours again. DAGs that missed hours while they were paused ask for this
+by themselves.
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@
 | repoint | an Iceberg catalog was restored from an older copy: it names older metadata than a table's newest |
 | rewind, undo_rewind | the tables go back to a time, or the last rewind is undone |
 
-The task `repair` plans first, which writes nothing. Then it shows the plan under *Required Actions* and waits for an answer for
-at most twelve hours: *Approve* with the plan's hash, or *Reject*. It applies exactly the plan that was approved. It applies
+The task `repair` first makes a plan and writes nothing. Then it shows the plan under *Required Actions* and waits for an answer
+for at most twelve hours: *Approve* with the plan's hash, or *Reject*. It applies exactly the plan that was approved. It applies
 nothing if the plan is rejected, if nobody answers in time, if the task is marked as success, or if the facts have changed
 since. If the task is cleared, it plans and asks again.
 
-Only the users in `approvers` of the pipeline's YAML may approve, if there are any, and not the user who triggered the run
-(`LAKEBOUND_SELF_APPROVAL=allow` changes that). An applied plan is recorded as an incident that names who asked and who approved
+If the pipeline's YAML has `approvers`, only these users may approve. The user who triggered the run may not approve it
+(`LAKEBOUND_SELF_APPROVAL=allow` permits that). An applied plan is recorded as an incident that names who asked and who approved
 (`lakebound incidents`).
 """
 

@@ -4,9 +4,9 @@ It runs when the pipeline's first table has new commits, at most every `every_se
 one core with the lowest priority reads exactly the files that the commits added, and Great Expectations checks their rows. A
 failed expectation becomes a finding and an alert. The task itself fails only when something could not be validated.
 
-Started on demand without parameters, it validates what is due. With a table, a suite or versions it validates that range again
-and prints the result, but does not record it and does not act on it. The connection `lakebound_validation` sets the Spark to
-use (default: this machine).
+If you trigger this DAG without parameters, it validates what is due. With a table, a suite or versions, it validates that range
+again and prints the result, but does not record it and does not act on it. The connection `lakebound_validation` sets the Spark
+to use (default: this machine).
 """
 
 from __future__ import annotations

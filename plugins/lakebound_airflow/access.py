@@ -44,7 +44,7 @@ def unnamed(spec: PipelineSpec, named: Collection[str]) -> list[str]:
     """Return a line for each of the pipeline's owners that is not among the named roles."""
     return [
         f"{spec.pipeline}.yaml: owners: the role {owner!r} is not in LAKEBOUND_AIRFLOW_ROLES, so it does not get the DAGs; "
-        f"make the role in Airflow, then add it there"
+        f"create the role in Airflow, then add it to LAKEBOUND_AIRFLOW_ROLES"
         for owner in spec.owners or ()
         if owner not in named
     ]

@@ -68,7 +68,7 @@ class KubernetesBackend:
         conf = spark_resources(self._settings, run_spec.spec.spark).conf
         if not has_image(conf):
             raise SubmitFailedError(
-                pipeline, f"no image is named for its pods: set {IMAGE} for the installation; see docs/how-to/backends.md"
+                pipeline, f"no image is set for its pods: set {IMAGE} for the installation; see docs/how-to/backends.md"
             )
         namespace = conf.get(NAMESPACE, "default")
         command = kubernetes_command(run_spec, self._settings, self._variables())
@@ -131,12 +131,14 @@ class KubernetesBackend:
                 check=False,
             )
         except subprocess.TimeoutExpired as exc:
-            problem = f"spark-submit did not end within {SUBMIT_SECONDS:g} s; does {self._settings.spark_master} answer?"
+            problem = f"spark-submit did not end within {SUBMIT_SECONDS:g} s; check that {self._settings.spark_master} answers"
             raise SubmitFailedError(pipeline, problem) from exc
         except OSError as exc:
             raise SubmitFailedError(pipeline, str(exc)) from exc
         if done.returncode:
-            raise SubmitFailedError(pipeline, f"spark-submit ended with {done.returncode}: {submission_problem(done.stdout)}")
+            raise SubmitFailedError(
+                pipeline, f"spark-submit ended with exit code {done.returncode}: {submission_problem(done.stdout)}"
+            )
 
     def _variables(self) -> dict[str, str]:
         return {

@@ -55,7 +55,7 @@ class DueHoursOperator(BaseOperator):
         # Only what is noted is given again: beyond it, the note of a wanted hour would pass over those that wait before it.
         again = [one for one in after(hours, self.table, 0) if one.hour in wanted and one.number <= noted]
         if not due and not again:
-            raise AirflowSkipException(f"no hour of {self.table} is to be announced")
+            raise AirflowSkipException(f"there is no hour of {self.table} to announce")
         return [told(hours, self.pipeline, self.table, one) for one in (*due, *again)]
 
 

@@ -53,7 +53,9 @@ class TakeHourOperator(BaseOperator):
         store, key = context["asset_state_store"][asset], _taken_key(context)
         now = take(_taken(store.get(key)), found["hour"], found["number"], _short(context))
         if now is None:
-            raise AirflowSkipException(f"{found['hour']} of {self.table} was taken by another run, and no rows came since")
+            raise AirflowSkipException(
+                f"another run has already taken {found['hour']} of {self.table}, and no rows have landed since"
+            )
         store.set(key, {"since": now.since, "hours": {hour: list(by) for hour, by in now.hours.items()}})
         return found
 

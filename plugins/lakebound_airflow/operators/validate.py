@@ -132,7 +132,7 @@ def _by_hand(spec: PipelineSpec, params: Mapping[str, Any]) -> ByHand | None:
         return None
     tables = tuple(one.id for one in spec.tables) if table is None else (table,)
     if (first or last) and len(tables) > 1:
-        raise AirflowException("name the table of the versions: each table has its own versions")
+        raise AirflowException("versions need a table, because each table has its own versions; set the parameter table")
     return ByHand(tables=tables, suite=suite, first=first, last=last)
 
 

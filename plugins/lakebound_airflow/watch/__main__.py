@@ -25,7 +25,7 @@ class AlreadyWatchedError(LakeboundError):
     """Another process watches with the same state folder."""
 
     def __init__(self, holder: str) -> None:
-        super().__init__(f"{holder} watches already; end it first, or leave the watch to it")
+        super().__init__(f"{holder} already runs the watch; end that process first, or leave the watch to it")
 
 
 class NotOwnerError(LakeboundError):
@@ -33,8 +33,8 @@ class NotOwnerError(LakeboundError):
 
     def __init__(self, home: Path, owner: str, user: str) -> None:
         super().__init__(
-            f"{home} is state of user {owner}, and this is user {user}; user {owner} could not read what a round of this user "
-            f"writes. Run it as {owner}: sudo -u {owner} lakebound watch"
+            f"{home} is state of user {owner}, and this is user {user}; user {owner} could not read the files that this "
+            f"command writes. Run it as {owner}: sudo -u {owner} lakebound watch"
         )
 
 

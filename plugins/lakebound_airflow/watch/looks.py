@@ -87,8 +87,8 @@ def write_late(settings: Settings, pipeline: str) -> None:
     found = Finding(
         cause="look-late",
         severity=Severity.WARNING,
-        what=f"the doctor's look at {pipeline} did not end within {LOOK_SECONDS:g} s and was ended: a table, a catalog or a "
-        f"broker does not answer; what the doctor found before stands",
+        what=f"the doctor did not finish checking {pipeline} within {LOOK_SECONDS:g} s and was stopped: a table, a catalog or "
+        f"a broker does not answer; the doctor's previous findings still apply",
         since=time.time(),
         runbook="health-late",
     )
@@ -128,4 +128,4 @@ def _trying(what: str, look: Callable[[], list[str] | None]) -> list[str]:
     try:
         return look() or []
     except Exception as exc:
-        return [f"{what} could not be looked at: {redacted(exc)}"]
+        return [f"{what} could not be checked: {redacted(exc)}"]

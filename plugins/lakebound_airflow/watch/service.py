@@ -111,7 +111,7 @@ class Watch:
         except Exception as exc:
             problems.append(f"the round failed: {redacted(exc)}")
         for problem in problems:
-            log.error("the round was not good", problem=problem)
+            log.error("the round had a problem", problem=problem)
         return not problems
 
     def _begin_looks(self) -> list[str]:
@@ -125,7 +125,7 @@ class Watch:
             self._begun |= dict.fromkeys(due, now)
             self._doctor.begin(due)
         except Exception as exc:
-            return [f"the doctor could not look: {redacted(exc)}"]
+            return [f"the doctor could not run: {redacted(exc)}"]
         return []
 
     def _reap(self) -> list[str]:
@@ -134,11 +134,11 @@ class Watch:
         try:
             for report in self._doctor.reap():
                 if report.problem is not None:
-                    problems.append(f"{report.pipeline}: the doctor could not look: {report.problem}")
+                    problems.append(f"{report.pipeline}: the doctor could not run: {report.problem}")
                 elif report.is_late:
                     write_late(self._settings, report.pipeline)
         except Exception as exc:
-            problems.append(f"the doctor's looks: {redacted(exc)}")
+            problems.append(f"the doctor's checks failed: {redacted(exc)}")
         return problems
 
 

@@ -106,7 +106,7 @@ def test_a_dead_application_is_told_without_any_airflow_and_sigterm_ends_the_wat
 
     second = watch("--once")
     assert second.ended() == 1
-    assert f"process {watching.process.pid} (" in second.said and "watches already" in second.said
+    assert f"process {watching.process.pid} (" in second.said and "already runs the watch" in second.said
 
     asked_at = time.monotonic()
     assert watching.stop() == 0, watching.said
