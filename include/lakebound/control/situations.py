@@ -94,8 +94,8 @@ def outage(pipeline: str, loop: CrashLoop, not_before: float) -> Situation:
     """
     ends = loop.outages
     text = (
-        f"an outage ended the last start ({ends.reason or 'no reason is known'}), {ends.count} in a row; such starts do not "
-        f"count as failed, and the next one is at {clock_time(not_before)} or later"
+        f"an outage ended the last start ({ends.reason or 'no reason is known'}), outage number {ends.count} in a row; such "
+        f"starts do not count as failed, and the next start is at {clock_time(not_before)} or later"
     )
     return Situation("outage", text, f"to start it at once: {start_command(pipeline)}", ends.runbook)
 
@@ -167,14 +167,14 @@ def stale_reference(name: str, reference: ReferenceProgress) -> str:
         reference: As the application tells it.
     """
     return (
-        f"reference {name} is not refreshed: {reference.problem}. The stream goes on with version {reference.version}, loaded "
-        f"at {clock_time(reference.loaded_at)} (runbook reference-stale)"
+        f"reference {name} is not refreshed: {reference.problem}. The stream continues with version {reference.version}, "
+        f"loaded at {clock_time(reference.loaded_at)} (runbook reference-stale)"
     )
 
 
 def ended_badly(pipeline: str, outcome: Outcome) -> Situation:
     """The last application failed or refused to start."""
-    ends = f"mend the cause, then start it: {start_command(pipeline)}" if outcome.verdict == "refused" else ""
+    ends = f"remove the cause, then start it: {start_command(pipeline)}" if outcome.verdict == "refused" else ""
     return Situation(
         f"last-start-{outcome.verdict}",
         f"the last application {outcome.verdict} at {clock_time(outcome.ended_at)}: {outcome.reason}",

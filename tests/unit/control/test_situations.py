@@ -147,7 +147,7 @@ def test_how_the_last_start_ended() -> None:
     assert status(last=APP, outcome=outcome) == (
         "last-start-refused",
         (
-            "the last application refused at 2023-11-14 22:13:20 UTC: no; mend the cause, then start it: "
+            "the last application refused at 2023-11-14 22:13:20 UTC: no; remove the cause, then start it: "
             "lakebound start orders (runbook schema-changed)",
         ),
     )

@@ -58,7 +58,7 @@ def test_status_shows_the_version_its_age_and_what_is_wrong() -> None:
         "problem": None,
     }
     stale = status_of(running(DOUBLED), NOW)
-    assert [("2 rows have the key" in note, "goes on with version 12" in note) for note in stale.notes] == [(True, True)]
+    assert [("2 rows have the key" in note, "continues with version 12" in note) for note in stale.notes] == [(True, True)]
     assert status_of(replace(running(DOUBLED), living=None), NOW).references == {}
 
 
@@ -73,4 +73,4 @@ def test_the_doctor_and_the_alerts_name_it() -> None:
 @pytest.mark.parametrize(("unseen_seconds", "told"), [(400.0, False), (600.0, True)])
 def test_a_source_that_never_answers_is_told(unseen_seconds: float, told: bool) -> None:
     silent = WELL.model_copy(update={"checked_at": NOW - unseen_seconds})
-    assert ["gives no answer for" in found.sentence for found in reference_stale(facts(silent))] == [True] * told
+    assert ["has not answered for" in found.sentence for found in reference_stale(facts(silent))] == [True] * told

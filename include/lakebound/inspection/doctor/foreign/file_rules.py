@@ -16,7 +16,7 @@ def checkpoint_missing(s: Standing) -> RuleFinding | None:
     return _finding(
         "checkpoint-missing",
         "the checkpoint has no batch, but streaming queries have written the table. If the query is started now, it reads "
-        "from its startingOffsets, and skips records (latest) or lands them again (earliest). Find the checkpoint of the "
+        "from its startingOffsets: it skips records (latest) or lands them again (earliest). Find the checkpoint of the "
         "query that wrote the table; or calculate from the table's rows where that query ended, and start a new checkpoint "
         "with exactly these startingOffsets",
         s.evidence(queries=sorted({query for table in s.tables for query in table.epochs})),
@@ -228,7 +228,11 @@ def _trust(s: Standing, unverified: list[int]) -> tuple[DoctorVerdict, str]:
             "the table got more or fewer rows than this file has offsets, and there are too few batches yet to know whether "
             "that is normal",
         )
-    return "healthy", "no .crc (as in an object store), and not one row per record in this stream: its offsets are not verified"
+    return (
+        "healthy",
+        "there is no .crc, as in an object store, and the stream does not write one row per record: nothing verifies the "
+        "offsets",
+    )
 
 
 def _damaged(flaw: str | None) -> str:

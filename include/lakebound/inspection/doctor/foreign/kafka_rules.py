@@ -29,8 +29,9 @@ def topic_gone(s: Standing) -> RuleFinding | None:
     return _finding(
         "topic-gone",
         "needs_person",
-        f"{', '.join(gone)} is not on the broker: it is another broker, or the topic was deleted, or created again with fewer "
-        "partitions. Spark fails with KAFKA_DATA_LOSS.PARTITIONS_DELETED; with failOnDataLoss=false it silently skips records",
+        f"{', '.join(gone)} is not on the broker: this is another broker, the topic was deleted, or it was created again with "
+        "fewer partitions. Spark fails with KAFKA_DATA_LOSS.PARTITIONS_DELETED; with failOnDataLoss=false it silently skips "
+        "records",
         s.evidence(gone=gone),
     )
 
@@ -50,7 +51,7 @@ def stored_offset_beyond_end(s: Standing) -> RuleFinding | None:
         "needs_person",
         f"the checkpoint has offsets that Kafka does not have: {shown}. The topic was created again or truncated, it is "
         "another broker, or the file was changed. Spark fails with KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED; with "
-        "failOnDataLoss=false it skips records. A new topic needs a new checkpoint, from earliest",
+        "failOnDataLoss=false it skips records. A new topic needs a new checkpoint that starts at earliest",
         s.evidence(beyond=beyond),
     )
 
@@ -70,7 +71,7 @@ def topic_recreated(s: Standing) -> RuleFinding | None:
         "needs_person",
         f"the checkpoint has read {shown}, but Kafka's records at these offsets are newer than that batch: the topic was "
         "created again (or its producers' clocks are wrong). Spark continues without an error and skips these records. A new "
-        "topic needs a new checkpoint, from earliest",
+        "topic needs a new checkpoint that starts at earliest",
         s.evidence(younger=younger, topic_ids={topic: seen.topic_id for topic, _, _, seen in _known(s)}),
     )
 

@@ -86,7 +86,7 @@ def _obstacle(s: Standing, serious: list[str]) -> str | None:
     if missing:
         return (
             f"the sink records only epochs, and offsets/{missing[0]}, which says where epoch {missing[0]} ends, is missing; "
-            "if the table's rows have their offsets, calculate it from them (highest offset + 1 per partition)"
+            "if the table's rows contain their offsets, calculate the end from them (highest offset + 1 per partition)"
         )
     unvouched = [batch for batch in sorted(needed) if not s.ranges.vouched(batch)]
     return f"nothing confirms the numbers in offsets/{unvouched[0]}" if unvouched else None

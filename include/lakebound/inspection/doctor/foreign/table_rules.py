@@ -63,8 +63,8 @@ def table_behind(s: Standing) -> RuleFinding | None:
     return _finding(
         "table-behind",
         f"the checkpoint continues after batch {s.floor}, but {known[0][0]} has epochs only up to {lowest}: the table was "
-        "rolled back or created again, or commits failed without an error. A restart skips the batches between. If you want "
-        f"these rows back, continue from the end of epoch {lowest}; if you do not, the stream can continue as it is",
+        "rolled back or created again, or commits failed without an error. A restart skips the batches between them. If you "
+        f"want these rows back, continue from the end of epoch {lowest}; if you do not, the stream can continue as it is",
         s.evidence(a_plain_restart_leaves_out=ranges_between(s, lowest, s.floor)),
     )
 

@@ -84,7 +84,7 @@ def checkpoint_lost(facts: PipelineFacts) -> Iterator[RuleFinding]:
         what = "the Spark checkpoint is gone"
     else:
         return
-    sentence = f"{what}. Nothing is lost: Lakebound never reads it again, and the next query starts from the tables"
+    sentence = f"{what}. Nothing is lost: Lakebound never reads a checkpoint again, and the next query starts from the tables"
     build = repairable if runs or facts.is_wanted else warning
     yield build("checkpoint-lost", sentence, "application-dead")
 
@@ -144,7 +144,7 @@ def stalled(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """An application reports nothing, or lands nothing although records wait."""
     found = _stalled(facts)
     if found is not None:
-        sentence = f"{found}; the next start replaces it and continues from the tables; nothing is lost"
+        sentence = f"{found}; the next start replaces the application and continues from the tables; nothing is lost"
         yield repairable("stalled", sentence, "stall", replays=recovery_debt_records(facts))
 
 

@@ -26,7 +26,7 @@ def broker_unavailable(facts: PipelineFacts) -> Iterator[RuleFinding]:
         )
         yield needs_person("broker-unavailable", sentence, "broker-unavailable")
         return
-    sentence = f"{facts.kafka.sentence}; an application waits until Kafka answers; nothing is lost before retention deletes it"
+    sentence = f"{facts.kafka.sentence}; an application waits until Kafka answers; no record is lost until retention deletes it"
     yield starting("broker-unavailable", sentence, "broker-unavailable")
 
 
@@ -102,7 +102,7 @@ def unseen_partition_cut(facts: PipelineFacts) -> Iterator[RuleFinding]:
                     lost[topic, partition] = LostRange(topic=topic, partition=partition, start=0, end=earliest)
     if lost:
         sentence = (
-            f"partitions were added to the topic, and Kafka has deleted their first records before any was landed: "
+            f"partitions were added to the topic, and Kafka deleted their first records before any of them was landed: "
             f"{ranges(lost.values())}"
         )
         yield needs_approval("unseen-partition-cut", sentence, "retention-passed", loses=lost.values())
@@ -142,7 +142,7 @@ def interior_gap(facts: PipelineFacts) -> Iterator[RuleFinding]:
                 lost[topic, partition, start] = LostRange(topic=topic, partition=partition, start=start, end=min(end, earliest))
     if holes:
         sentence = (
-            f"there are gaps below the next offset, which no start lands: {_holes(holes)}. "
+            f"there are gaps below the next offset, and no start lands them: {_holes(holes)}. "
             f"A replay can land {replays} of these offsets" + (f"; Kafka no longer has {ranges(lost.values())}" if lost else "")
         )
         yield needs_approval("interior-gap", sentence, "interior-gap", loses=lost.values(), replays=replays, gaps=holes)

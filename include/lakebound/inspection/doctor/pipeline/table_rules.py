@@ -64,7 +64,7 @@ def table_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 rule="table-unreadable",
                 verdict="starting",
-                sentence=f"{sentence}; the application tries again for limits.outage_seconds; run the doctor again",
+                sentence=f"{sentence}; the application keeps trying for limits.outage_seconds; run the doctor again later",
                 runbook="table-unreadable",
             )
         else:
@@ -80,8 +80,8 @@ def table_dropped(facts: PipelineFacts) -> Iterator[RuleFinding]:
         if table.state in ("absent", "empty") and lost:
             sentence = (
                 f"table {table.table} had landed rows and is gone, or somebody else created it again; a start would create it "
-                f"and begin at Kafka's earliest offset. Restore the table; or, if it is to begin empty, stop the pipeline and "
-                f"remove its progress.json"
+                f"and begin at Kafka's earliest offset. Restore the table. If you want an empty table instead, stop the "
+                f"pipeline and remove its progress.json"
             )
             yield needs_person("table-dropped", sentence, "table-dropped", table=table.table, state=table.state)
 

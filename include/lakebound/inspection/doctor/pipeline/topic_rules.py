@@ -25,9 +25,9 @@ def hanging_transaction(facts: PipelineFacts) -> Iterator[RuleFinding]:
         if one.begun_ms is None or facts.now - one.begun_ms / 1000 <= HANGING_SECONDS:
             continue
         sentence = (
-            f"a transaction hangs in topic {one.topic}, partition {one.partition}, since "
+            f"a transaction in topic {one.topic}, partition {one.partition}, has been open for "
             f"{seconds_in_words(facts.now - one.begun_ms / 1000)}: readers of committed records get nothing from offset "
-            f"{one.stable} on, and Kafka has records up to {one.end}"
+            f"{one.stable} on, although Kafka has records up to {one.end}"
         )
         evidence = {"topic": one.topic, "partition": one.partition, "last_stable_offset": one.stable, "high_watermark": one.end}
         yield needs_person("hanging-transaction", sentence, "hanging-transaction", **evidence)

@@ -69,7 +69,7 @@ def reference_stale(facts: PipelineFacts) -> Iterator[RuleFinding]:
         every = facts.spec.reference[name].refresh_seconds if name in facts.spec.reference else 0.0
         unseen = progress.updated_at - one.checked_at
         if one.problem is None and unseen > 3 * every + REFERENCE_READ_SECONDS:
-            one = one.model_copy(update={"problem": f"its source gives no answer for {seconds_in_words(unseen)}"})
+            one = one.model_copy(update={"problem": f"its source has not answered for {seconds_in_words(unseen)}"})
         if one.problem is not None:
             evidence = {"reference": name, "version": one.version}
             yield warning("reference-stale", stale_reference(name, one), "reference-stale", **evidence)
