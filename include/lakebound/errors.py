@@ -31,7 +31,7 @@ class SettingError(LakeboundError):
     """An environment variable of Lakebound has a value that means nothing."""
 
     def __init__(self, variable: str, problem: str) -> None:
-        super().__init__(f"environment variable {variable}: {problem}; the page docs/environment.md says what it may be")
+        super().__init__(f"environment variable {variable}: {problem}; the page docs/environment.md lists the permitted values")
 
 
 class InvalidSpecError(LakeboundError):
@@ -76,8 +76,8 @@ class NotOnThisMachineError(LakeboundError):
 
     def __init__(self, address: str) -> None:
         super().__init__(
-            f"{address} is in an object store; this is done to tables in a folder of this machine only; "
-            f"docs/how-to/object-stores.md lists what is done in an object store"
+            f"{address} is in an object store, but this works only for tables in a folder of this machine; "
+            f"docs/how-to/object-stores.md lists what works in an object store"
         )
 
 
@@ -187,10 +187,10 @@ class TopicWithoutIdError(LakeboundError):
 
     def __init__(self, topic: str, bootstrap_servers: str) -> None:
         super().__init__(
-            f"the broker at {bootstrap_servers} gives topic {topic!r} no id, and without ids nobody notices that a topic was "
-            f"deleted and created again: its offsets would be taken for landed ones. Nothing was written. Topics have ids from "
-            f"Kafka 2.8 on, once inter.broker.protocol.version is 2.8 or later: upgrade the brokers, or mirror the topic to "
-            f"such a cluster"
+            f"the broker at {bootstrap_servers} gives topic {topic!r} no id. Without ids, Lakebound cannot notice that a "
+            f"topic was deleted and created again, and would treat its new offsets as landed. Nothing was written. Kafka 2.8 "
+            f"and later give topics ids if inter.broker.protocol.version is 2.8 or later: upgrade the brokers, or mirror the "
+            f"topic to such a cluster"
         )
 
 
@@ -228,7 +228,7 @@ class TargetNotEmptyError(LakeboundError):
 
     def __init__(self, topic: str, ledger: str) -> None:
         super().__init__(
-            f"target topic {topic!r} has, or had, messages, but the ledger topic {ledger!r} has no entry of it, so it is "
+            f"target topic {topic!r} has, or had, messages, but the ledger topic {ledger!r} has no entry about it, so it is "
             f"unknown which rows it contains; nothing was written. Follow the runbook target-topic"
         )
 
@@ -261,8 +261,8 @@ class StoreNotEmptyError(LakeboundError):
 
     def __init__(self, store: str, place: str) -> None:
         super().__init__(
-            f"store {store} at {place} has rows, but its ledger has no entry, so it is unknown which they are; nothing was "
-            f"written. Follow the runbook target-store"
+            f"store {store} at {place} has rows, but its ledger has no entry, so it is unknown which rows these are; nothing "
+            f"was written. Follow the runbook target-store"
         )
 
 
@@ -287,8 +287,9 @@ class OpenTransactionError(LakeboundError):
 
     def __init__(self, topic: str, stable: int, end: int) -> None:
         super().__init__(
-            f"topic {topic}: a transaction is open since offset {stable}, so that the ledger cannot be read up to "
-            f"offset {end}. Kafka aborts it when its time is over. If this stays, follow the runbook hanging-transaction"
+            f"topic {topic}: a transaction has been open since offset {stable}, so the ledger cannot be read up to "
+            f"offset {end}. Kafka aborts the transaction when it times out. If it stays open, follow the runbook "
+            f"hanging-transaction"
         )
 
 
@@ -325,8 +326,8 @@ class LockHeldError(LakeboundError):
 
     def __init__(self, lock: Path | str, holder: str, deadline_seconds: float) -> None:
         super().__init__(
-            f"{lock} is locked by {holder} for more than {deadline_seconds:g} s; end that process if it is not "
-            f"Lakebound's, else wait for it and try again"
+            f"{lock} has been locked by {holder} for more than {deadline_seconds:g} s. If that process does not belong to "
+            f"Lakebound, end it; otherwise wait until it ends. Then try again"
         )
 
 
@@ -347,8 +348,8 @@ class NotWithSharedStateError(LakeboundError):
 
     def __init__(self, what: str, instead: str) -> None:
         super().__init__(
-            f"{what} works on state in a folder of this machine, but LAKEBOUND_STATE shares it in an object store; nothing was "
-            f"done. {instead}. The page docs/how-to/object-stores.md lists what works with shared state"
+            f"{what} needs the state in a folder of this machine, but LAKEBOUND_STATE shares it in an object store; nothing "
+            f"was done. {instead}. The page docs/how-to/object-stores.md lists what works with shared state"
         )
 
 
@@ -360,8 +361,8 @@ class StateAwayError(LakeboundError):
 
     def __init__(self, pipeline: str, place: object, seconds: float) -> None:
         super().__init__(
-            f"pipeline {pipeline!r}: the state in {place} took no sign of life for {seconds:.0f} s, as long as the lease "
-            f"lasts; the application ends. What is committed stays, and the next one continues from the tables"
+            f"pipeline {pipeline!r}: the state in {place} could not be written for {seconds:.0f} s, so the lease may have "
+            f"expired and the application ends. Committed records stay, and the next application continues from the tables"
         )
 
 
@@ -431,8 +432,8 @@ class CatalogLockedError(LakeboundError):
 
     def __init__(self, catalog: Path, holder: str) -> None:
         super().__init__(
-            f"database is locked: the Iceberg catalog {catalog} is locked by {holder}; nothing is lost. End that process if it "
-            f"is not Lakebound's (a database browser, or a copy that hangs), else wait for it"
+            f"database is locked: the Iceberg catalog {catalog} is locked by {holder}; nothing is lost. If that process "
+            f"does not belong to Lakebound (a database browser, or a copy that hangs), end it; otherwise wait until it ends"
         )
 
 
@@ -444,8 +445,8 @@ class CatalogUnavailableError(LakeboundError):
 
     def __init__(self, catalog: str, reason: str) -> None:
         super().__init__(
-            f"no answer from the Iceberg catalog {catalog}: {reason}; nothing is lost. The ledger says what was "
-            f"committed when the catalog answers again"
+            f"no answer from the Iceberg catalog {catalog}: {reason}; nothing is lost. When the catalog answers "
+            f"again, the ledger says what was committed"
         )
 
 
@@ -456,7 +457,7 @@ class CatalogRefusedError(LakeboundError):
     is_refusal = True
 
     def __init__(self, catalog: str, field: str, reason: str) -> None:
-        super().__init__(f"the Iceberg catalog {catalog} refuses it: {reason}; correct {field} in warehouses.yaml")
+        super().__init__(f"the Iceberg catalog {catalog} refuses the request: {reason}; correct {field} in warehouses.yaml")
 
 
 class CatalogBehindError(LakeboundError):
@@ -493,9 +494,9 @@ class ForgottenTableError(LakeboundError):
 
     def __init__(self, table: str, newest: str) -> None:
         super().__init__(
-            f"table {table}: the catalog does not know this table, but its folder has its history ({newest}). To create it "
-            f"again would hide its rows; nothing was written. Register that file in the catalog, or move the folder aside. "
-            f"Follow the runbook catalog-behind"
+            f"table {table}: the catalog does not know this table, but its folder has its history ({newest}). If it were "
+            f"created again, its rows would be hidden; nothing was written. Register that file in the catalog, or move the "
+            f"folder aside. Follow the runbook catalog-behind"
         )
 
 
@@ -607,10 +608,10 @@ class TransformFailsError(LakeboundError):
     def __init__(self, pipeline: str, transform: str, how_many: str, kind: str | None, place: str | None) -> None:
         first = f" (the first: {kind} at {place})" if kind and place else ""
         super().__init__(
-            f"pipeline {pipeline!r}: transform {transform}: raises on {how_many}{first}; nothing of the batch was "
-            f"committed. Let it give null for such values, or leave them out (try_cast, try_divide, a filter); "
-            f"`lakebound try {pipeline}` shows what it raises. The objective quarantine_rate (stop_at) is for records that are "
-            f"put aside one by one. Follow the runbook quarantine-flood"
+            f"pipeline {pipeline!r}: transform {transform}: raises an error on {how_many}{first}; nothing of the batch was "
+            f"committed. Change it so that it returns null for such values, or leaves them out (try_cast, try_divide, a "
+            f"filter); `lakebound try {pipeline}` shows the error. The objective quarantine_rate (stop_at) does not apply "
+            f"here: it counts records that are quarantined one by one. Follow the runbook quarantine-flood"
         )
 
 

@@ -227,7 +227,7 @@ def test_an_error_that_no_record_is_to_blame_for_commits_nothing(
     with pytest.raises(error) as raised:
         one.land(sent(0, [value] * 9))
     if error is TransformFailsError:
-        assert "raises on all 9 records" in str(raised.value) and "'x'" not in str(raised.value)
+        assert "raises an error on all 9 records" in str(raised.value) and "'x'" not in str(raised.value)
     if error is OF_A_JOINED_TABLE:
         assert "CAST_INVALID_INPUT" in str(raised.value)
     assert [target.table.read_ledger().entry for target in one.targets] == before

@@ -140,7 +140,9 @@ def test_the_tables_stay_readable_for_everybody(settings: Settings, control: Con
 
 def test_a_lock_that_another_user_holds_is_not_waited_for_without_end(control: ControlFolder, held: int) -> None:
     began = time.monotonic()
-    with pytest.raises(LockHeldError, match=rf"lease.json.lock is locked by process {held} \(.*\) of user nobody for more"):
+    with pytest.raises(
+        LockHeldError, match=rf"lease.json.lock has been locked by process {held} \(.*\) of user nobody for more"
+    ):
         with locked(control.lease, deadline_seconds=0.2):
             pass
     assert time.monotonic() - began < 5

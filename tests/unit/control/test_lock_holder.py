@@ -35,7 +35,7 @@ def test_a_lock_that_is_held_is_not_waited_for_without_end(tmp_path: Path) -> No
         assert (tmp_path / "lease.json.lock").stat().st_mode & 0o777 == 0o600
     with open(tmp_path / "lease.json.lock") as other:
         fcntl.flock(other, fcntl.LOCK_SH)
-        with pytest.raises(LockHeldError, match=r"lease.json.lock is locked by .* for more than 0.1 s"):
+        with pytest.raises(LockHeldError, match=r"lease.json.lock has been locked by .* for more than 0.1 s"):
             with locked(path, deadline_seconds=0.1):
                 pass
     with locked(path):
