@@ -168,7 +168,7 @@ def test_a_flood_of_bad_records_is_told_by_status_doctor_and_alerts(controlled: 
     (found,) = (read_source(controlled.control, "objectives") or pytest.fail("nobody looked")).findings
     assert (found.cause, found.runbook, found.evidence["reason does_not_fit: amount"]) == ("quarantine-rate", FLOOD, 60)
     share = "of the records of the application's last 300 s went to quarantine (60 of "
-    assert share in found.what and ", most often does_not_fit: amount (60); 5.0% may" in found.what
+    assert share in found.what and ", most often does_not_fit: amount (60); the limit is 5.0%" in found.what
     assert share in lakebound("status", "events").stdout
     assert FLOOD in {one["rule"] for one in answer("doctor", "events")["findings"]}
     state = "".join(path.read_text() for path in controlled.control.folder.rglob("*.json"))

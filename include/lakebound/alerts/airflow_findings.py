@@ -41,7 +41,7 @@ def airflow_findings(health: AirflowHealth | None, now: float) -> tuple[Finding,
     evidence: dict[str, Fact] = {"address": health.address}
     if health.problem is not None:
         problem = first_line(health.problem)[:_MOST_CHARACTERS]
-        what = f"{problem}; the streams continue, but while Airflow is down nothing starts an application that ends"
+        what = f"{problem}; the streams continue, but while Airflow is down, an application that ends is not started again"
         return (
             Finding(
                 cause="unreachable", severity=Severity.CRITICAL, what=what, since=now, evidence=evidence, runbook="airflow-down"

@@ -43,7 +43,7 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
         try:
             look()
         except (OSError, ValueError) as exc:
-            problems.append(f"{spec.pipeline}: {source} could not look: {redacted(exc)}")
+            problems.append(f"{spec.pipeline}: {source} could not be checked: {redacted(exc)}")
     return problems
 
 

@@ -48,7 +48,7 @@ class Policy(Frozen):
     resolve_after_seconds: float = Field(
         default=120.0,
         ge=0,
-        description="How long a finding must be gone before its end is sent; doubled each time it comes back.",
+        description="How long a finding must be gone before its end is sent; the time doubles each time it comes back.",
     )
     flap_seconds: float = Field(
         default=1800.0, ge=0, description="A finding that comes back within this time is the same alert."

@@ -68,7 +68,7 @@ def _freshness(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> Itera
         yield Finding(
             cause="freshness",
             severity=Severity.WARNING,
-            what=f"1 of 100 records is older than {p99:g} s when it lands, {allowed:g} s are promised",
+            what=f"1 of 100 records is older than {p99:g} s when it lands; the objective is {allowed:g} s",
             since=now,
             evidence={"freshness_p99_seconds": p99, "objective_seconds": allowed, "app_id": progress.app_id},
             runbook="freshness",
@@ -86,7 +86,7 @@ def _lag(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> Iterator[Fi
             cause="lag",
             severity=Severity.WARNING,
             what=f"{behind} records wait, and the newest that landed is {seconds_in_words(age)} old; "
-            f"{allowed:g} s are promised",
+            f"the objective is {allowed:g} s",
             since=now,
             evidence={"lag_records": behind, "age_seconds": round(age, 1), "objective_seconds": allowed},
             runbook="lag",
@@ -114,7 +114,7 @@ def _quality(spec: ObjectivesSpec, facts: ObjectiveFacts) -> Iterator[Finding]:
     yield Finding(
         cause="quality",
         severity=Severity.WARNING,
-        what=f"{rate:.2%} of the rows that were validated last are right, {allowed:.2%} are promised",
+        what=f"{rate:.2%} of the rows in the last validation are correct; the objective is {allowed:.2%}",
         since=validation.at,
         evidence={"evaluated": validation.evaluated, "passed": validation.passed, "objective": allowed},
         runbook="quality",

@@ -213,7 +213,7 @@ def _failure(channel: ChannelSpec, message: Message, send: Send) -> Failure | No
         send(channel, message)
     except NoConnectionError as exc:
         may_be, counts = channel.is_optional, not isinstance(exc, NotFromHereError)
-        told = f"{exc}, and there need not be one" if may_be else str(exc)
+        told = f"{exc}; the connection is optional" if may_be else str(exc)
         return Failure(told, is_unconnected=True, is_allowed=may_be, counts=counts)
     except NotDeliveredError as exc:
         return Failure(str(exc))

@@ -14,7 +14,7 @@ def pipeline_file_findings(loaded: LoadedPipelines, now: float) -> tuple[Finding
         Finding(
             cause=path.stem,
             severity=Severity.WARNING,
-            what=f"{path.name} has mistakes ({len(lines)}), so nothing looks at this pipeline, and its next start is refused; "
+            what=f"{path.name} has mistakes ({len(lines)}), so this pipeline is not checked, and its next start is refused; "
             f"`lakebound check --static` names them",
             since=now,
             evidence={"file": str(path)},

@@ -131,7 +131,7 @@ def note_health_late(settings: Settings, minutes: float) -> None:
     found = Finding(
         cause="health-late",
         severity=Severity.CRITICAL,
-        what=f"checkpoint_health was not done after {minutes:g} minutes: nobody watches the pipelines",
+        what=f"checkpoint_health did not finish within {minutes:g} minutes: the pipelines are not being watched",
         since=now,
         evidence={"dag_id": "checkpoint_health"},
         runbook="health-late",
@@ -183,7 +183,7 @@ def _of_this_file(problems: Iterable[str], memory: Memory, now: float) -> Findin
     found: tuple[Finding, ...] = ()
     if lines:
         since = next((alert.since for alert in memory.alerts if alert.key == (EVERYTHING, f"{ALERTS}:routes")), now)
-        what = f"alerts.yaml is wrong, so alerts go to the default webhook alone: {lines[0]}"
+        what = f"alerts.yaml is wrong, so alerts go only to the default webhook: {lines[0]}"
         found = (Finding(cause="routes", severity=Severity.CRITICAL, what=what, since=since, runbook="alerts-file"),)
     return Findings(source=ALERTS, pipeline=EVERYTHING, at=now, findings=found)
 

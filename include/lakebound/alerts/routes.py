@@ -24,7 +24,7 @@ class WebhookSpec(Frozen):
 
     connection: str = Field(pattern=_CONNECTION, description="Airflow connection of type http; it holds address and secrets.")
     endpoint: str | None = Field(default=None, description="Path below the connection's address. No secret belongs here.")
-    optional: bool = Field(default=False, description="There may be no such connection: messages wait for it for a while.")
+    optional: bool = Field(default=False, description="The connection may be missing. Messages then wait for it for some time.")
 
 
 class EmailSpec(Frozen):
@@ -111,8 +111,12 @@ class AlertsSpec(Frozen):
     channels: dict[str, ChannelSpec] = Field(min_length=1)
     routes: tuple[RouteSpec, ...] = Field(min_length=1)
     policy: Policy = Policy()
-    disks: DisksSpec | None = Field(default=DisksSpec(), description="When a disk is too full; null: nobody looks at disks.")
-    heartbeat: HeartbeatSpec | None = Field(default=None, description="`lakebound watch` gets it after each good round.")
+    disks: DisksSpec | None = Field(
+        default=DisksSpec(), description="When a disk is too full. With null, disks are not checked."
+    )
+    heartbeat: HeartbeatSpec | None = Field(
+        default=None, description="`lakebound watch` sends a GET to it after each good round."
+    )
     runbooks: str | None = Field(default=None, description="Address of the runbooks; {runbook} stands for the page's name.")
 
     @field_validator("runbooks")

@@ -28,8 +28,12 @@ class Flood:
     has_stopped: bool = False
 
     def __str__(self) -> str:
-        held = "; the application ended for it, and the pipeline is held until a person starts it" if self.has_stopped else ""
-        return f"{told_share(self.recent)}; {_percent(self.allowed)} may{held}"
+        held = (
+            "; the application ended because of this, and the pipeline is held until a person starts it"
+            if self.has_stopped
+            else ""
+        )
+        return f"{told_share(self.recent)}; the limit is {_percent(self.allowed)}{held}"
 
 
 def window_seconds(objectives: ObjectivesSpec) -> float:

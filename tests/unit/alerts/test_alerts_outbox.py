@@ -134,7 +134,7 @@ def test_a_connection_that_need_not_be_there_is_waited_for_without_a_word_and_no
     report = deliver(store, ALERTS, endpoints.send, lambda: 0.0)
     assert (report.failed, report.left) == ((("a", "there is none"),), 1)
     assert (waits_for(store), endpoints.asked) == (["maybe", "maybe", "a"], ["maybe", "a"])
-    assert store.read().outbox[0].problem == "there is none, and there need not be one"
+    assert store.read().outbox[0].problem == "there is none; the connection is optional"
     # Airflow says so, too, while its API server is away.
     del endpoints.down["maybe"]
     deliver(store, ALERTS, endpoints.send, lambda: 15.0)
