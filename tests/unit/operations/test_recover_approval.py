@@ -61,9 +61,9 @@ def test_a_question_that_nobody_could_answer_is_not_asked() -> None:
 
 
 def test_the_page_says_who_may_approve() -> None:
-    assert rule("ada", "ada", "bob").sentence() == "Asked by ada. May approve: bob, but not who asked."
-    assert "every user whom Airflow lets answer, but not who asked" in rule().sentence()
-    assert "Who asked may approve, too (LAKEBOUND_SELF_APPROVAL=allow)" in rule(alone=True).sentence()
+    assert rule("ada", "ada", "bob").sentence() == "Asked by ada. May approve: bob, but not the user who asked."
+    assert "every user who may answer in Airflow, but not the user who asked" in rule().sentence()
+    assert "The user who asked may approve, too (LAKEBOUND_SELF_APPROVAL=allow)" in rule(alone=True).sentence()
 
 
 def test_self_approval_is_refused_unless_the_operator_allows_it() -> None:

@@ -169,7 +169,7 @@ def test_an_approval_by_nobody_or_by_who_asked_applies_nothing(
 def test_a_team_of_one_approves_itself(control: ControlFolder, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEBOUND_SELF_APPROVAL", "allow")
     question = run.ask()
-    assert "Who asked may approve, too" in str(question.body)
+    assert "The user who asked may approve, too" in str(question.body)
     assert run.answer(question.options[:1], ADA)["approved_by"] == "ada"
 
 

@@ -86,10 +86,10 @@ class ApprovalRule:
     def sentence(self) -> str:
         """Return who asked and who may approve, for the page that a person reads before the answer."""
         asked = f"Asked by {self.asked_by or 'an unknown user'}."
-        who = ", ".join(self.eligible) or "every user whom Airflow lets answer"
+        who = ", ".join(self.eligible) or "every user who may answer in Airflow"
         if self.self_approval and self.asked_by in (self.approvers or (self.asked_by,)):
-            return f"{asked} May approve: {who}. Who asked may approve, too (LAKEBOUND_SELF_APPROVAL=allow)."
-        return f"{asked} May approve: {who}, but not who asked."
+            return f"{asked} May approve: {who}. The user who asked may approve, too (LAKEBOUND_SELF_APPROVAL=allow)."
+        return f"{asked} May approve: {who}, but not the user who asked."
 
 
 def options_for(plan_hash: str) -> list[str]:
