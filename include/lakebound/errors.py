@@ -66,7 +66,7 @@ class UnknownWarehouseError(LakeboundError):
     is_refusal = True
 
     def __init__(self, warehouse: str, known: list[str], file: Path) -> None:
-        super().__init__(f"there is no warehouse {warehouse!r} in {file}; the warehouses there are: {', '.join(known)}")
+        super().__init__(f"there is no warehouse {warehouse!r} in {file}; known warehouses: {', '.join(known)}")
 
 
 class NotOnThisMachineError(LakeboundError):
@@ -86,7 +86,7 @@ class UnknownPipelineError(LakeboundError):
 
     def __init__(self, pipeline: str, known: list[str], folder: Path) -> None:
         names = ", ".join(sorted(known)) or "none"
-        super().__init__(f"there is no pipeline {pipeline!r} in {folder}; the pipelines there are: {names}")
+        super().__init__(f"there is no pipeline {pipeline!r} in {folder}; known pipelines: {names}")
 
 
 class MissingSecretError(LakeboundError):

@@ -132,7 +132,8 @@ class AlertsSpec(Frozen):
             for channel in route.to:
                 if channel not in self.channels:
                     raise ValueError(
-                        f"routes[{position}].to: there is no channel {channel!r}; there are: {', '.join(sorted(self.channels))}"
+                        f"routes[{position}].to: there is no channel {channel!r}; known channels: "
+                        f"{', '.join(sorted(self.channels))}"
                     )
         return self
 

@@ -49,37 +49,37 @@ _FIELDS = {
 _RULES: tuple[tuple[str, str], ...] = (
     (
         r"spark\.(master|home|submit\..+|driver\.supervise|remote|api\.mode)",
-        "is not given here: the Airflow connection, or LAKEBOUND_SPARK_MASTER, says where applications run",
+        "cannot be set here: the Airflow connection, or LAKEBOUND_SPARK_MASTER, says where applications run",
     ),
-    (r"spark\.app\.(name|id)", "is not given here: Lakebound finds an application by the name that it gives it"),
+    (r"spark\.app\.(name|id)", "cannot be set here: Lakebound finds an application by the name that it gives it"),
     (
         r"spark\.(driver|executor)\.(extra|default)JavaOptions",
-        "is not given here: LAKEBOUND_JVM_OPTIONS holds further options of the driver's JVM",
+        "cannot be set here: LAKEBOUND_JVM_OPTIONS holds further options of the driver's JVM",
     ),
     (
         r"spark\.(jars|plugins|pyspark|kryo|repl)(\..+)?|spark\.(files|archives|extraListeners|(closure\.)?serializer)"
         r"|spark\.(driver|executor)\.(extraClassPath|extraLibraryPath|userClassPathFirst)|spark\.shuffle\.manager",
-        "is not given here: it loads code, and the code of an application is what is installed and checked",
+        "cannot be set here: it loads code, and the code of an application is what is installed and checked",
     ),
     (
         r"spark\.sql\..+|spark\.catalog\..+",
-        "is not given here: it may change the values in rows or how a stream starts, which must be the same in all lanes; the "
+        "cannot be set here: it may change the values in rows or how a stream starts, which must be the same in all lanes; the "
         f"SQL settings that may be given are {', '.join(_SQL_TUNING)}",
     ),
     (
         r"spark\.hadoop\.(mapred|mapreduce|parquet|fs\.file|fs\.AbstractFileSystem\.file|fs\.defaultFS)(\..+)?"
         r"|spark\.(hadoop\.fs\.s3a\.committer|streaming|checkpoint|cleaner\.referenceTracking\.cleanCheckpoints)(\..+)?",
-        "is not given here: it changes how files or progress are written, which exactly-once depends on",
+        "cannot be set here: it changes how files or progress are written, which exactly-once depends on",
     ),
     (
         r"spark\.ui\.(enabled|port|killEnabled|showConsoleProgress)",
-        "is not given here: LAKEBOUND_SPARK_UI says whether applications have the web UI",
+        "cannot be set here: LAKEBOUND_SPARK_UI says whether applications have the web UI",
     ),
     (
         r"spark\.driver\.maxResultSize|spark\.executor\.killOnFatalError\.depth",
-        "is not given here: Lakebound uses it to send a batch that is too large for the driver to the executors",
+        "cannot be set here: Lakebound uses it to send a batch that is too large for the driver to the executors",
     ),
-    (r"spark\.redaction\..+|spark\.security\..+", "is not given here: it keeps secrets out of what Spark shows"),
+    (r"spark\.redaction\..+|spark\.security\..+", "cannot be set here: it keeps secrets out of what Spark shows"),
 )
 KUBERNETES = "spark.kubernetes."
 # Their values are names and paths that Kubernetes gives to secrets, and no secrets.

@@ -94,7 +94,7 @@ def test_without_a_file_one_webhook_is_told_what_is_worth_it(tmp_path: Path) -> 
         (RIGHT.replace("endpoint: alerts", "connection: x"), "alerts.yaml:2: channels.ops.webhook.connection: is given twice"),
         (
             RIGHT.replace("to: [pager, ops]", "to: [pagr]"),
-            "routes[0].to: there is no channel 'pagr'; there are: mail, ops, pager",
+            "routes[0].to: there is no channel 'pagr'; known channels: mail, ops, pager",
         ),
         (
             RIGHT.replace("severity: critical", "severity: loud"),

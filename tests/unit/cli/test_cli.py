@@ -61,7 +61,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_an_error_is_one_sentence_on_stderr(settings: Settings) -> None:
     result = lakebound("ledger", "nope", code=1)
     assert result.stdout == ""
-    assert result.stderr == f"lakebound: there is no pipeline 'nope' in {settings.pipelines}; the pipelines there are: orders\n"
+    assert result.stderr == f"lakebound: there is no pipeline 'nope' in {settings.pipelines}; known pipelines: orders\n"
 
 
 def test_an_unforeseen_error_is_a_sentence_too(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

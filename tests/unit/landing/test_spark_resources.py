@@ -133,7 +133,7 @@ def test_a_connection_adds_to_the_environment_and_reaches_child_processes(tmp_pa
         ("max_cores=4", "it is not a JSON object"),
         ("[1]", "it is not a JSON object"),
         ('{"max_cores": 0}', "the JSON in it: max_cores: must be greater than or equal to 1"),
-        ('{"conf": {"spark.master": "x"}}', "conf.spark.master: is not given here"),
+        ('{"conf": {"spark.master": "x"}}', "conf.spark.master: cannot be set here"),
     ],
 )
 def test_an_installation_that_means_nothing_is_refused(tmp_path: Path, text: str, what: str) -> None:

@@ -124,7 +124,7 @@ def test_a_pipeline_is_found_by_name(settings: Settings) -> None:
     assert load_pipeline("orders", settings).pipeline == "orders"
     with pytest.raises(InvalidSpecError, match=r"wrong\.yaml:1: topics: is missing"):
         load_pipeline("wrong", settings)
-    with pytest.raises(UnknownPipelineError, match="the pipelines there are: orders"):
+    with pytest.raises(UnknownPipelineError, match="known pipelines: orders"):
         load_pipeline("nope", settings)
 
 

@@ -55,7 +55,7 @@ MISTAKES = {
     ),
     "where it runs": (
         "  conf:\n    spark.master: local[8]\n",
-        "14: spark.conf.spark.master: is not given here: the Airflow connection, or LAKEBOUND_SPARK_MASTER, says where "
+        "14: spark.conf.spark.master: cannot be set here: the Airflow connection, or LAKEBOUND_SPARK_MASTER, says where "
         "applications run",
     ),
     "not of Spark": (
@@ -74,7 +74,7 @@ def test_a_mistake_is_told_at_its_line(settings: Settings, name: str) -> None:
 
 def test_every_wrong_setting_is_told_at_its_own_line(settings: Settings) -> None:
     lines = problems_of(settings, "  conf:\n    spark.app.name: a\n    spark.task.cpus: '1'\n    spark.jars: b\n")
-    assert [line.partition(": is not")[0] for line in lines] == ["14: spark.conf.spark.app.name", "16: spark.conf.spark.jars"]
+    assert [line.partition(": cannot")[0] for line in lines] == ["14: spark.conf.spark.app.name", "16: spark.conf.spark.jars"]
 
 
 @pytest.mark.parametrize("value", [SECRET, "12345678", f"{{a: {SECRET}}}", f"[{SECRET}]"])
@@ -120,7 +120,7 @@ def test_a_login_in_an_address_is_a_secret_whatever_its_name(settings: Settings)
     ],
 )
 def test_what_the_product_rests_on_is_not_given(name: str) -> None:
-    assert (refused_name(name) or "").startswith("is not given here: ")
+    assert (refused_name(name) or "").startswith("cannot be set here: ")
 
 
 @pytest.mark.parametrize(
