@@ -88,7 +88,7 @@ def test_a_late_run_is_told_and_taken_back_when_the_doctor_has_looked(
     asyncio.run(alerts.health_is_late(minutes=10, context={"dag_run": {"run_id": "run-7"}}))
     (body,) = told
     assert (body["pipeline"], body["verdict"], body["kind"]) == ("*", "health_late", "opened")
-    assert "after 10 minutes" in body["reason"]
+    assert "within 10 minutes" in body["reason"]
     round_module.look_whether_health_is_late(settings)
     (late,) = read_source(round_module.watch_folder(settings), "watch").findings  # type: ignore[union-attr]
     assert late.cause == "health-late"
