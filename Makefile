@@ -14,7 +14,7 @@ export PYTHONUNBUFFERED := 1
 unexport PYTHONDONTWRITEBYTECODE
 COMPILED := airflow sqlalchemy pydantic aiohttp fastapi libcst rich jinja2 opentelemetry cryptography click pyspark/sql \
 	pyiceberg deltalake great_expectations scipy altair marshmallow polars
-# How many random kills the chaos tests make: few in `make test`, many in `make chaos`.
+# How many random kills `make chaos` makes; `make test` makes two, in tests/chaos/test_soak.py.
 CHAOS_KILLS ?= 20
 # Where the end states of `make test-pauses` are kept until Spark has read them.
 PAUSES ?= $(CURDIR)/.lakebound/pauses
@@ -114,7 +114,7 @@ test-power-cuts: install ## Test every state that a power cut can leave of every
 
 # One run of all three: their files follow each other without a pause between, the longest first. A third worker gains
 # nothing: the cores are busy.
-test-streams: class-archive ## Run the tests with a local Spark and with a real broker, and a few random kills under load
+test-streams: class-archive ## Run the tests with a local Spark and with a real broker, and two random kills under load
 	@echo "== tests with a local Spark, with a real broker, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
 	@pytest -m "chaos or integration or spark" tests/chaos tests/integration tests/spark -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 

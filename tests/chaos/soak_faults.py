@@ -157,7 +157,7 @@ def broker_gone(world: World) -> None:
 
 
 def disk_full(world: World) -> None:
-    """No file of the application can grow any more, for seconds (a file size limit: the error differs from ENOSPC by name)."""
+    """For some seconds no file of the application can grow (a file size limit: the error differs from ENOSPC by name)."""
     processes = [psutil.Process(world.app.process.pid), *psutil.Process(world.app.process.pid).children(recursive=True)]
     for process in processes:
         process.rlimit(psutil.RLIMIT_FSIZE, (FULL_DISK_BYTES, -1))

@@ -17,7 +17,7 @@ from tests.support.catalogs.installations import Installation, in_postgresql, in
 from tests.support.catalogs.postgresql import PostgreSQL
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
-from tests.support.s3.faults import Fault, slow_down
+from tests.support.s3.faults import around_commits
 from tests.support.s3.running import S3Server
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
@@ -30,7 +30,6 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 PER_SECOND = 200
 AWAY_SECONDS = 120.0
-DELTA_COMMIT = "*_delta_log/*.json"
 
 
 @pytest.fixture(params=["rest", pytest.param("postgresql", marks=only_in_long_form)])
@@ -67,10 +66,8 @@ def test_a_stream_through_a_catalog_is_killed_and_started_again(
         with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, None):
             for rule in rules:
                 starter.start(pipeline, faults=rule).wait_killed(rule)
-            # A commit that is done and not answered, one that is refused for a while, a file that comes by half.
-            s3_server.faults.add(Fault("disconnect", methods=("PUT",), key=DELTA_COMMIT, after_effect=True, count=2))
-            s3_server.faults.add(slow_down(methods=("PUT",), key="*.parquet", skip=3, count=3))
-            s3_server.faults.add(Fault("half body", methods=("GET",), key=DELTA_COMMIT, skip=2, count=2))
+            for fault in around_commits():
+                s3_server.faults.add(fault)
             last = starter.start(pipeline)
             last.wait_running()
         last.wait_landed(journal.ends())

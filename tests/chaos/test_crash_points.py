@@ -70,13 +70,13 @@ def in_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
 
 
 def test_killed_in_each_lane_everything_lands_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
-    cluster, driver, direct = (in_the_lane(lane, 2) for lane in ("cluster", "driver", "direct"))
-    points = [
-        next(point for point in cluster if point.name == "after the quarantine's commit"),
-        next(point for point in driver if point.committed == "delta"),
-        next(point for point in direct if point.committed == "iceberg"),
-        direct[-1],
-    ]
+    places: tuple[tuple[Lane, str], ...] = (
+        ("cluster", "after the quarantine's commit"),
+        ("driver", "Delta alone committed"),
+        ("direct", "Iceberg alone committed"),
+        ("direct", "all committed, the batch ends"),
+    )
+    points = [{point.name: point for point in in_the_lane(lane, 2)}[name] for lane, name in places]
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), lane="direct", transform=TAG_ROWS)
     kill_at(pipeline, points, expected_tag_rows)
 

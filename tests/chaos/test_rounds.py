@@ -7,7 +7,6 @@ table alone is committed, and once in a round: within its second transaction, wh
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +19,8 @@ from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import Lane, Pipeline, assert_exactly_once, make_pipeline
-from tests.support.topics.judging import assert_topic_exactly_once
-from tests.support.topics.reading import send_again
+from tests.support.topics.proving import assert_topics_and_their_proof
 
-from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
-from lakebound.inspection.doctor.pipeline.rules import diagnose
-from lakebound.inspection.proof.collect import prove
 from lakebound.landing.trace import read_spans
 from lakebound.local.broker import Broker
 from lakebound_spark.batch.doubtful import MOST_DOUBTS
@@ -69,16 +64,7 @@ def test_each_row_is_there_once_whatever_ends_a_round(tmp_path: Path, broker: Br
         assert last.stop().verdict == "stopped", last
 
     assert_exactly_once(pipeline, journal)
-    proofs = {found.table: found for found in prove(pipeline.spec, pipeline.places).tables}
-    for name in (written, other):
-        messages, proof = assert_topic_exactly_once(servers, name, journal), proofs[f"topic:{name}"]
-        assert (proof.rows, proof.missing.count, proof.duplicated.count) == (len(messages), 0, 0)
-        keys = [str(json.loads(message.value)["id"]).encode() if name == written else None for message in messages]
-        assert [message.key for message in messages] == keys
-    assert diagnose(read_pipeline_facts(pipeline.spec, pipeline.settings)).verdict != "needs_person"
-    send_again(servers, written, assert_topic_exactly_once(servers, written, journal)[0])
-    proofs = {found.table: found for found in prove(pipeline.spec, pipeline.places, deep=True).tables}
-    assert proofs[f"topic:{written}"].duplicated.count == 1
+    assert_topics_and_their_proof(pipeline, journal, written, other)
 
 
 def batches_with_rounds(pipeline: Pipeline, app_id: str) -> list[int]:

@@ -12,7 +12,7 @@ from tests.chaos.zombies import assert_a_zombie_is_refused
 from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
-from tests.support.s3.faults import Fault, slow_down
+from tests.support.s3.faults import around_commits
 from tests.support.s3.running import S3Server
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import only_in_long_form
@@ -24,7 +24,6 @@ from lakebound.local.broker import Broker
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800), only_in_long_form]
 
 PER_SECOND = 200
-COMMIT = "*_delta_log/*.json"
 
 
 @pytest.mark.parametrize("lane", ["direct", "cluster"])
@@ -41,10 +40,8 @@ def test_a_stream_into_a_store_is_killed_and_started_again(
         with Load(JournalingProducer(pipeline.settings.kafka, journal), name, PER_SECOND, None):
             for rule in rules:
                 starter.start(pipeline, faults=rule).wait_killed(rule)
-            # A commit that is done and not answered, one that is refused for a while, a file that comes by half.
-            s3_server.faults.add(Fault("disconnect", methods=("PUT",), key=COMMIT, after_effect=True, count=2))
-            s3_server.faults.add(slow_down(methods=("PUT",), key="*.parquet", skip=3, count=3))
-            s3_server.faults.add(Fault("half body", methods=("GET",), key=COMMIT, skip=2, count=2))
+            for fault in around_commits():
+                s3_server.faults.add(fault)
             last = starter.start(pipeline)
             last.wait_running()
         last.wait_landed(journal.ends())

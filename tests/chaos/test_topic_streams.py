@@ -8,7 +8,6 @@ topic's commit is in tests/integration/test_topic_targets.py.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,8 @@ from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
-from tests.support.topics.judging import assert_topic_exactly_once
-from tests.support.topics.reading import send_again
+from tests.support.topics.proving import assert_topics_and_their_proof
 
-from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
-from lakebound.inspection.doctor.pipeline.rules import diagnose
-from lakebound.inspection.proof import Proof, TableProof
-from lakebound.inspection.proof.collect import prove
 from lakebound.local.broker import Broker
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200), only_in_long_form]
@@ -51,15 +45,4 @@ def test_a_table_and_two_topics_of_one_pipeline_get_each_row_once(tmp_path: Path
         assert last.stop().verdict == "stopped", last
 
     assert_exactly_once(pipeline, journal)
-    messages = assert_topic_exactly_once(broker.bootstrap_servers, written, journal)
-    assert all(message.key == str(json.loads(message.value)["id"]).encode() for message in messages)
-    assert {message.key for message in assert_topic_exactly_once(broker.bootstrap_servers, other, journal)} == {None}
-    assert of_topic(prove(pipeline.spec, pipeline.places), written).rows == len(messages)
-    assert diagnose(read_pipeline_facts(pipeline.spec, pipeline.settings)).verdict != "needs_person"
-    send_again(broker.bootstrap_servers, written, messages[0])
-    assert of_topic(prove(pipeline.spec, pipeline.places, deep=True), written).duplicated.count == 1
-
-
-def of_topic(proof: Proof, topic: str) -> TableProof:
-    """Return the part of a proof that is about the target topic."""
-    return next(found for found in proof.tables if found.table == f"topic:{topic}")
+    assert_topics_and_their_proof(pipeline, journal, written, other)

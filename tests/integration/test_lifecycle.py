@@ -58,7 +58,7 @@ def lineage() -> Iterator[LineageServer]:
     server.close()
 
 
-def test_goes_on_without_its_checkpoint_lets_nobody_disturb_it_and_stops_gracefully(
+def test_lets_nobody_disturb_it_and_stops_gracefully(
     tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
 ) -> None:
     name = topic("lifecycle")
@@ -69,7 +69,7 @@ def test_goes_on_without_its_checkpoint_lets_nobody_disturb_it_and_stops_gracefu
     mapped = Path(f"/proc/{first.process.pid}/maps").read_text()
     assert str(class_archive(pipeline.settings.jars)) in mapped, "make class-archive made none, or the JVM refused it"
     second = first
-    if LONG_FORM:  # shortly: test_a_deleted_checkpoint_costs_nothing… in test_doctor.py
+    if LONG_FORM:  # It goes on without its checkpoint; shortly: test_a_deleted_checkpoint_costs_nothing… in test_doctor.py
         first.kill()
         shutil.rmtree(pipeline.control.folder / "checkpoints")
         second = starter.start(pipeline)

@@ -68,6 +68,19 @@ def conflict(**chosen: Any) -> Fault:
     return Fault("status", status=409, code="ConditionalRequestConflict", **chosen)
 
 
+DELTA_COMMIT = "*_delta_log/*.json"
+"""Key of a commit of a Delta table."""
+
+
+def around_commits() -> tuple[Fault, ...]:
+    """Return a commit that is done and not answered, data files that are refused for a while, a commit that comes by half."""
+    return (
+        Fault("disconnect", methods=("PUT",), key=DELTA_COMMIT, after_effect=True, count=2),
+        slow_down(methods=("PUT",), key="*.parquet", skip=3, count=3),
+        Fault("half body", methods=("GET",), key=DELTA_COMMIT, skip=2, count=2),
+    )
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is done with one request beside answering it."""
