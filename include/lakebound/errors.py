@@ -150,7 +150,10 @@ class BrokerUnavailableError(LakeboundError):
     runbook = "broker-unavailable"
 
     def __init__(self, bootstrap_servers: str, reason: str) -> None:
-        super().__init__(f"no answer from Kafka at {bootstrap_servers}: {reason}; check the address and the broker")
+        super().__init__(
+            f"no answer from Kafka at {bootstrap_servers}: {reason}; check the address and the broker. A stream tries again by "
+            f"itself until Kafka answers"
+        )
 
 
 class KafkaRefusalError(LakeboundError):
@@ -240,7 +243,10 @@ class StoreUnavailableError(LakeboundError):
     runbook = "target-store"
 
     def __init__(self, store: str, place: str, reason: str) -> None:
-        super().__init__(f"store {store} at {place} does not answer: {reason}")
+        super().__init__(
+            f"store {store} at {place} does not answer: {reason}; check the address and the store. A stream tries again by "
+            f"itself until the store answers"
+        )
 
 
 class StoreRefusedError(LakeboundError):

@@ -1,7 +1,7 @@
-"""Topics in real time beside tables: killed within an epoch, then topics alone, then all in batches, then both again.
+"""Topics in real time beside tables: killed within an epoch, then all in batches, then in real time again.
 
-The short form has one start fewer: after the batches topics alone. That batches after a graceful end in real time send nothing
-twice, it has in tests/integration/test_feature_patterns.py.
+The long form ends gracefully in real time before the batches, too; shortly, that this sends nothing twice is in
+tests/integration/test_feature_patterns.py.
 
 No row is lost. The topics are judged by a consumer that knows nothing of Lakebound, by the source positions: in real time a row
 may come twice, and only a row of the time after the last entry before a kill; what is sent in batches comes once. The tables
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from tests.conftest import TopicMaker
 from tests.oracle import quarantine_rows
 from tests.support.kafka.journal import Journal, row_hash
 from tests.support.kafka.producing import JournalingProducer, Load, send_events
-from tests.support.streams.applications import LANDING_SECONDS, RunningApplication, applications
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.applications import LANDING_SECONDS, Applications, RunningApplication, applications
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.support.topics.reading import ReadMessage, read_committed
 
@@ -37,71 +38,132 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 PER_SECOND = 40
 FOR_TOPICS_ALONE = 1_000_000
-"""Number of the first event that the tables do not get in the short form."""
+"""Number of the first event that the tables do not get."""
 
 
-def test_real_time_loses_no_row_over_a_kill_and_changes_of_the_freshness(
-    tmp_path: Path, broker: Broker, topic: TopicMaker
-) -> None:
-    servers, journal = broker.bootstrap_servers, Journal()
-    source, written, bad = topic("events", partitions=2), topic("sent"), topic("bad", partitions=1)
+@dataclass(frozen=True)
+class Scene:
+    """A pipeline in real time with a topic and tables, and all that was sent to it."""
+
+    pipeline: Pipeline
+    journal: Journal
+    producer: JournalingProducer
+
+    @property
+    def source(self) -> str:
+        """The topic that it reads."""
+        return self.pipeline.spec.topics[0]
+
+    @property
+    def alone(self) -> Pipeline:
+        """The pipeline without its tables."""
+        return changed(self.pipeline, tables=())
+
+    def received(self) -> list[ReadMessage]:
+        """Return what a consumer gets from the target topic."""
+        return read_committed(self.pipeline.spec.connection.bootstrap_servers, self.pipeline.spec.to_topics[0].topic)
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What the killed application had sent, and how far its ledger said that it had come."""
+
+    sent: set[str]
+    marks: dict[int, int]
+
+
+@pytest.fixture
+def scene(tmp_path: Path, broker: Broker, topic: TopicMaker) -> Scene:
+    """Nothing runs, and nothing was sent."""
     pipeline = make_pipeline(
         tmp_path,
-        servers,
-        source,
-        to_topics=[{"topic": written, "key": "id"}],
+        broker.bootstrap_servers,
+        topic("events", partitions=2),
+        to_topics=[{"topic": topic("sent"), "key": "id"}],
         freshness="real_time",
-        real_time={"epoch": "5s", "tables": "500ms", "quarantine_topic": bad},
+        real_time={"epoch": "5s", "tables": "500ms", "quarantine_topic": topic("bad", partitions=1)},
     )
+    journal = Journal()
     pipeline = replace(pipeline, settings=replace(pipeline.settings, spark_master="local[3]"))
-    alone, producer = changed(pipeline, tables=()), JournalingProducer(servers, journal)
-    with applications() as starter:
-        with Load(producer, source, PER_SECOND):
-            killed = starter.start(pipeline, faults="kill@epoch_sent#2")
-            killed.wait_killed("after rows were sent, before the ledger tells of it")
-            noted = marks(pipeline)
-            sent_by_killed = sources(read_committed(servers, written))
-            if LONG_FORM:
-                resumed = starter.start(alone)
-                wait_batch(resumed, 1)
-                assert diagnose(read_pipeline_facts(alone.spec, alone.settings)).verdict == "healthy", resumed
-                assert resumed.stop().verdict == "stopped", resumed
-                before = doubles(read_committed(servers, written))
-            batches = starter.start(changed(pipeline, freshness="250ms"))
-            wait_batch(batches, 3)
-            if LONG_FORM:
-                assert batches.stop().verdict == "stopped", batches
-        if not LONG_FORM:
-            batches.wait_landed(journal.ends())
-            assert batches.stop().verdict == "stopped", batches
-            before = doubles(read_committed(servers, written))
-            assert_exactly_once(pipeline, journal)
-            send_events(producer, source, range(FOR_TOPICS_ALONE, FOR_TOPICS_ALONE + 5 * PER_SECOND))
-        # Without a kill between, a change of the freshness sends nothing twice, either way.
-        last_one = pipeline if LONG_FORM else alone
-        last = starter.start(last_one)
-        last.wait_landed(journal.ends())
-        assert diagnose(read_pipeline_facts(last_one.spec, last_one.settings)).verdict == "healthy", last
-        assert last.stop().verdict == "stopped", last
+    return Scene(pipeline, journal, JournalingProducer(broker.bootstrap_servers, journal))
 
-    if LONG_FORM:
-        assert_exactly_once(pipeline, journal)
-    end = marks(pipeline)
-    messages = read_committed(servers, written)
-    covered = [r for r in journal.records if r.place[2] < end.get(r.place[1], 0)]
+
+@pytest.fixture
+def starter() -> Iterator[Applications]:
+    """Every application that it starts is gone at the end."""
+    with applications() as found:
+        yield found
+
+
+def test_killed_in_real_time_goes_on_in_batches_and_in_real_time_again(scene: Scene, starter: Applications) -> None:
+    with Load(scene.producer, scene.source, PER_SECOND):
+        killed = killed_in_real_time(scene, starter)
+        batches = starter.start(changed(scene.pipeline, freshness="250ms"))
+        wait_batch(batches, 3)
+    batches.wait_landed(scene.journal.ends())
+    assert batches.stop().verdict == "stopped", batches
+    before = doubles(scene.received())
+    assert_exactly_once(scene.pipeline, scene.journal)
+    send_events(scene.producer, scene.source, range(FOR_TOPICS_ALONE, FOR_TOPICS_ALONE + 5 * PER_SECOND))
+    run_to_the_end(scene, starter, scene.alone)
+    judge(scene, killed, before, [None, "at_least_once"])
+
+
+@only_in_long_form
+def test_the_freshness_changes_forth_and_back_under_load(scene: Scene, starter: Applications) -> None:
+    with Load(scene.producer, scene.source, PER_SECOND):
+        killed = killed_in_real_time(scene, starter)
+        resumed = starter.start(scene.alone)
+        wait_batch(resumed, 1)
+        assert diagnose(read_pipeline_facts(scene.alone.spec, scene.alone.settings)).verdict == "healthy", resumed
+        assert resumed.stop().verdict == "stopped", resumed
+        before = doubles(scene.received())
+        batches = starter.start(changed(scene.pipeline, freshness="250ms"))
+        wait_batch(batches, 3)
+        assert batches.stop().verdict == "stopped", batches
+    run_to_the_end(scene, starter, scene.pipeline)
+    assert_exactly_once(scene.pipeline, scene.journal)
+    judge(scene, killed, before, ["at_least_once", None, "at_least_once"])
+
+
+def killed_in_real_time(scene: Scene, starter: Applications) -> Killed:
+    """Run it in real time until it is killed within an epoch."""
+    killed = starter.start(scene.pipeline, faults="kill@epoch_sent#2")
+    killed.wait_killed("after rows were sent, before the ledger tells of it")
+    return Killed(sources(scene.received()), marks(scene.pipeline))
+
+
+def run_to_the_end(scene: Scene, starter: Applications, pipeline: Pipeline) -> None:
+    """Run a form of the pipeline until all that was sent has landed."""
+    last = starter.start(pipeline)
+    last.wait_landed(scene.journal.ends())
+    assert diagnose(read_pipeline_facts(pipeline.spec, pipeline.settings)).verdict == "healthy", last
+    assert last.stop().verdict == "stopped", last
+
+
+def judge(scene: Scene, killed: Killed, before: set[str], deliveries: list[str | None]) -> None:
+    """Judge the topics.
+
+    Args:
+        before: The source positions that had come twice before the last graceful change of the freshness.
+        deliveries: What the entries of the starts after the first one have to say.
+    """
+    pipeline, messages, end = scene.pipeline, scene.received(), marks(scene.pipeline)
+    covered = [r for r in scene.journal.records if r.place[2] < end.get(r.place[1], 0)]
     expected = {"/".join(map(str, (*r.place, n))): hashed for r in covered for n, hashed in enumerate(r.rows)}
     assert len(expected) > PER_SECOND, "hardly anything was sent: nothing was tested"
     found = {m.source: row_hash({"amount": None, **json.loads(m.value)}) for m in messages}
     assert {source: found.get(source) for source in expected} == expected
     assert doubles(messages) == before, "a graceful change sent rows twice"
-    again = {one for one in before if int(one.split("/")[2]) >= noted.get(int(one.split("/")[1]), 0)}
+    again = {one for one in before if int(one.split("/")[2]) >= killed.marks.get(int(one.split("/")[1]), 0)}
     assert before == again, "a row came twice that the ledger had told of"
-    assert before <= sent_by_killed
+    assert before <= killed.sent
     assert before, "the kill made no doubles: it did not come after rows were sent"
-    in_quarantine = sources(read_committed(servers, bad)) | quarantined(pipeline)
+    bad = read_committed(pipeline.spec.connection.bootstrap_servers, pipeline.spec.quarantine_topic)
+    in_quarantine = sources(bad) | quarantined(pipeline)
     assert in_quarantine >= {"/".join(map(str, (*r.place, 0))) for r in covered if r.fate == "quarantine"}
-    deliveries = [e.entry.delivery for e in target(pipeline).entries() if e.entry.kind == "open"]
-    assert deliveries == ["at_least_once", None, *["at_least_once"] * (2 if LONG_FORM else 1)]
+    opened = [e.entry.delivery for e in target(pipeline).entries() if e.entry.kind == "open"]
+    assert opened == ["at_least_once", *deliveries]
     proof = prove(pipeline.spec, pipeline.places, deep=True)
     (of_topic,) = [one for one in proof.tables if one.table.startswith("topic:")]
     assert (of_topic.missing.count, of_topic.problems) == (0, ()), of_topic

@@ -97,9 +97,10 @@ def _sentence(exc: Exception) -> str:
         return f"lakebound: {refused}"
     first = first_line(exc)
     if isinstance(exc, ConnectionError | PermissionError):
-        from lakebound.storage.objects import StoreRefusedError, StoreUnavailableError  # takes 30 ms, and is needed here alone
+        # It takes 30 ms, and is needed here alone.
+        from lakebound.storage.objects import ObjectStoreRefusedError, ObjectStoreUnavailableError
 
-        if isinstance(exc, StoreRefusedError | StoreUnavailableError):
+        if isinstance(exc, ObjectStoreRefusedError | ObjectStoreUnavailableError):
             where = "the keys and the endpoint in warehouses.yaml, and the address in LAKEBOUND_STATE if it is the state's"
             return f"lakebound: {first}; check {where}"
     return f"lakebound: unexpected {type(exc).__name__}: {first}; `lakebound --debug ...` shows where"

@@ -22,11 +22,11 @@ _REFUSED = re.compile(r"status code: (?:401|403|404)\b")
 """Of requests for which obstore has no class of errors of its own, such as a list; a 404 is then a bucket that is not there."""
 
 
-class StoreUnavailableError(ConnectionError):
+class ObjectStoreUnavailableError(ConnectionError):
     """An object store did not answer, or answered that it cannot at this moment."""
 
 
-class StoreRefusedError(PermissionError):
+class ObjectStoreRefusedError(PermissionError):
     """An object store refuses the credentials, or what they may do."""
 
 
@@ -116,11 +116,11 @@ class ObjectStore:
         except FileNotFoundError:
             raise
         except (failures.PermissionDeniedError, failures.UnauthenticatedError) as exc:
-            raise StoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
+            raise ObjectStoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
         except failures.BaseError as exc:
             if _REFUSED.search(_first_line(exc)):
-                raise StoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
-            raise StoreUnavailableError(f"{self._shown(key)}: {_first_line(exc)}") from exc
+                raise ObjectStoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
+            raise ObjectStoreUnavailableError(f"{self._shown(key)}: {_first_line(exc)}") from exc
 
     def _shown(self, key: str) -> str:
         return f"{self._name}/{key}"

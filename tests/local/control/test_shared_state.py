@@ -26,7 +26,7 @@ from lakebound.errors import LeaseHeldError, LeaseLostError, SettingError
 from lakebound.inspection.doctor.pipeline.collect import read_scratch
 from lakebound.settings import load_settings
 from lakebound.storage import location, options
-from lakebound.storage.objects import StoreRefusedError, StoreUnavailableError
+from lakebound.storage.objects import ObjectStoreRefusedError, ObjectStoreUnavailableError
 
 pytestmark = pytest.mark.local
 
@@ -128,7 +128,7 @@ def test_a_write_whose_outcome_is_not_known_is_found_out(
     number = s3_server.faults.add(fault)
     try:
         own = acquire(control, "app", TTL_SECONDS)
-    except StoreUnavailableError:
+    except ObjectStoreUnavailableError:
         assert not fault.after_effect and patience == "gives up"
         own = acquire(control, "app", TTL_SECONDS)
     assert s3_server.faults.hits(number) == 1
@@ -162,7 +162,7 @@ def test_keys_that_end_are_refused_and_new_ones_taken(
     location._open_bucket.cache_clear()
     own = acquire(control, "app", TTL_SECONDS)
     s3_server.remove_access_key(old.access_key_id)
-    with pytest.raises(StoreRefusedError):
+    with pytest.raises(ObjectStoreRefusedError):
         renew(control, own)
     monkeypatch.setenv(KEY_ID, s3_server.access_key.access_key_id)
     monkeypatch.setenv(SECRET, s3_server.access_key.secret_access_key)

@@ -16,6 +16,7 @@ from lakebound.control.desired import Desired
 from lakebound.control.findings import Finding, Findings, found_before
 from lakebound.control.incidents import Incident
 from lakebound.control.progress import Progress
+from lakebound.errors import BrokerUnavailableError
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.spec.objectives import ObjectivesSpec
 
@@ -60,7 +61,7 @@ class Outage:
         """One round of the DAG ``alerts``; before it, what happened since the one before."""
         progress = self.progress(now)
         if GONE <= now < BACK and now - max(self.app_started_at, GONE) > GIVES_UP_SECONDS + STARTS_SECONDS:
-            reason = "no answer from Kafka at 127.0.0.1:1: timed out; check the address and the broker"
+            reason = str(BrokerUnavailableError("127.0.0.1:1", "timed out"))
             found = event("orders", "failed", reason, runbook="broker-unavailable", now=now)
             self.write("stream", now, with_event(self.files["stream"].findings, found))
             self.app, self.app_started_at, self.failures = self.app + 1, now + 5, self.failures + 1
