@@ -74,16 +74,19 @@ class Committed:
         version: Delta version or Iceberg snapshot id.
         entry: The entry as it was committed.
         attempts: How often it was tried.
+        read_again: The ledger as it was read after an unknown outcome; None where the commit was answered. Others may have
+            committed after this commit, and the table's handle is that of the newest one.
     """
 
     version: str
     entry: Entry
     attempts: int
+    read_again: LedgerView | None = None
 
     @property
     def view(self) -> LedgerView:
-        """The ledger as it stands after the commit."""
-        return LedgerView(self.entry, self.version)
+        """The ledger from which the next commit goes on."""
+        return self.read_again or LedgerView(self.entry, self.version)
 
 
 def commit_entry(
@@ -116,7 +119,7 @@ def commit_entry(
 
     Raises:
         BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
-        LedgerWentBackError: The table was rolled back meanwhile, so the batch does not follow what it holds.
+        LedgerWentBackError: The table was rolled back meanwhile, perhaps with this commit.
         ReleaseOvertakenError: Of a ``release`` or a ``recall``: another one was faster, or its offsets are not covered; look at
             the rows again.
         LeaseLostError: A later application writes for this pipeline.
@@ -150,7 +153,8 @@ def commit_entry(
         _check_epoch(view, draft, own_epoch)
         found = _own_commit(table, before, draft)
         if found is not None:
-            return Committed(found.version, found.entry, attempt)
+            _check_holds(table, found.entry.coverage, view, draft)
+            return Committed(found.version, found.entry, attempt, view)
         check_lease()
         _check_goes_on(table, before, view, draft)
     raise full or (
@@ -213,11 +217,16 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
 
 def _check_goes_on(table: LandingTarget, before: LedgerView, view: LedgerView, draft: Entry) -> None:
     """Raise when the table no longer holds what it held: a batch on top of it would leave a gap that nobody reads again."""
-    gone = 0 if draft.kind == "reset" else ledger.count(ledger.missing(before.coverage, view.coverage))
-    if gone:
-        raise LedgerWentBackError(table.spec.id, gone)
+    _check_holds(table, before.coverage, view, draft)
     if draft.kind in ledger.DECIDE_ANEW and view.released != before.released:
         raise ReleaseOvertakenError(table.spec.id, f"another {draft.kind} was committed meanwhile")
+
+
+def _check_holds(table: LandingTarget, held: ledger.Offsets, view: LedgerView, draft: Entry) -> None:
+    """Raise when the table no longer holds offsets; a reset takes them away."""
+    gone = 0 if draft.kind == "reset" else ledger.count(ledger.missing(held, view.coverage))
+    if gone:
+        raise LedgerWentBackError(table.spec.id, gone)
 
 
 def _check_releases(table: LandingTarget, view: LedgerView, draft: Entry) -> None:

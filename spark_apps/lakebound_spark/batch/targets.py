@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, new_commit_id
@@ -170,7 +170,7 @@ class Target:
             check_lease=writer.check_lease,
             attempts=writer.attempts,
         )
-        self.view = replace(self.view, entry=committed.entry, version=committed.version)
+        self.view = committed.view
         self.pending, self.pending_counts = {}, Counts()
         self.last_entry_at = time.monotonic()
         self.files += len(files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.catalogs.installations import Installation, Store, in_rest
@@ -11,7 +12,13 @@ from tests.support.catalogs.rest_server import CLIENT_SECRET, Fault, RestServer
 from tests.support.tables.local_tables import Lander, lander, make_table
 from tests.support.tables.restoring import put_back, three_batches, version_of
 
-from lakebound.errors import CatalogRefusedError, CatalogUnavailableError, CommitRefusedError, TableMismatchError
+from lakebound.errors import (
+    CatalogRefusedError,
+    CatalogUnavailableError,
+    CommitFailedError,
+    CommitRefusedError,
+    TableMismatchError,
+)
 from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.iceberg.rest import RestLedgerCatalog
@@ -40,14 +47,49 @@ def server(installation: Installation) -> RestServer:
 def test_a_commit_without_a_right_answer_lands_the_batch_once(
     installation: Installation, server: RestServer, app: Lander, status: int, takes_effect: bool
 ) -> None:
-    if status == 409 and takes_effect:
-        pytest.skip("a refusal is one")
+    """A 409 that took effect: a gateway has repeated the request, and the second one was refused."""
     app.land(0, 10)
     server.faults.append(Fault("POST", "/tables/orders", status, takes_effect))
     assert app.land(10, 20).attempts == (1 if takes_effect else 2)
     assert not server.faults
     app.land(20, 30)
     assert installation.offsets(TABLE) == list(range(30))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_a_redirected_commit_is_refused_and_the_ledger_says_that_nothing_landed(
+    installation: Installation, server: RestServer, app: Lander, status: int
+) -> None:
+    app.land(0, 10)
+    server.faults += [Fault("POST", "/tables/orders", status)] * app.attempts
+    with pytest.raises(
+        CommitFailedError,
+        match=r"redirects what is to change something to http://127\.0\.0\.1.*correct catalog\.uri in warehouses\.yaml",
+    ):
+        app.land(10, 20)
+    assert installation.offsets(TABLE) == list(range(10))
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_that_keeps_the_request_is_followed(server: RestServer, app: Lander, status: int) -> None:
+    server.faults.append(Fault("POST", "/tables/orders", status))
+    assert app.land(0, 10).attempts == 1
+
+
+def test_an_answer_that_does_not_show_the_commit_is_no_success(
+    installation: Installation, server: RestServer, app: Lander, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as that of a proxy which has made a reading of a commit."""
+    app.land(0, 10)
+    commit = server._commit
+
+    def reads_once(identifier: tuple[str, ...], asked: Any) -> tuple[int, Any]:
+        monkeypatch.setattr(server, "_commit", commit)
+        return 200, server._told(*server.tables[identifier])
+
+    monkeypatch.setattr(server, "_commit", reads_once)
+    assert app.land(10, 20).attempts == 2
+    assert installation.offsets(TABLE) == list(range(20))
 
 
 def test_a_commit_is_one_request(server: RestServer, app: Lander) -> None:

@@ -160,6 +160,23 @@ def test_a_commit_whose_answer_was_an_error_is_found_out(at: Places, monkeypatch
     assert landed_offsets(open_table(DELTA, at)) == list(range(7))
 
 
+def test_after_an_unheard_commit_what_others_have_landed_since_stays_in_the_ledger(
+    at: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = small_commits(DELTA, at, 6)
+    real = app.table.commit_prepared  # type: ignore[attr-defined]
+
+    def failing(prepared: Any, entry: Any) -> str:
+        real(prepared, entry)
+        lander(DELTA, at, app.epoch).land(100, 110)
+        raise OSError("the disk answered with an error after it had done it")
+
+    monkeypatch.setattr(app.table, "commit_prepared", failing)
+    compacted(at, Inline(app))
+    app.land(6, 7)
+    assert lander(DELTA, at).view.coverage["orders"].partitions == {0: ((0, 7), (100, 110))}
+
+
 def test_an_answer_that_never_comes_deletes_nothing(at: Places) -> None:
     app = small_commits(DELTA, at, 6)
     late: list[str] = []

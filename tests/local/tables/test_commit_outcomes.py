@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -22,7 +22,7 @@ from lakebound.errors import (
 )
 from lakebound.ledger.entry import Entry
 from lakebound.spec.table import TableSpec
-from lakebound.tables.commit import BatchOverlapError, commit_entry
+from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places
@@ -209,6 +209,44 @@ def test_a_zombie_whose_commit_succeeded_unheard_ends_and_the_batch_is_there_onc
     second = lander(spec, at, epoch=2)
     assert second.view.coverage["orders"].partitions == {0: ((0, 20),)}
     assert landed_offsets(second.table) == list(range(20))
+
+
+def test_after_an_unheard_commit_the_next_one_keeps_what_others_have_landed_since(
+    app: Lander, spec: TableSpec, at: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a replay of the same application, which waited for the end of the same outage."""
+    fail_unheard(app, monkeypatch, lambda: lander(spec, at, epoch=1).land(100, 110))
+    app.land(10, 20)
+    assert app.view == lander(spec, at).view
+    app.land(20, 30)
+    assert lander(spec, at).view.coverage["orders"].partitions == {0: ((0, 30), (100, 110))}
+    assert landed_offsets(app.table) == [*range(30), *range(100, 110)]
+
+
+def test_an_unheard_commit_that_was_taken_back_at_once_is_no_success(
+    app: Lander, spec: TableSpec, at: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_back() -> None:
+        another, before = lander(spec, at, epoch=1), draft(0, 10)
+        reset = before.model_copy(update={"kind": "reset", "coverage": before.range, "range": {}})
+        commit_entry(another.table, another.view, [], reset, own_epoch=1, check_lease=lambda: None, attempts=1)
+
+    fail_unheard(app, monkeypatch, take_back)
+    with pytest.raises(LedgerWentBackError, match="10 offsets"):
+        app.land(10, 20)
+
+
+def fail_unheard(app: Lander, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Have the next commit take effect, and something happen before its error."""
+    commit = app.table.commit
+
+    def commit_then_fail(files: Sequence[DataFile], entry: Entry) -> str:
+        monkeypatch.setattr(app.table, "commit", commit)
+        commit(files, entry)
+        meanwhile()
+        raise OSError("connection reset")
+
+    monkeypatch.setattr(app.table, "commit", commit_then_fail)
 
 
 def test_a_commit_right_after_ours_is_not_stepped_over(app: Lander, spec: TableSpec, at: Places) -> None:

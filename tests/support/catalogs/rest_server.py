@@ -41,7 +41,8 @@ class Fault:
     Attributes:
         method: Of the request.
         part: A text in its path.
-        status: What is answered in place of the answer; 0: the connection is closed without one.
+        status: What is answered in place of the answer; 0: the connection is closed without one. A redirect names the same
+            path.
         takes_effect: Whether the request is carried out nevertheless.
     """
 
@@ -284,6 +285,8 @@ def _handler(server: RestServer) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
+            if 300 <= status < 400:
+                self.send_header("Location", self.path)
             self.end_headers()
             self.wfile.write(content)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
@@ -75,33 +75,38 @@ def append(
     """
     known = known or EncodedEntries()
     appending = _Append(table, parent or table.current_snapshot(), known)
-    try:
-        snapshot = appending.snapshot(files, properties)
-        # Before any metadata names them. The catalog syncs that file, and the folder in which the manifests lie beside it.
-        sync_locations((file.file_path for file in files), table.location())
-        sync_contents(appending.written)
-        appending.put_drafts()
-        wait_for_files()
-        commit_snapshot(table, snapshot)
-    except CommitFailedException:
-        appending.delete_written()
-        raise
+    snapshot = appending.snapshot(files, properties)
+    # Before any metadata names them. The catalog syncs that file, and the folder in which the manifests lie beside it.
+    sync_locations((file.file_path for file in files), table.location())
+    sync_contents(appending.written)
+    appending.put_drafts()
+    wait_for_files()
+    commit_snapshot(table, snapshot, appending.written)
     known.take_over(appending.kind, appending.encoded, appending.manifests)
     return snapshot
 
 
-def commit_snapshot(table: Table, snapshot: Snapshot) -> None:
+def commit_snapshot(table: Table, snapshot: Snapshot, written: Iterable[str]) -> None:
     """Make a snapshot, whose files are on the disk, the current one; the handle then stands at it.
 
     Args:
         table: The handle.
         snapshot: A child of the table's current snapshot, or of one that comes before it.
+        written: Addresses of what was written for it: deleted where the commit certainly did not take place.
 
     Raises:
-        CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
+        CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment. A
+            catalog behind a network may say so of a request that took effect: a client or a gateway has repeated it.
     """
     before = table.metadata
-    response = table.catalog.commit_table(table, *_updates(before, snapshot))
+    try:
+        response = table.catalog.commit_table(table, *_updates(before, snapshot))
+    except CommitFailedException:
+        # Only this one's refusal is certain. Of others, the look for orphans finds what no snapshot names.
+        if isinstance(table.catalog, LedgerCatalog):
+            for address in written:
+                table.io.delete(address)
+        raise
     table.metadata, table.metadata_location = slim(response.metadata), response.metadata_location
     if isinstance(table.catalog, LedgerCatalog):
         delete_dropped_metadata(table, before)
@@ -157,11 +162,6 @@ class _Append:
         """Put what was written in the object store, side by side."""
         if isinstance(self._io, DraftFileIO):
             self._io.put_all()
-
-    def delete_written(self) -> None:
-        """Delete what was written for a commit that certainly did not take place."""
-        for path in self.written:
-            self._io.delete(path)
 
     def _added(self, files: Sequence[DataFile]) -> list[ManifestFile]:
         if not files:

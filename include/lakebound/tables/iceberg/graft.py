@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Literal
 
-from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import UNASSIGNED_SEQ, ManifestFile, read_manifest_list, write_manifest_list
 from pyiceberg.table import Table, TableProperties
@@ -113,12 +112,8 @@ def graft(
             "schema-id": table.metadata.current_schema_id,
         }
     )
-    try:
-        sync_contents([location])
-        commit_snapshot(table, snapshot)
-    except CommitFailedException:
-        table.io.delete(location)
-        raise
+    sync_contents([location])
+    commit_snapshot(table, snapshot, [location])
     known.take_over(known.kind, {}, manifests)
     return snapshot
 

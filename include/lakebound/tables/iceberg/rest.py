@@ -33,7 +33,7 @@ from pyiceberg.table.update import (
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from requests import HTTPError, Response, Session
 
-from lakebound.errors import CatalogRefusedError
+from lakebound.errors import CatalogRefusedError, CatalogUnavailableError
 from lakebound.spec.warehouse import RestCatalogSpec
 from lakebound.storage.location import Location
 from lakebound.tables.iceberg.catalog import CATALOG_NAME
@@ -126,7 +126,7 @@ class RestLedgerCatalog(RestCatalog):
             updates: Changes of the metadata, in order.
 
         Raises:
-            CommitFailedException: A requirement does not hold: nothing was committed.
+            CommitFailedException: A requirement does not hold. It may be that of a request that a gateway has repeated.
             CatalogUnavailableError: Whether it was committed is unknown.
         """
         identifier = table.name()
@@ -139,6 +139,9 @@ class RestLedgerCatalog(RestCatalog):
             if not rewound:
                 raise
             raise CommitFailedException(f"the snapshot to which it goes back has expired: {exc}") from exc
+        shown = {one["snapshot-id"] for one in body["metadata"].get("snapshots", [])}
+        if not shown.issuperset(one.snapshot_id for one in added):
+            raise CatalogUnavailableError(self._spec.uri, "its answer to the commit does not show the snapshot of the commit")
         location, metadata = str(body["metadata-location"]), _current_alone(body["metadata"])
         self._add(identifier, table, location, metadata, is_append=_is_append_of(updates, metadata))
         return CommitTableResponse.model_construct(metadata=metadata, metadata_location=location)

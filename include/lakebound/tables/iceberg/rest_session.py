@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from pydantic import BaseModel, ValidationError
@@ -86,7 +87,7 @@ class CatalogSession(requests.Session):
 
         Raises:
             CatalogUnavailableError: No answer, or one that says that it cannot at this moment: whether it did it is unknown.
-            CatalogRefusedError: The login is refused, or what it may do.
+            CatalogRefusedError: The login is refused, or what it may do; or a request that changes something is redirected.
         """
         options.setdefault("timeout", _TIMEOUT_SECONDS)
         answer = self._send(method, url, *arguments, **options)
@@ -96,6 +97,12 @@ class CatalogSession(requests.Session):
             raise CatalogUnavailableError(self._spec.uri, f"status {answer.status_code}: {_reason(answer)}")
         if answer.status_code in _EXPIRED or answer.status_code == 403:
             raise CatalogRefusedError(self._spec.uri, self._login.field, f"status {answer.status_code}: {_reason(answer)}")
+        if answer.history and answer.request.method != method.upper():
+            # By 301, 302 and 303 a POST becomes a GET (https://www.rfc-editor.org/rfc/rfc9110#status.301), whose answer looks
+            # like success.
+            where = urlsplit(answer.url)
+            reason = f"it redirects what is to change something to {where.scheme}://{where.netloc}"
+            raise CatalogRefusedError(self._spec.uri, "catalog.uri", reason)
         return answer
 
     def _send(self, method: str, url: str | bytes, *arguments: Any, renew: bool = False, **options: Any) -> requests.Response:
