@@ -33,6 +33,7 @@ from lakebound.inspection.proof.collect import prove
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import high_water_marks
 from lakebound.local.broker import Broker
+from lakebound.spec.to_topics import ToTopicSpec
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
@@ -59,9 +60,15 @@ class Scene:
         """The pipeline without its tables."""
         return changed(self.pipeline, tables=())
 
-    def received(self) -> list[ReadMessage]:
-        """Return what a consumer gets from the target topic."""
-        return read_committed(self.pipeline.spec.connection.bootstrap_servers, self.pipeline.spec.to_topics[0].topic)
+    def received(self, number: int = 0) -> list[ReadMessage]:
+        """Return what a consumer gets from a target topic."""
+        return read_committed(self.pipeline.spec.connection.bootstrap_servers, self.pipeline.spec.to_topics[number].topic)
+
+    def expected(self, number: int = 0) -> dict[str, str]:
+        """Return the rows that a target topic has to have by what its ledger says, by their source positions."""
+        end = marks(self.pipeline, number)
+        covered = [r for r in self.journal.records if r.place[2] < end.get(r.place[1], 0)]
+        return {"/".join(map(str, (*r.place, n))): hashed for r in covered for n, hashed in enumerate(r.rows)}
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,26 @@ def test_the_freshness_changes_forth_and_back_under_load(scene: Scene, starter: 
     judge(scene, killed, before, ["at_least_once", None, "at_least_once"])
 
 
+def test_killed_between_the_entries_of_two_topics_each_goes_on_from_its_own(
+    scene: Scene, starter: Applications, topic: TopicMaker
+) -> None:
+    both = (*scene.pipeline.spec.to_topics, ToTopicSpec(topic=topic("second")))
+    scene = replace(scene, pipeline=changed(scene.alone, to_topics=both))
+    with Load(scene.producer, scene.source, PER_SECOND):
+        killed = starter.start(scene.pipeline, faults="kill@before_commit/topic#4")
+        killed.wait_killed("after the second epoch's entry of one topic, before that of the other")
+    noted = [marks(scene.pipeline, number) for number in range(len(both))]
+    assert noted[0] != noted[1], "the topics do not differ: nothing was tested"
+    run_to_the_end(scene, starter, scene.pipeline)
+    for number in range(len(both)):
+        messages = scene.received(number)
+        assert_sent(scene, messages, number)
+        assert doubles(messages) == behind(doubles(messages), noted[number]), "a row came twice that the ledger had told of"
+    proof = prove(scene.pipeline.spec, scene.pipeline.places, deep=True)
+    of_topics = [one for one in proof.tables if one.table.startswith("topic:")]
+    assert [(one.missing.count, one.problems) for one in of_topics] == [(0, ())] * len(both), of_topics
+
+
 def killed_in_real_time(scene: Scene, starter: Applications) -> Killed:
     """Run it in real time until it is killed within an epoch."""
     killed = starter.start(scene.pipeline, faults="kill@epoch_sent#2")
@@ -149,18 +176,14 @@ def judge(scene: Scene, killed: Killed, before: set[str], deliveries: list[str |
         deliveries: What the entries of the starts after the first one have to say.
     """
     pipeline, messages, end = scene.pipeline, scene.received(), marks(scene.pipeline)
-    covered = [r for r in scene.journal.records if r.place[2] < end.get(r.place[1], 0)]
-    expected = {"/".join(map(str, (*r.place, n))): hashed for r in covered for n, hashed in enumerate(r.rows)}
-    assert len(expected) > PER_SECOND, "hardly anything was sent: nothing was tested"
-    found = {m.source: row_hash({"amount": None, **json.loads(m.value)}) for m in messages}
-    assert {source: found.get(source) for source in expected} == expected
+    assert_sent(scene, messages)
     assert doubles(messages) == before, "a graceful change sent rows twice"
-    again = {one for one in before if int(one.split("/")[2]) >= killed.marks.get(int(one.split("/")[1]), 0)}
-    assert before == again, "a row came twice that the ledger had told of"
+    assert before == behind(before, killed.marks), "a row came twice that the ledger had told of"
     assert before <= killed.sent
     assert before, "the kill made no doubles: it did not come after rows were sent"
     bad = read_committed(pipeline.spec.connection.bootstrap_servers, pipeline.spec.quarantine_topic)
     in_quarantine = sources(bad) | quarantined(pipeline)
+    covered = [r for r in scene.journal.records if r.place[2] < end.get(r.place[1], 0)]
     assert in_quarantine >= {"/".join(map(str, (*r.place, 0))) for r in covered if r.fate == "quarantine"}
     opened = [e.entry.delivery for e in target(pipeline).entries() if e.entry.kind == "open"]
     assert opened == ["at_least_once", *deliveries]
@@ -184,15 +207,28 @@ def changed(pipeline: Pipeline, **keys: Any) -> Pipeline:
     return replace(pipeline, spec=pipeline.spec.model_copy(update=keys))
 
 
-def target(pipeline: Pipeline) -> TopicTarget:
-    """Return the target topic of the pipeline, to look at."""
-    return TopicTarget(pipeline.spec.to_topics[0], pipeline.spec.pipeline, pipeline.spec.connection)
+def target(pipeline: Pipeline, number: int = 0) -> TopicTarget:
+    """Return a target topic of the pipeline, to look at."""
+    return TopicTarget(pipeline.spec.to_topics[number], pipeline.spec.pipeline, pipeline.spec.connection)
 
 
-def marks(pipeline: Pipeline) -> dict[int, int]:
-    """Return the next offset of the one source topic, per partition, as the ledger topic has it."""
-    (found,) = high_water_marks(target(pipeline).read_ledger().coverage).values()
+def marks(pipeline: Pipeline, number: int = 0) -> dict[int, int]:
+    """Return the next offset of the one source topic, per partition, as the ledger topic has it of a target."""
+    (found,) = high_water_marks(target(pipeline, number).read_ledger().coverage).values()
     return dict(found)
+
+
+def behind(positions: set[str], noted: dict[int, int]) -> set[str]:
+    """Return the source positions that the ledger had not told of."""
+    return {one for one in positions if int(one.split("/")[2]) >= noted.get(int(one.split("/")[1]), 0)}
+
+
+def assert_sent(scene: Scene, messages: list[ReadMessage], number: int = 0) -> None:
+    """Every row of which the ledger tells is in the topic, with its values."""
+    expected = scene.expected(number)
+    assert len(expected) > PER_SECOND, "hardly anything was sent: nothing was tested"
+    found = {m.source: row_hash({"amount": None, **json.loads(m.value)}) for m in messages}
+    assert {source: found.get(source) for source in expected} == expected
 
 
 def sources(messages: list[ReadMessage]) -> set[str]:

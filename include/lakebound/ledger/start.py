@@ -64,6 +64,27 @@ def plan_start(coverages: Sequence[Mapping[str, TopicOffsets]], facts: Mapping[s
     return start
 
 
+def covered_from(coverage: Mapping[str, TopicOffsets], start: NextOffsets) -> Offsets:
+    """Return what of a target's coverage is read again by a start; topics without any are left out.
+
+    Args:
+        coverage: What the target's ledger covers, by topic.
+        start: Next offset to read.
+    """
+    found: Offsets = {}
+    for topic, offsets in coverage.items():
+        begins = start.get(topic, {})
+        kept = {
+            p: tuple((max(first, begins[p]), end) for first, end in intervals if end > max(first, begins[p]))
+            for p, intervals in offsets.partitions.items()
+            if p in begins
+        }
+        kept = {p: intervals for p, intervals in kept.items() if intervals}
+        if kept:
+            found[topic] = TopicOffsets(topic_id=offsets.topic_id, partitions=kept)
+    return found
+
+
 def bound_range(wanted: Offsets, until: NextOffsets | None) -> Offsets:
     """Return ``wanted`` without the offsets at or after the bound; all of it when there is no bound."""
     if until is None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lakebound.landing.checkpoint import parse_offsets
 from lakebound.ledger.marks import NextOffsets
 from lakebound_spark.batch.targets import Counts
-from lakebound_spark.real_time.rows import READ, SENT
+from lakebound_spark.real_time.rows import READ, SENT, of_target
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Epoch:
         end: Next offset to read after it, by topic and partition.
         counts: Its records and rows. Where the transform makes several rows of one record, the records that gave rows are
             counted as high as can be: Spark counts rows.
+        counts_of_targets: The same of those records alone that a target did not have already, by its id, where it had some.
         timestamps_ms: Kafka's earliest and latest of its records; None without any.
         seconds: How long it took.
     """
@@ -31,6 +33,7 @@ class Epoch:
     counts: Counts
     timestamps_ms: tuple[int, int] | None
     seconds: float
+    counts_of_targets: Mapping[str, Counts] = field(default_factory=dict)
 
 
 def epoch_of(text: str) -> Epoch:
@@ -54,8 +57,14 @@ def epoch_of(text: str) -> Epoch:
     read, sent = metrics.get(READ) or {}, metrics.get(SENT) or {}
     oldest, newest = read.get("oldest_ms"), read.get("newest_ms")
     times = None if oldest is None or newest is None else (int(oldest), int(newest))
-    counts = counts_of(int(read.get("read") or 0), int(sent.get("quarantined") or 0), int(sent.get("rows") or 0))
-    return Epoch(number, end, counts, times, seconds)
+    targets = sorted(name.partition(" ")[2] for name in read if name.startswith(of_target("read", "")))
+    of_targets = {target: _counts(read, sent, partial(of_target, target=target)) for target in targets}
+    return Epoch(number, end, _counts(read, sent, str), times, seconds, of_targets)
+
+
+def _counts(read: Mapping[str, Any], sent: Mapping[str, Any], named: Callable[[str], str]) -> Counts:
+    number = int(read.get(named("read")) or 0)
+    return counts_of(number, int(sent.get(named("quarantined")) or 0), int(sent.get(named("rows")) or 0))
 
 
 def counts_of(read: int, quarantined: int, rows: int) -> Counts:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
 from lakebound.landing.to_topics.messages import JSON_COLUMN, SOURCE_HEADER
+from lakebound.ledger.entry import Offsets, intervals_of
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.to_topics import ToTopicSpec
 from lakebound_spark.batch.decode import PROBLEM, VALUE, Decoder, is_skipped
@@ -19,6 +22,8 @@ from lakebound_spark.real_time.bypass import PROBLEM_FIELD, transform_with_bypas
 
 READ, SENT = "lakebound_read", "lakebound_sent"
 """Names under which Spark counts what an epoch read, and what it sent."""
+Held = Mapping[str, Offsets]
+"""By the target's id: what its ledger has of the offsets from the start on. Only of targets that have any."""
 REASON_HEADER = "lakebound_reason"
 """Of a bad record: why it is bad; the detail stands after a tab."""
 
@@ -30,6 +35,7 @@ def real_time_rows(
     decoder: Decoder,
     transform: Transform,
     bounds: Sequence[MessageBound],
+    held: Held | None = None,
 ) -> DataFrame:
     """Return messages as Spark's Kafka sink takes them: topic, key, value and headers.
 
@@ -40,18 +46,21 @@ def real_time_rows(
         decoder: Of the pipeline.
         transform: Of the pipeline, without the JSON.
         bounds: How large messages may be.
+        held: What some of the topics have already of what is read: they do not get it again.
 
     Raises:
         BypassError: The transform does something that a bad record would not survive.
     """
-    decoded = decoder.decode(records).observe(READ, *_counts_read()).where(~is_skipped())
+    held = held or {}
+    decoded = decoder.decode(records).observe(READ, *_counts_read(held)).where(~is_skipped())
     rows = transform_with_bypass(session, with_json(transform), _input(decoded))
     too_large: Column = F.lit(None).cast("string")
     for bound in bounds:
         too_large = F.when(bound.is_exceeded(rows), F.lit(f"message_too_large\t{bound.told}")).otherwise(too_large)
     problem = F.coalesce(F.col(f"{KAFKA_COLUMN}.{PROBLEM_FIELD}"), too_large)
     judged = rows.withColumn(PROBLEM, problem)
-    return judged.observe(SENT, *_counts_sent()).select(_messages(spec, judged).alias("message")).select("message.*")
+    sent = judged.observe(SENT, *_counts_sent(held))
+    return sent.select(_messages(spec, judged, held).alias("message")).select("message.*")
 
 
 def _input(decoded: DataFrame) -> DataFrame:
@@ -69,24 +78,48 @@ def _input(decoded: DataFrame) -> DataFrame:
     return decoded.select(*columns, carried)
 
 
-def _counts_read() -> tuple[Column, ...]:
+def _counts_read(held: Held) -> tuple[Column, ...]:
     milliseconds = F.unix_millis(F.col(f"{KAFKA_COLUMN}.timestamp"))
     return (
         F.count(F.lit(1)).alias("read"),
         F.min(milliseconds).alias("oldest_ms"),
         F.max(milliseconds).alias("newest_ms"),
+        *(F.count_if(~_is_among(offsets)).alias(of_target("read", target)) for target, offsets in held.items()),
     )
 
 
-def _counts_sent() -> tuple[Column, ...]:
+def _counts_sent(held: Held) -> tuple[Column, ...]:
     is_bad = F.col(PROBLEM).isNotNull()
-    return (
-        F.coalesce(F.sum(F.when(is_bad, 1).otherwise(0)), F.lit(0)).alias("quarantined"),
-        F.coalesce(F.sum(F.when(is_bad, 0).otherwise(1)), F.lit(0)).alias("rows"),
-    )
+    counts = [F.count_if(is_bad).alias("quarantined"), F.count_if(~is_bad).alias("rows")]
+    for target, offsets in held.items():
+        is_new = ~_is_among(offsets)
+        counts += [
+            F.count_if(is_bad & is_new).alias(of_target("quarantined", target)),
+            F.count_if(~is_bad & is_new).alias(of_target("rows", target)),
+        ]
+    return tuple(counts)
 
 
-def _messages(spec: PipelineSpec, rows: DataFrame) -> Column:
+def of_target(count: str, target: str) -> str:
+    """Return the name of a count of those records alone that a target does not have already."""
+    return f"{count} {target}"
+
+
+def _is_among(offsets: Offsets) -> Column:
+    """Return the condition that a record's offset is one of these."""
+    kafka = F.col(KAFKA_COLUMN)
+    found = [
+        (kafka.getField("topic") == topic)
+        & (kafka.getField("partition") == partition)
+        & (kafka.getField("offset") >= first)
+        & (kafka.getField("offset") < end)
+        for topic, partition, intervals in intervals_of(offsets)
+        for first, end in intervals
+    ]
+    return reduce(or_, found)
+
+
+def _messages(spec: PipelineSpec, rows: DataFrame, held: Held) -> Column:
     places = (F.col(f"{KAFKA_COLUMN}.{name}").cast("string") for name in ("topic", "partition", "offset", "ordinal"))
     source = F.concat_ws("/", *places).cast("binary")
     is_bad = F.col(PROBLEM).isNotNull()
@@ -99,7 +132,13 @@ def _messages(spec: PipelineSpec, rows: DataFrame) -> Column:
     )
     if len(good) == 1:
         return F.when(is_bad, bad).otherwise(good[0])
-    return F.explode(F.when(is_bad, F.array(bad)).otherwise(F.array(*good)))
+    if not held:
+        return F.explode(F.when(is_bad, F.array(bad)).otherwise(F.array(*good)))
+    lacking = [
+        F.when(~_is_among(held[one.id]), message) if one.id in held else message
+        for one, message in zip(spec.to_topics, good, strict=True)
+    ]
+    return F.explode(F.when(is_bad, F.array(bad)).otherwise(F.array_compact(F.array(*lacking))))
 
 
 def _good(one: ToTopicSpec, rows: DataFrame, source: Column) -> Column:

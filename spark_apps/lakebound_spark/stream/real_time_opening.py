@@ -18,7 +18,7 @@ from lakebound.landing.spark_command import is_local
 from lakebound.landing.table_settling import settle_tables
 from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.ledger.marks import NextOffsets
-from lakebound.ledger.start import plan_start
+from lakebound.ledger.start import covered_from, plan_start
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.real_time import REAL_TIME, has_both_ends, real_time_end, real_time_problem
 from lakebound.tables.schemas import normalise_schema
@@ -131,7 +131,9 @@ def open_in_real_time(
 
     def rows_from(start: NextOffsets) -> DataFrame:
         records = read_stream(session, spec, start, in_batches=False)
-        return real_time_rows(session, spec, records, decoder, plan.transform, bounds)
+        held = {target.id: covered_from(target.coverage, start) for target in targets}
+        held = {target: offsets for target, offsets in held.items() if offsets}
+        return real_time_rows(session, spec, records, decoder, plan.transform, bounds, held)
 
     return Opened(targets, quarantine, writer, topic_ids, rows_from)
 

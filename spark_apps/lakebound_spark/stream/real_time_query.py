@@ -23,9 +23,10 @@ from lakebound.landing.recent_window import RecentWindow
 from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
-from lakebound.ledger.entry import TopicOffsets, check_topic_ids
+from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids, missing
 from lakebound.ledger.marks import NextOffsets
 from lakebound_spark.batch.batch import range_between
+from lakebound_spark.batch.targets import Target
 from lakebound_spark.real_time.epochs import Epoch, epoch_of
 from lakebound_spark.stream.epoch_end import ended_epochs, stop_after_epoch
 from lakebound_spark.stream.real_time_opening import Opened
@@ -163,12 +164,17 @@ class RealTimeStream:
             self._check_topics()
             faults.reach("epoch_sent")
             for target in self._targets:
-                times, writer = epoch.timestamps_ms, self._opened.writer
-                target.commit(writer, sent, epoch.counts, [], batch=epoch.number, lane="cluster", timestamps_ms=times)
+                self._commit(target, missing(sent, target.coverage), epoch)
             faults.reach("epoch_noted")
         self._position = {topic: {**self._position.get(topic, {}), **ends} for topic, ends in epoch.end.items()}
         self.landed_batches += 1
         self._report(epoch)
+
+    def _commit(self, target: Target, lacking: Offsets, epoch: Epoch) -> None:
+        """Commit the entry of an epoch for what the target did not have; another one may be behind it."""
+        if lacking:
+            counts, times = epoch.counts_of_targets.get(target.id, epoch.counts), epoch.timestamps_ms
+            target.commit(self._opened.writer, lacking, counts, [], batch=epoch.number, lane="cluster", timestamps_ms=times)
 
     def _check_topics(self) -> None:
         written = {one.table.spec.topic: one.table.topic_id for one in self._targets if isinstance(one.table, TopicTarget)}

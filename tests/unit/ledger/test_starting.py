@@ -5,7 +5,7 @@ import pytest
 from lakebound.errors import OffsetBeyondEndError, RetentionPassedError, TopicRecreatedError
 from lakebound.ledger.entry import Offsets, TopicOffsets, add
 from lakebound.ledger.intervals import Interval
-from lakebound.ledger.start import bound_range, bound_reached, marks_for_unseen, plan_start
+from lakebound.ledger.start import bound_range, bound_reached, covered_from, marks_for_unseen, plan_start
 from lakebound.ledger.topics import TopicFacts
 
 
@@ -31,6 +31,16 @@ def test_latest_counts_for_a_new_topic_only() -> None:
 def test_the_stream_starts_at_the_lowest_high_water_mark_of_the_tables() -> None:
     ahead, behind = landed({0: ((0, 120),)}), landed({0: ((0, 100),)})
     assert plan_start([ahead, behind], facts({0: 0}, {0: 500})) == {"orders": {0: 100}}
+
+
+def test_what_a_target_has_of_what_is_read_again() -> None:
+    coverage = {**landed({0: ((0, 120), (150, 160)), 1: ((0, 5),), 2: ((7, 7),), 3: ((0, 9),)}), **foreign()}
+    assert covered_from(coverage, {"orders": {0: 100, 1: 5, 2: 0}}) == landed({0: ((100, 120), (150, 160))})
+    assert covered_from(coverage, {"orders": {0: 160, 1: 9}}) == {}
+
+
+def foreign() -> Offsets:
+    return {"returns": TopicOffsets(topic_id="id-2", partitions={0: ((0, 5),)})}
 
 
 def test_a_gap_below_the_high_water_mark_is_the_proofs_business() -> None:

@@ -27,6 +27,16 @@ def test_an_epoch_is_read_of_its_progress() -> None:
     assert (epoch.counts, epoch.timestamps_ms) == (Counts(read=8, filtered=2, landed=5, quarantined=1, rows=5), (10, 20))
 
 
+def test_counts_of_a_target_that_had_some_of_the_records_are_its_own() -> None:
+    metrics = {
+        "lakebound_read": {**PROGRESS["observedMetrics"]["lakebound_read"], "read topic:a b.c": 4},
+        "lakebound_sent": {"quarantined": 1, "rows": 5, "quarantined topic:a b.c": 0, "rows topic:a b.c": 3},
+    }
+    epoch = epoch_of(json.dumps({**PROGRESS, "observedMetrics": metrics}))
+    assert epoch.counts == Counts(read=8, filtered=2, landed=5, quarantined=1, rows=5)
+    assert epoch.counts_of_targets == {"topic:a b.c": Counts(read=4, filtered=1, landed=3, rows=3)}
+
+
 def test_an_epoch_without_records_has_no_times() -> None:
     metrics = {"lakebound_read": {"read": 0, "oldest_ms": None, "newest_ms": None}}
     epoch = epoch_of(json.dumps({**PROGRESS, "observedMetrics": metrics}))
