@@ -22,7 +22,9 @@ from tests.support.stores.redis_server import RedisServer, running_redis
 from lakebound.errors import (
     ForeignTableError,
     LeaseLostError,
+    StoreNotEmptyError,
 )
+from lakebound.landing.to_stores.target import StoreLedgerLostError
 from lakebound.spec.to_stores import ToStoreSpec
 
 pytestmark = pytest.mark.integration
@@ -45,6 +47,7 @@ class World:
         proxy: Before the server.
         read: What is in it, as the oracle sees it.
         home: Folder of its applications.
+        forget_ledger: Deletes its ledger, as somebody does by hand.
     """
 
     spec: ToStoreSpec
@@ -52,6 +55,7 @@ class World:
     read: Callable[[], Any]
     home: Path
     first_second: int
+    forget_ledger: Callable[[], Any]
 
     def assert_holds(self, end: int) -> None:
         """Check that it holds the effect of the records before ``end``, each once."""
@@ -90,7 +94,12 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
             expected.counts_in_redis(client, name, SECONDS) if more else expected.rows_in_redis(client, name)
         )
         yield World(
-            ToStoreSpec.model_validate({"name": name, "key": "card", **login, **more}), proxy, read, tmp_path, first_second
+            ToStoreSpec.model_validate({"name": name, "key": "card", **login, **more}),
+            proxy,
+            read,
+            tmp_path,
+            first_second,
+            lambda: client.delete(f"lakebound:ledger:{name}"),
         )
     else:
         server: PostgreSQL = request.getfixturevalue("postgresql")
@@ -106,6 +115,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
             read,
             tmp_path,
             first_second,
+            lambda: own.execute("DELETE FROM lakebound_ledger WHERE target = %s", [f"postgres:{name}"]),
         )
         own.close()
     proxy.close()
@@ -127,6 +137,33 @@ def test_killed_at_each_step_of_a_commit_every_record_counts_once(world: World, 
     world.assert_holds(last.next_offset)
     assert last.target.totals is not None
     assert last.target.totals.rows == last.next_offset
+
+
+@pytest.mark.parametrize("what", ["counters"])
+def test_a_ledger_that_vanishes_while_its_application_runs_is_not_an_empty_store(world: World, what: str) -> None:
+    app = StoreLander(world.home, world.spec, 1)
+    app.land_next(2)
+    world.forget_ledger()
+    with pytest.raises(StoreLedgerLostError, match="held commit"):
+        app.land_next()
+    with pytest.raises(StoreLedgerLostError):
+        app.target.read_ledger()
+    world.assert_holds(2 * BATCH)
+    with pytest.raises(StoreNotEmptyError):
+        StoreLander(world.home, world.spec, 2)
+
+
+@pytest.mark.parametrize("what", ["rows"])
+def test_rows_that_waited_for_a_commit_do_not_stay(world: World, what: str) -> None:
+    app = StoreLander(world.home, world.spec, 1)
+    world.proxy.cut_after = b"COMMIT" if world.spec.postgres is not None else b"EVAL"
+    app.land_next()
+    app.land_next()
+    assert app.next_offset == 2 * BATCH and app.waiting == []
+    app.write(40, 50)
+    assert len(app.waiting) == 1
+    app.target.remove_staged()
+    assert app.waiting == []
 
 
 @ROWS_AND_COUNTERS

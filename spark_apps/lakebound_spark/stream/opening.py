@@ -11,6 +11,8 @@ from lakebound.control.handover import TakeOffers
 from lakebound.control.lease import Lease, acquire
 from lakebound.control.turns import GiveTurns
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.to_stores.target import StoreTarget
+from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.start import marks_for_unseen, plan_start
@@ -116,8 +118,10 @@ def open_others(
 
 
 def reopen(targets: list[Target], quarantine: Target) -> None:
-    """Read every ledger again, before the same application starts another query."""
+    """Read every ledger again, before the same application starts another query; rows that wait for a commit are removed."""
     for target in (*targets, quarantine):
+        if isinstance(target.table, TopicTarget | StoreTarget):
+            target.table.remove_staged()
         target.refresh()
 
 

@@ -86,6 +86,8 @@ class RepeatedQuery:
             checkpoint = self.checkpoints / f"{self.name.replace(' ', '-')}-{attempt}"
             landed = self.stream.landed_batches
             try:
+                if attempt:
+                    self.reopen()  # What is away here is waited for as what the query meets.
                 start = self.planned(found)
                 log.info("the ledger says: start at %s (%s)", start, self.name)
                 self.stream.run(start, checkpoint)
@@ -98,7 +100,6 @@ class RepeatedQuery:
             attempt += 1
             self.stop.wait(min(2.0**failures / 2, 10.0))
             found = self.wait_for_kafka()
-            self.reopen()
 
     def _raise_last(self, caught: Exception, failures: int) -> None:
         """Note a failure, or raise it where no further attempt follows."""

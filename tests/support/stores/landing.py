@@ -53,6 +53,7 @@ class StoreLander:
         first = home / "first_second"
         self.first_second = int(first.read_text()) if first.exists() else 0
         schema, scratch = staged_schema(spec, COLUMNS), home / f"scratch-{epoch}"
+        self._scratch = scratch
         store = connect_store(spec, "to_stores[0]")
         self.target = StoreTarget(spec, pipeline, store, schema=schema, scratch=scratch, check_lease=self.check_lease)
         self.target.check()
@@ -71,6 +72,11 @@ class StoreLander:
     def next_offset(self) -> int:
         """The first source offset that the ledger does not hold."""
         return high_water_marks(self.view.coverage).get(SOURCE, {}).get(0, 0)
+
+    @property
+    def waiting(self) -> list[Path]:
+        """Files that wait for a commit."""
+        return sorted(self._scratch.rglob("*.parquet"))
 
     def land(self, start: int, end: int) -> Committed:
         """Land the source offsets from ``start`` up to ``end``."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from lakebound.control.folder import ControlFolder
-from lakebound.errors import LakeboundError, LeaseLostError, RealTimeRefusedError
+from lakebound.errors import LakeboundError, LeaseLostError, RealTimeRefusedError, StoreUnavailableError
 from lakebound.ledger.entry import TopicOffsets
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.connection import ConnectionSpec
@@ -60,6 +60,9 @@ class Queries:
 
     def __init__(self, board: ProgressBoard, stop: StopSignal, folder: Path) -> None:
         self._board, self._stop, self._folder = board, stop, folder
+        self.reopening: list[Exception | None] = []
+        """What each reading of the ledgers raises, the next one first."""
+        self.kafka_is_there = True
 
     def run(self, **streams: FakeStream) -> None:
         queries = [self._query(name, stream) for name, stream in streams.items()]
@@ -75,14 +78,19 @@ class Queries:
             stream=stream,
             connection=ConnectionSpec(bootstrap_servers="kafka:9092"),
             planned=lambda facts: {"src": {0: len(stream.starts)}},
-            reopen=lambda: None,
-            wait_for_kafka=dict,
+            reopen=self._reopen,
+            wait_for_kafka=lambda: {} if self.kafka_is_there else None,
             has_died=lambda error: False,
             told=lambda error: error,
             board=self._board,
             stop=self._stop,
             checkpoints=self._folder,
         )
+
+    def _reopen(self) -> None:
+        error = self.reopening.pop(0)
+        if error is not None:
+            raise error
 
 
 def _lost_after(stop: StopSignal, other: FakeStream) -> None:
@@ -98,11 +106,28 @@ def queries(board: ProgressBoard, stop: StopSignal, tmp_path: Path) -> Queries:
 def test_a_query_that_failed_starts_again_from_the_ledger_in_a_fresh_checkpoint(
     queries: Queries, board: ProgressBoard, stop: StopSignal
 ) -> None:
-    stream = FakeStream(stop, OSError("the disk"), stays=False)
+    stream, queries.reopening = FakeStream(stop, OSError("the disk"), stays=False), [None]
     queries.run(batches=stream)
     assert stream.starts == [({"src": {0: 0}}, "batches-0"), ({"src": {0: 1}}, "batches-1")]
     assert (board.latest.failures, board.latest.failing_error) == (1, "OSError")
     assert stop.request is None
+
+
+def test_a_ledger_that_cannot_be_read_is_waited_for_as_what_the_query_meets(
+    queries: Queries, board: ProgressBoard, stop: StopSignal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stop, "wait", lambda seconds: stop.is_set())
+    away = StoreUnavailableError("redis:cards", "127.0.0.1:6379", "refused")
+    stream, queries.reopening = FakeStream(stop, OSError("the disk"), stays=False), [away, away, away, away, None]
+    queries.run(batches=stream)
+    assert len(stream.starts) == 2 and board.latest.failing_error == "StoreUnavailableError"
+    assert stop.request is None
+
+
+def test_who_is_asked_to_end_in_an_outage_reads_no_ledger(queries: Queries, stop: StopSignal) -> None:
+    stream, queries.kafka_is_there = FakeStream(stop, OSError("the disk"), stays=False), False
+    queries.run(batches=stream)
+    assert len(stream.starts) == 1
 
 
 @pytest.mark.parametrize(("error", "verdict"), [(REFUSED, "refused"), (LeaseLostError("orders", 1, 2), "superseded")])

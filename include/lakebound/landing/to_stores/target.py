@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebound import faults
-from lakebound.errors import CommitRefusedError, TableMismatchError
+from lakebound.errors import CommitRefusedError, LakeboundError, TableMismatchError
+from lakebound.landing.staged_rows import StagedRows
 from lakebound.landing.to_stores.bucket_counts import counter_changes
 from lakebound.landing.to_stores.store import Held, Store, StoreCommit
 from lakebound.landing.to_stores.store_rows import Changes, row_changes
 from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals, encode_record
 from lakebound.ledger.entry import Entry, check_owner
 from lakebound.spec.to_stores import ToStoreSpec
-from lakebound.storage.location import Location
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
+
+
+class StoreLedgerLostError(LakeboundError):
+    """A store's ledger had an entry, and has none any more: the server has lost its data, or somebody has deleted it."""
+
+    runbook = "target-store"
+
+    def __init__(self, store: str, place: str, commit: str) -> None:
+        super().__init__(
+            f"store {store} at {place}: its ledger is empty, and held commit {commit} before; this application writes nothing "
+            f"more to it. The next start builds an empty store anew, and refuses one that has rows without a ledger. Follow "
+            f"the runbook target-store"
+        )
 
 
 class StoreTarget:
@@ -50,8 +61,7 @@ class StoreTarget:
         self._spec = spec
         self._pipeline = pipeline
         self._store = store
-        self._schema = schema
-        self._scratch = scratch
+        self._staged = StagedRows(spec.id, schema, scratch)
         self._check_lease = check_lease
         self._held: Held | None = None
         self._was_read = False
@@ -88,13 +98,15 @@ class StoreTarget:
 
     def schema(self) -> pa.Schema:
         """The columns of the files in which rows wait."""
-        assert self._schema is not None, "who only looks writes no files"
-        return self._schema
+        return self._staged.schema
 
     def layout(self) -> FileLayout:
         """Where these files go: a folder of the application's own."""
-        assert self._scratch is not None, "who only looks writes no files"
-        return FileLayout(self.spec.id, "iceberg", Location(str(self._scratch)))
+        return self._staged.layout
+
+    def remove_staged(self) -> None:
+        """Remove rows that wait for a commit: their batch is read again."""
+        self._staged.remove()
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Return the newest entry. Who writes waits for what is under way first.
@@ -103,9 +115,15 @@ class StoreTarget:
             to_reset: Is not used: a store is never reset.
 
         Raises:
+            StoreLedgerLostError: It had an entry, and has none any more.
             LakeboundError: What ``Store.newest`` raises.
         """
-        self._held = self._store.newest(settled=self._check_lease is not None)
+        writes = self._check_lease is not None
+        found = self._store.newest(settled=writes)
+        if found is None and self._held is not None and writes:
+            # Not "nothing has landed": a start looks what is there before it makes anything, and this is no start.
+            raise StoreLedgerLostError(self.spec.id, self.spec.place, self._held.commit)
+        self._held = found
         self._was_read = True
         if self._held is None:
             return LedgerView(None, "")
@@ -115,7 +133,7 @@ class StoreTarget:
         """Change the store by the rows of the files, together with its ledger: the new version.
 
         Args:
-            files: Files of ``layout``; they are removed when the commit has succeeded.
+            files: Files of ``layout``; all that lie there are removed when the commit has succeeded.
             entry: Says what they hold.
 
         Raises:
@@ -145,7 +163,7 @@ class StoreTarget:
         version = self._store.commit(what, changes)
         self._held = Held(entry.commit, LedgerRecord(version, what.now_ms, entry, totals))
         self._was_read = True
-        self._remove(files)
+        self._staged.remove()
         return str(version)
 
     def check(self) -> None:
@@ -192,13 +210,3 @@ class StoreTarget:
             return Changes()
         rows = pa.concat_tables([pq.read_table(file.path.path, schema=self.schema(), partitioning=None) for file in files])
         return row_changes(self.spec, rows) if self.spec.counters is None else counter_changes(self.spec, rows, now)
-
-    def _remove(self, files: Sequence[DataFile]) -> None:
-        """Remove files, and the folders of their own that Spark has put them in."""
-        for file in files:
-            path = file.path.path
-            if path.parent != self._scratch:
-                shutil.rmtree(path.parent, ignore_errors=True)
-            else:
-                with suppress(OSError):
-                    path.unlink()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebound.errors import CommitRefusedError, TableMismatchError, TargetNotEmptyError, TargetRecreatedError
+from lakebound.landing.staged_rows import StagedRows
 from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals, encode_record
 from lakebound.landing.to_topics.ledger_topic import LedgerTopic
 from lakebound.landing.to_topics.messages import RowMessage, messages_of
@@ -19,7 +18,6 @@ from lakebound.landing.to_topics.scan import scan_sources
 from lakebound.ledger.entry import Entry
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.to_topics import ToTopicSpec
-from lakebound.storage.location import Location
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
 
@@ -68,8 +66,7 @@ class TopicTarget:
         self._pipeline = pipeline
         self._connection = connection
         self._producer = producer
-        self._schema = schema
-        self._scratch = scratch
+        self._staged = StagedRows(spec.id, schema, scratch)
         self._ledger = LedgerTopic(connection, pipeline)
         self._generation = 0
         self._totals: TargetTotals | None = None
@@ -112,13 +109,15 @@ class TopicTarget:
 
     def schema(self) -> pa.Schema:
         """The columns of the files in which rows wait."""
-        assert self._schema is not None, "who only looks writes no files"
-        return self._schema
+        return self._staged.schema
 
     def layout(self) -> FileLayout:
         """Where these files go: a folder of the application's own."""
-        assert self._scratch is not None, "who only looks writes no files"
-        return FileLayout(self.spec.id, "iceberg", Location(str(self._scratch)))
+        return self._staged.layout
+
+    def remove_staged(self) -> None:
+        """Remove rows that wait for a commit: their batch is read again."""
+        self._staged.remove()
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Return the newest committed entry.
@@ -147,7 +146,7 @@ class TopicTarget:
         """Send the rows of the files and the entry in one transaction: the offset of the entry in the ledger topic.
 
         Args:
-            files: Files of ``layout``; they are removed when the commit has succeeded.
+            files: Files of ``layout``; all that lie there are removed when the commit has succeeded.
             entry: Says what they hold; in real time what was sent before.
 
         Raises:
@@ -167,7 +166,7 @@ class TopicTarget:
         record = LedgerMessage(self.spec.id.encode(), encode_record(entry, totals))
         offset = self._producer.commit(self._generation, self.spec.id, self.spec.topic, self._rows(files), record)
         self._totals = totals
-        self._remove(files)
+        self._staged.remove()
         return str(offset)
 
     def has_moved_on(self) -> bool:
@@ -204,16 +203,6 @@ class TopicTarget:
         if record.totals.topic_id != facts.topic_id:
             raise TargetRecreatedError(self.spec.topic, record.totals.topic_id, facts.topic_id)
         return record.totals
-
-    def _remove(self, files: Sequence[DataFile]) -> None:
-        """Remove files, and the folders of their own that Spark has put them in."""
-        for file in files:
-            path = file.path.path
-            if path.parent != self._scratch:
-                shutil.rmtree(path.parent, ignore_errors=True)
-            else:
-                with suppress(OSError):
-                    path.unlink()
 
     def _rows(self, files: Sequence[DataFile]) -> Iterator[RowMessage]:
         for file in files:
