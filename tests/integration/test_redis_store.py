@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.support.catalogs.postgresql import PostgreSQLProxy
 from tests.support.stores import expected
 from tests.support.stores.landing import BATCH, StoreLander
 from tests.support.stores.redis_server import RedisServer, running_redis
 
-from lakebound.errors import CommitFailedError, StoreNotEmptyError, StoreRefusedError, StoreTornError
+from lakebound.errors import (
+    CommitFailedError,
+    CommitUnknownError,
+    StoreNotEmptyError,
+    StoreRefusedError,
+    StoreTornError,
+    StoreUnavailableError,
+)
+from lakebound.landing.to_stores.bucket_counts import counter_changes
+from lakebound.landing.to_stores.open_store import connect_store
+from lakebound.landing.to_stores.store import StoreCommit
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.tables.commit import LedgerWentBackError
 
@@ -143,6 +155,50 @@ def test_what_cannot_be_added_to_is_found_before_anything_is_written(
     with pytest.raises(CommitFailedError, match=r"no whole number|not a hash"):
         app.land_next()
     assert dump(one_server) == before
+
+
+@pytest.mark.parametrize("trouble", ["full memory", "demoted"])
+def test_a_server_that_takes_no_writes_is_waited_for(trouble: str, server: RedisServer, tmp_path: Path) -> None:
+    app = lander(tmp_path, server)
+    app.land_next()
+    client = server.client()
+    if trouble == "demoted":
+        client.execute_command("REPLICAOF", "127.0.0.1", "1")
+    else:
+        client.config_set("maxmemory", "1")
+
+    with pytest.raises(CommitUnknownError, match="READONLY" if trouble == "demoted" else "OOM"):
+        app.land_next()
+    with pytest.raises(StoreUnavailableError, match="replica" if trouble == "demoted" else "OOM"):
+        app.target.check()  # as a start does
+
+    client.config_set("maxmemory", "0")
+    client.execute_command("REPLICAOF", "NO", "ONE")
+    app.view = app.target.read_ledger()
+    app.land_next()
+    assert_counted(server, app, 2 * BATCH)
+
+
+def test_a_batch_adds_to_thousands_of_counters_of_one_key(server: RedisServer) -> None:
+    sums, now, minutes = [f"s{number}" for number in range(8)], int(time.time()), 1000
+    login = {"host": "127.0.0.1", "port": PostgreSQLProxy(server).port}
+    counters = {"time": "paid_at", "windows": {"1000m": "1m"}, "sums": sums}
+    spec = ToStoreSpec.model_validate({"name": NAME, "key": "card", "redis": login, "counters": counters})
+    seconds = [now - 60 * number for number in range(minutes)]
+    times = pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us", tz="UTC"))
+    rows = pa.table({"card": ["a"] * minutes, "paid_at": times, **{name: [int(name[1:])] * minutes for name in sums}})
+    store, commits = connect_store(spec, "to_stores[0]"), [None, "first", "second"]
+
+    for before, commit in itertools.pairwise(commits):
+        what = StoreCommit(expected=before, epoch=1, commit=str(commit), pipeline="p", value=b"{}", now_ms=now * 1000)
+        store.commit(what, counter_changes(spec, rows, now))
+
+    store.close()
+    parts = {"count": 2, **{name: 2 * int(name[1:]) for name in sums}}
+    counted = {f"1000m:{second - second % 60}:{what}": value for second in seconds for what, value in parts.items()}
+    held: Any = server.client().hgetall(f"{NAME}:a")
+    assert {field.decode(): int(value) for field, value in held.items()} == counted
+    assert len(counted) == 9000
 
 
 def dump(server: RedisServer) -> dict[bytes, Any]:

@@ -34,8 +34,9 @@ _ROWS_AT_ONCE = 10_000
 _EXPIRE_SECONDS = 10
 _LOCK_OF_MAKING = 0x1A_EB_0D
 """Key of the advisory lock under which tables are made: two that are made at once collide in PostgreSQL's catalog."""
-_PASSING = ("40", "53", "57", "55P03", "25P03")
-"""SQLSTATEs of what passes: conflicts, no resources, an administrator's or a timeout's end, a lock, an idle transaction."""
+_PASSING = ("40", "53", "57", "55P03", "25P03", "25006")
+"""SQLSTATEs of what passes: conflicts, no resources, an administrator's or a timeout's end, a lock, an idle transaction, and a
+server that takes no writes: it was demoted, and its name may soon lead to the new primary."""
 
 
 class StoreCommitError(LakeboundError):

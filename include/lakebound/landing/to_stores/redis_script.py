@@ -20,6 +20,12 @@ from lakebound.spec.to_stores import COUNT, ToStoreSpec
 _ITEMS_AT_ONCE = 5000
 """Of one argument; a text of all would be built as a whole three times."""
 
+MOST_BYTES = 1000 * 2**20
+"""Of all arguments. By default a server takes 1 GiB of one command (``client-query-buffer-limit`` in redis.conf), and closes
+the connection at more. The rest is for the protocol, and for the script."""
+MOST_ARGUMENT_BYTES = 512 * 2**20
+"""Of one argument, by default (``proto-max-bulk-len`` in redis.conf)."""
+
 _RAW, _ARRAY = b"\xdb", b"\xdd"
 
 SCRIPT = r"""
@@ -43,15 +49,18 @@ for _, chunk in ipairs(chunks) do
     if mode == 'counters' then
       local fields = {}
       for place = 1, #item[2], 2 do fields[#fields + 1] = item[2][place] end
-      local values = redis.call('HMGET', item[1], unpack(fields))
       item[4] = false
-      for place, value in ipairs(values) do
-        if not value then
-          item[4] = true
-        elseif not string.find(value, '^%-?%d+$') then
-          return {'spoilt', item[1], fields[place]}
-        elseif math.abs(tonumber(value)) + math.abs(tonumber(item[2][2 * place])) > most then
-          return {'spoilt', item[1], fields[place]}
+      for start = 1, #fields, 1000 do
+        local values = redis.call('HMGET', item[1], unpack(fields, start, math.min(start + 999, #fields)))
+        for offset, value in ipairs(values) do
+          local place = start + offset - 1
+          if not value then
+            item[4] = true
+          elseif not string.find(value, '^%-?%d+$') then
+            return {'spoilt', item[1], fields[place]}
+          elseif math.abs(tonumber(value)) + math.abs(tonumber(item[2][2 * place])) > most then
+            return {'spoilt', item[1], fields[place]}
+          end
         end
       end
     end
@@ -141,6 +150,28 @@ def arguments(spec: ToStoreSpec, changes: Changes) -> list[bytes]:
         cuts += [window, str(oldest_expired(spec.counters, window, changes.now))]
     pieces = [items[start : start + _ITEMS_AT_ONCE] for start in range(0, len(items), _ITEMS_AT_ONCE)]
     return [packed(one) for one in (cuts, *pieces)]
+
+
+def size_problem(given: Sequence[bytes]) -> str | None:
+    """Return why a server with the settings by default does not take the arguments; None where it does.
+
+    Such a server closes the connection without an answer, as in an outage.
+
+    Args:
+        given: The arguments that ``arguments`` returns.
+    """
+    whole, largest = sum(map(len, given)), max(map(len, given), default=0)
+    bounds = (
+        ("client-query-buffer-limit", whole, MOST_BYTES),
+        ("proto-max-bulk-len", largest, MOST_ARGUMENT_BYTES),
+    )
+    for setting, size, most in bounds:
+        if size > most:
+            return (
+                f"a batch has {size / 2**20:,.0f} MiB for its script, and a server takes {most / 2**20:,.0f} MiB ({setting}); "
+                f"lower limits.max_records_per_batch of the pipeline"
+            )
+    return None
 
 
 def packed(value: Any) -> bytes:

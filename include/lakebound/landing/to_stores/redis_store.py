@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -22,7 +23,7 @@ from lakebound.errors import (
     StoreUnavailableError,
 )
 from lakebound.first_line import first_line
-from lakebound.landing.to_stores.redis_script import PROBE, SCRIPT, arguments, ledger_key, row_key
+from lakebound.landing.to_stores.redis_script import PROBE, SCRIPT, arguments, ledger_key, row_key, size_problem
 from lakebound.landing.to_stores.store import Held, StoreCommit
 from lakebound.landing.to_stores.store_rows import Changes
 from lakebound.landing.to_topics.ledger_record import decode_record
@@ -35,20 +36,23 @@ _ANSWER_SECONDS = 60.0
 """A script with a million keys takes some seconds."""
 _KEYS_AT_ONCE = 10_000
 _PROBE = b"\x00lakebound-probe"
-_OF_THE_LOGIN = ("NOAUTH", "WRONGPASS", "NOPERM")
-_PASSING = (
-    "LOADING",
-    "BUSY",
-    "MASTERDOWN",
-    "NOREPLICAS",
-    "TRYAGAIN",
-    "CLUSTERDOWN",
-    "OOM",
-    "MISCONF",
-    "UNKILLABLE",
-    "max number",
+_CODE = r"(?:^|(?<=\s)-)(?:{})\b"
+"""Where an answer's code stands: at its begin, or, in what Redis 6.2 says of a script, behind a minus in the middle."""
+_OF_THE_LOGIN = re.compile(_CODE.format("NOAUTH|WRONGPASS|NOPERM"))
+_PASSING = re.compile(
+    _CODE.format("LOADING|BUSY|MASTERDOWN|NOREPLICAS|TRYAGAIN|CLUSTERDOWN|OOM|MISCONF|READONLY|UNKILLABLE|max number")
 )
-"""What an answer begins with that says: not now. Of OOM and MISCONF a person may have to hear; until then it is waited."""
+"""What an answer says that means: not now. Of OOM and MISCONF a person may have to hear; until then it is waited. READONLY is a
+server that was demoted: its name may soon lead to the new primary."""
+_CODES: dict[type[Exception], str] = {
+    redis.exceptions.OutOfMemoryError: "OOM",
+    redis.exceptions.ReadOnlyError: "READONLY",
+    redis.exceptions.MasterDownError: "MASTERDOWN",
+    redis.exceptions.ClusterDownError: "CLUSTERDOWN",
+    redis.exceptions.TryAgainError: "TRYAGAIN",
+    redis.exceptions.NoPermissionError: "NOPERM",
+}
+"""The codes that redis-py takes off an answer, by its classes. MASTERDOWN is a kind of CLUSTERDOWN, and comes before it."""
 
 
 class RedisStore:
@@ -92,7 +96,9 @@ class RedisStore:
         with self._answers() as client:
             failed: Any = client.eval(PROBE, 2, row_key(self._spec, _PROBE), self._ledger)
         if failed:
-            raise self._refused(f"the server refuses a command: {first_line(failed.decode(errors='replace'))}")
+            answer = first_line(failed.decode(errors="replace"))
+            is_passing = _PASSING.search(answer) is not None
+            raise self._unavailable(answer) if is_passing else self._refused(f"the server refuses a command: {answer}")
 
     def advice(self) -> str | None:
         """Return what a person should know of the server's settings, as ``Store.advice`` says."""
@@ -112,7 +118,10 @@ class RedisStore:
         """Run the script, as ``Store.commit`` says."""
         mode = "rows" if self._spec.counters is None else "counters"
         head = (what.expected or "", what.epoch, what.commit, what.value, what.now_ms, what.now_ms, mode)
-        given: list[Any] = [*head, *arguments(self._spec, changes)]
+        rows = arguments(self._spec, changes)
+        if (problem := size_problem(rows)) is not None:
+            raise self._refused(problem)
+        given: list[Any] = [*head, *rows]
         faults.reach("store_begun", self._spec.format)
         with self._answers() as client:
             answer: Any = client.eval(SCRIPT, 1, self._ledger, *given)
@@ -146,7 +155,8 @@ class RedisStore:
         if facts.get("cluster_enabled"):
             raise self._refused("the server is part of a Redis Cluster, in which one script cannot write to all keys")
         if facts.get("role") == "slave":
-            raise self._refused("the server is a replica, and takes no writes; name the primary")
+            # After a switchover it may be a primary again, or its name lead to the new one.
+            raise self._unavailable("the server is a replica, and takes no writes; name the primary")
         policy, most = str(facts.get("maxmemory_policy", "noeviction")), int(facts.get("maxmemory", 0))
         if most and policy.startswith("allkeys"):
             raise self._refused(f"it evicts any key when its memory is full (maxmemory-policy {policy}), also the ledger's")
@@ -196,12 +206,21 @@ class RedisStore:
         return StoreRefusedError(self._spec.id, self._spec.place, reason)
 
     def _told(self, error: Exception) -> LakeboundError:
-        reason = first_line(error)
-        if isinstance(error, redis.exceptions.AuthenticationError | redis.exceptions.AuthorizationError) or reason.startswith(
-            _OF_THE_LOGIN
-        ):
-            return self._refused(f"the server refuses the login or a command: {reason.partition(',')[0]}")
+        answer = _answer(error)
+        is_login = isinstance(error, redis.exceptions.AuthenticationError | redis.exceptions.AuthorizationError)
+        if is_login or _OF_THE_LOGIN.search(answer):
+            return self._refused(f"the server refuses the login or a command: {answer.partition(',')[0]}")
         is_away = isinstance(error, redis.exceptions.ConnectionError | redis.exceptions.TimeoutError | OSError)
-        if is_away or reason.startswith(_PASSING):
-            return StoreUnavailableError(self._spec.id, self._spec.place, reason)
-        return self._refused(f"the server refuses the script: {reason}")
+        if is_away or _PASSING.search(answer):
+            return self._unavailable(answer)
+        return self._refused(f"the server refuses the script: {answer}")
+
+    def _unavailable(self, reason: str) -> StoreUnavailableError:
+        return StoreUnavailableError(self._spec.id, self._spec.place, reason)
+
+
+def _answer(error: Exception) -> str:
+    """Return what the server has answered, its code first: redis-py takes it off where it has a class for it."""
+    said = first_line(error)
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), None)
+    return said if code is None or said.startswith(code) else f"{code} {said}"
