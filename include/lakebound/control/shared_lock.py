@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from lakebound.control.shared_file import SharedFile
+from lakebound.errors import LakeboundError
 from lakebound.storage.store import Tagged
 
 log = logging.getLogger(__name__)
@@ -75,8 +76,12 @@ def _take(file: SharedFile, deadline_seconds: float | None) -> _HeldLock | Refus
 
 def _holder(found: Tagged) -> str:
     """Return who holds a lock; empty where nobody does, or where the file says nothing."""
+    return _said(found, "holder")
+
+
+def _said(found: Tagged, field: str) -> str:
     try:
-        return str(json.loads(found.content).get("holder") or "")
+        return str(json.loads(found.content).get(field) or "")
     except (ValueError, AttributeError):
         return ""
 
@@ -96,7 +101,7 @@ class _HeldLock:
     def put(self, found: Tagged | None) -> bool:
         """Put a sign in the place of what was found; return whether nobody was faster."""
         self._signs += 1
-        self._found = self._file.swap(found, self._text(self._holder))
+        self._found = self._swap(found, self._text(self._holder))
         return self._found is not None
 
     def start(self) -> None:
@@ -108,9 +113,17 @@ class _HeldLock:
         self._ended.set()
         self._thread.join(timeout=10)
         if self._found is not None:
-            with suppress(OSError):  # it is free after a while without signs
+            with suppress(LakeboundError, OSError):  # it is free after a while without signs
                 self._signs += 1
-                self._file.swap(self._found, self._text(""))
+                self._swap(self._found, self._text(""))
+
+    def _swap(self, found: Tagged | None, text: str) -> Tagged | None:
+        """Put a text in the place of what was found, or of an own sign that took effect though the store did not say so."""
+        put = self._file.swap(found, text)
+        if put is not None:
+            return put
+        there = self._file.tagged()
+        return self._file.swap(there, text) if there is not None and _said(there, "id") == self._id else None
 
     def _give_signs(self) -> None:
         while not self._ended.wait(_SIGN_SECONDS):
@@ -118,7 +131,7 @@ class _HeldLock:
                 if not self.put(self._found):
                     log.warning("the lock %s was taken by somebody else", self._file)
                     return
-            except OSError as exc:
+            except (LakeboundError, OSError) as exc:
                 log.warning("the lock %s got no sign of life: %s", self._file, exc)
 
     def _text(self, holder: str) -> str:
