@@ -73,13 +73,28 @@ def commit_copies(table: Table, pipeline: str, files: Sequence[DataFile], commit
         CommitUnknownError: No attempt succeeded.
     """
     rows = sum(file.rows for file in files)
+    seen: str | None = None
 
     def copy() -> None:
+        nonlocal seen
         view = table.read_ledger()
         if view.entry is None:
             raise NoQuarantineError(table.spec.id)
         check_owner(view.entry, pipeline, table.spec.id)
+        # An attempt whose commit took effect may have ended by an error that says nothing of it: its files would come twice.
+        if seen is not None and _is_among_entries_since(table, seen, commit):
+            return
+        seen = view.version if seen is None else seen
         draft = Entry(kind="carry", pipeline=pipeline, epoch=view.epoch, commit=commit, rows=rows)
         commit_entry(table, view, files, draft, own_epoch=view.epoch, check_lease=lambda: None, attempts=attempts)
 
     retry_as_guest(copy, what=f"copies in {table.spec.id}", attempts=attempts)
+
+
+def _is_among_entries_since(table: Table, version: str, commit: str) -> bool:
+    for committed in table.entries():
+        if committed.entry.commit == commit:
+            return True
+        if committed.version == version:
+            return False
+    return False
