@@ -140,18 +140,22 @@ class StreamWatch:
     def look_outside(self) -> None:
         """Look at the pipeline's YAML and at Kafka; waits for Kafka some seconds, and raises nothing."""
         try:
-            found = spec_of(self.control.pipeline, self.settings)
-            if self._spec is None or found.connection != self._spec.connection:
-                self._facts = None
-            self._spec = found
-            self._say_if_outdated(submission_of(self.control, self.app_id), found)
-            if self._facts is None:
-                self._facts = KafkaFacts(found.connection, timeout_seconds=KAFKA_TIMEOUT_SECONDS)
-            latest = {topic: facts.latest for topic, facts in self._facts.topics(found.topics).items()}
-        except (LakeboundError, ConnectionError) as exc:
-            self._say(f"the watcher could not read Kafka: {exc}")
+            self._look_outside()
+        except Exception as exc:
+            # Any error: a look that ended the looks would leave it unseen for good that nothing is committed.
+            reason = str(exc) if isinstance(exc, LakeboundError) else f"{type(exc).__name__}: {exc}"
+            self._say(f"the watcher could not read Kafka: {reason}")
             self.kafka = KafkaView()
-            return
+
+    def _look_outside(self) -> None:
+        found = spec_of(self.control.pipeline, self.settings)
+        if self._spec is None or found.connection != self._spec.connection:
+            self._facts = None
+        self._spec = found
+        self._say_if_outdated(submission_of(self.control, self.app_id), found)
+        if self._facts is None:
+            self._facts = KafkaFacts(found.connection, timeout_seconds=KAFKA_TIMEOUT_SECONDS)
+        latest = {topic: facts.latest for topic, facts in self._facts.topics(found.topics).items()}
         self.kafka = look_at_kafka(self.kafka, readable_progress(self.control), latest, time.time())
 
     def _say_if_outdated(self, submission: Submission, spec: PipelineSpec) -> None:

@@ -13,10 +13,11 @@ from lakebound.control.desired import change_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Progress, TableProgress, write_progress
 from lakebound.control.submission import Submission, write_submission
+from lakebound.control.supervision import KafkaView
 from lakebound.errors import BrokerUnavailableError
 from lakebound.ledger.topics import TopicFacts
 from lakebound.settings import Settings
-from lakebound_airflow.triggers import settled, stream_watch
+from lakebound_airflow.triggers import settled, stream, stream_watch
 from lakebound_airflow.triggers.commits import TableCommitsTrigger
 from lakebound_airflow.triggers.control import WishTrigger
 from lakebound_airflow.triggers.stream_watch import StreamWatch
@@ -105,6 +106,38 @@ def test_a_kafka_that_does_not_answer_is_no_reason_for_a_verdict(
     watch.look_outside()
     assert watch.kafka.behind_since is None
     assert capsys.readouterr().out.count("the watcher could not read Kafka") == 1, "said once"
+
+
+@pytest.mark.parametrize("error", [PermissionError("the store refuses it"), ValueError("torn"), OSError("the disk")])
+@pytest.mark.parametrize("asked", ["spec_of", "readable_progress"])
+def test_no_error_ends_the_looks_outside(
+    watch: StreamWatch, settings: Settings, monkeypatch: pytest.MonkeyPatch, asked: str, error: Exception
+) -> None:
+    progress(watch.control, mark=4)
+    monkeypatch.setattr(stream, "OUTSIDE_LOOK_SECONDS", 0.01)
+    ask, asked_times = getattr(stream_watch, asked), list[int]()
+
+    def once_refused(*arguments: Any) -> Any:
+        asked_times.append(1)
+        if len(asked_times) == 2:
+            raise error
+        return ask(*arguments)
+
+    async def look_on() -> None:
+        trigger = stream.StreamTrigger("orders", str(settings.home), "app-1")
+        looking = asyncio.create_task(trigger._look_outside(watch))
+        async with asyncio.timeout(30):
+            while len(asked_times) < 4 and not looking.done():
+                await asyncio.sleep(0.01)
+        assert not looking.done(), looking
+        looking.cancel()
+
+    monkeypatch.setattr(stream_watch, asked, once_refused)
+    asyncio.run(look_on())
+    assert watch.kafka.waiting_records == 6, "it is seen again"
+    asked_times[:] = [1]
+    watch.look_outside()
+    assert watch.kafka == KafkaView(), "what is not known is no reason for a verdict"
 
 
 def test_a_changed_yaml_shows_as_outdated_and_a_broken_one_keeps_the_watch_going(
