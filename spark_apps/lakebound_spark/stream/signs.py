@@ -13,7 +13,7 @@ from lakebound.control.desired import read_desired
 from lakebound.control.folder import ControlFolder, read_json
 from lakebound.control.lease import Lease, check_held, renew
 from lakebound.control.progress import AppState, Progress, write_progress
-from lakebound.errors import LakeboundError, LeaseLostError, LockHeldError, StateAwayError
+from lakebound.errors import LakeboundError, LeaseLostError, StateAwayError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.rollup_recorder import RollupRecorder
@@ -106,7 +106,7 @@ class ProgressBoard:
         self.change(updated_at=time.time())
         try:
             write_progress(self._control, self._progress)
-        except OSError as exc:
+        except (LakeboundError, OSError) as exc:
             log.warning("progress could not be written: %s", exc)
 
 
@@ -155,22 +155,25 @@ class SignsOfLife:
 
     def _loop(self) -> None:
         while not self._ended.is_set():
-            try:
-                self._renewing.tick()
-                self._obeying.tick()
-            except LeaseLostError as exc:
-                self._recorder.close()
-                self._ledger.close()
-                self._samples.close()
-                self._stop.set("superseded", str(exc))
-            except (LockHeldError, OSError, ValueError) as exc:
-                log.warning("lease or desired state: %s", exc)
-            self._writing.tick()
+            for chore in (self._renewing, self._obeying, self._writing):
+                self._do(chore)
             self._end_if_lost()
             self._recorder.tick(self._board.latest)
-            self._noting.tick()
-            self._sampling.tick()
+            for chore in (self._noting, self._sampling):
+                self._do(chore)
             self._ended.wait(PROGRESS_INTERVAL_SECONDS)
+
+    def _do(self, chore: Chore) -> None:
+        """Do a chore when it is due. Whatever it fails at is tried again: without this thread the lease would end unseen."""
+        try:
+            chore.tick()
+        except LeaseLostError as exc:
+            self._recorder.close()
+            self._ledger.close()
+            self._samples.close()
+            self._stop.set("superseded", str(exc))
+        except Exception as exc:
+            log.warning("lease, desired state or progress, which is tried again: %s: %s", type(exc).__name__, exc)
 
     def _renew(self) -> None:
         began = time.monotonic()
@@ -223,8 +226,8 @@ class LagWatch:
             asked_at = time.time()
             try:
                 latest = {topic: known.latest for topic, known in self._facts.topics(self._topics).items()}
-            except LakeboundError as exc:
-                log.warning("lag is not known: %s", exc)
+            except Exception as exc:
+                log.warning("lag is not known: %s: %s", type(exc).__name__, exc)
                 continue
             marks = self._board.latest.high_water_marks
             self._seen = seen_ends(self._seen, marks, latest, asked_at)
