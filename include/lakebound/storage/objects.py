@@ -21,6 +21,33 @@ from lakebound.storage.store import FileChangedError, StoredFile, Tagged
 _REFUSED = re.compile(r"status code: (?:401|403|404)\b")
 """Of requests for which obstore has no class of errors of its own, such as a list; a 404 is then a bucket that is not there."""
 
+_CODE = re.compile(r"<Code>([\w.]+)</Code>")
+"""S3's name of an error, in the body of its answer."""
+
+_REFUSALS = frozenset(
+    {
+        "AuthorizationHeaderMalformed",
+        "CredentialsNotSupported",
+        "ExpiredToken",
+        "IllegalLocationConstraintException",
+        "InvalidBucketName",
+        "InvalidSecurity",
+        "InvalidToken",
+        "PermanentRedirect",
+        "TokenRefreshRequired",
+    }
+)
+"""Errors about keys, region or bucket to which S3 gives another status than those above, mostly 400.
+
+Not every 400 is one: RequestTimeout passes by itself (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).
+"""
+
+_REFUSED_HEAD = re.compile(r"performing HEAD .*status code: 400\b")
+"""The answer to a HEAD has no body, so no name. RequestTimeout is about the body of a request, and a HEAD has none, either."""
+
+_ELSEWHERE = "redirect without LOCATION"
+"""What the client says where S3 points to another region without a body, as to a HEAD."""
+
 
 class ObjectStoreUnavailableError(ConnectionError):
     """An object store did not answer, or answered that it cannot at this moment."""
@@ -115,11 +142,10 @@ class ObjectStore:
             raise FileChangedError(f"{self._shown(key)} has changed") from exc
         except FileNotFoundError:
             raise
-        except (failures.PermissionDeniedError, failures.UnauthenticatedError) as exc:
-            raise ObjectStoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
         except failures.BaseError as exc:
-            if _REFUSED.search(_first_line(exc)):
-                raise ObjectStoreRefusedError(f"{self._shown(key)}: the store refuses it: {_first_line(exc)}") from exc
+            refusal = _refusal(exc)
+            if refusal is not None:
+                raise ObjectStoreRefusedError(f"{self._shown(key)}: the store refuses it: {refusal}") from exc
             raise ObjectStoreUnavailableError(f"{self._shown(key)}: {_first_line(exc)}") from exc
 
     def _shown(self, key: str) -> str:
@@ -128,6 +154,22 @@ class ObjectStore:
 
 def _stored(meta: Any) -> StoredFile:
     return StoredFile(str(meta["path"]), int(meta["size"]), int(meta["last_modified"].timestamp() * 1000))
+
+
+def _refusal(error: Exception) -> str | None:
+    """Return what a store refuses, with its own name of the reason where it gives one; None of an error that passes."""
+    found, first = _CODE.search(str(error)), _first_line(error)
+    code = found[1] if found is not None else ""
+    is_refusal = (
+        isinstance(error, failures.PermissionDeniedError | failures.UnauthenticatedError)
+        or code in _REFUSALS
+        or _REFUSED.search(first) is not None
+        or _REFUSED_HEAD.search(first) is not None
+        or _ELSEWHERE in first
+    )
+    if not is_refusal:
+        return None
+    return first if not code or code in first else f"{code}: {first}"
 
 
 def _first_line(error: Exception) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from lakebound.control import process_identity
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.findings import read_sources
 from lakebound.control.folder import ControlFolder, locked, locked_if_free, names_of_pipelines, write_text
-from lakebound.control.lease import acquire, lease_is_live, read_lease, renew
+from lakebound.control.lease import Lease, acquire, lease_is_live, read_lease, renew
 from lakebound.control.process_identity import PidSpace
 from lakebound.control.shared_lock import SILENT_SECONDS
 from lakebound.control.turns import AskForTurn, GiveTurns
@@ -27,6 +29,7 @@ from lakebound.inspection.doctor.pipeline.collect import read_scratch
 from lakebound.settings import load_settings
 from lakebound.storage import location, options
 from lakebound.storage.objects import ObjectStoreRefusedError, ObjectStoreUnavailableError
+from lakebound.tables.outages import passes
 
 pytestmark = pytest.mark.local
 
@@ -168,6 +171,52 @@ def test_keys_that_end_are_refused_and_new_ones_taken(
     monkeypatch.setenv(SECRET, s3_server.access_key.secret_access_key)
     monkeypatch.setattr(location, "REOPEN_SECONDS", 0.001)  # the time after which keys are read again
     assert renew(control, own).epoch == own.epoch
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda control, own: renew(control, own), id="get"),
+        pytest.param(lambda control, own: control.progress.write_text("{}"), id="put"),
+        pytest.param(lambda control, own: list(control.shared.glob("*")), id="list"),
+        pytest.param(lambda control, own: control.lease.exists(), id="head"),
+    ],
+)
+def test_a_token_that_has_expired_is_refused_and_named(
+    control: ControlFolder,
+    s3_server: S3Server,
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[ControlFolder, Lease], object],
+    request: pytest.FixtureRequest,
+) -> None:
+    key = s3_server.put_access_key(AccessKey("temporary-key", "secret-of-temporary"))
+    monkeypatch.setenv(KEY_ID, key.access_key_id)
+    monkeypatch.setenv(SECRET, key.secret_access_key)
+    location._open_bucket.cache_clear()
+    own = acquire(control, "app", TTL_SECONDS)
+    s3_server.put_access_key(replace(key, expires_at=time.time() - 1))
+    with pytest.raises(ObjectStoreRefusedError) as refused:
+        ask(control, own)
+    assert not passes(refused.value)
+    # The answer to a HEAD has no body that could name it.
+    assert "ExpiredToken" in str(refused.value) or request.node.callspec.id == "head"
+    s3_server.put_access_key(key)
+    ask(control, own)
+
+
+@pytest.mark.parametrize(("status", "code"), [(400, "AuthorizationHeaderMalformed"), (301, "PermanentRedirect")])
+def test_another_region_is_refused_and_named(control: ControlFolder, s3_server: S3Server, status: int, code: str) -> None:
+    s3_server.faults.add(Fault("status", status=status, code=code, count=None))
+    with pytest.raises(ObjectStoreRefusedError, match=code if status == 400 else "redirect"):
+        read_lease(control)
+
+
+def test_a_request_that_came_too_slowly_passes(control: ControlFolder, s3_server: S3Server) -> None:
+    own = acquire(control, "app", TTL_SECONDS)
+    s3_server.faults.add(Fault("status", methods=("PUT",), status=400, code="RequestTimeout", count=None))
+    with pytest.raises(ObjectStoreUnavailableError) as away:
+        renew(control, own)
+    assert passes(away.value)
 
 
 def test_a_lock_of_a_machine_that_died_is_taken(control: ControlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
