@@ -55,6 +55,8 @@ _STORE = "error performing "
 _STORE_PASSES = re.compile(
     r"\b(?:429 too many|500 internal|502 bad gateway|503 service|503 slow|504 gateway)|error sending request"
 )
+_STORE_REFUSES = re.compile(r"\b(?:400 bad request|401 unauthorized|403 forbidden)\b")
+_REFUSING = frozenset({errno.EACCES, errno.EPERM})
 _BODY_CUT_SHORT = "request or response body error"
 
 _ABOUT_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError)
@@ -64,6 +66,11 @@ _ABOUT_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeE
 def passes(error: BaseException | None) -> bool:
     """Return whether an error, or one that caused it, is known to pass by itself: a full disk, a locked catalog, an outage."""
     return any(_passes(one) for one in causes(error))
+
+
+def tells_nothing(error: BaseException) -> bool:
+    """Return whether an error says nothing of what is there: who was asked is away at this moment, or refuses to answer."""
+    return passes(error) or any(_refuses(one) for one in causes(error))
 
 
 def is_outage(error: BaseException | None) -> bool:
@@ -111,6 +118,16 @@ def _passes(error: BaseException) -> bool:
         or any(said in text for said in (*_CATALOG, _JAVA_FULL, *_KAFKA, _BODY_CUT_SHORT))
         or (_STORE in text and _STORE_PASSES.search(text) is not None)
     )
+
+
+def _refuses(error: BaseException) -> bool:
+    if isinstance(error, PermissionError):
+        return True
+    if isinstance(error, (LakeboundError, *_ABOUT_VALUES)):
+        return False
+    text = str(error).lower()
+    numbers = {int(number) for number in _NUMBERED.findall(text)}
+    return bool(numbers & _REFUSING) or (_STORE in text and _STORE_REFUSES.search(text) is not None)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from deltalake.exceptions import DeltaError
 from pyiceberg.table.update import RemoveSnapshotsUpdate
+from tests.support.s3.faults import Fault
+from tests.support.s3.running import S3Server
 from tests.support.tables.local_tables import (
     Lander,
     landed_offsets,
 )
 from tests.support.tables.restoring import delta_fixture, iceberg_fixture, put_back, reset, three_batches, version_of  # noqa: F401
+from tests.support.tables.stored import places_in
 
 from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.open import open_at
@@ -69,6 +75,33 @@ def test_a_delta_version_whose_log_was_cleaned_up_is_gone(delta: TableSpec, at: 
         table.look_back("1")
     table.restore("3", reset(30))
     assert landed_offsets(table) == list(range(30))
+
+
+def test_a_store_that_refuses_takes_no_delta_version_away(
+    delta: TableSpec, s3_server: S3Server, s3_bucket: str, tmp_path: Path
+) -> None:
+    app = three_batches(delta, places_in(s3_server, s3_bucket, tmp_path))
+    old = version_of(app.table, 10).version
+    s3_server.faults.add(Fault("status", status=403, code="AccessDenied", methods=("GET",), key="*_delta_log/*", count=None))
+    with pytest.raises(OSError, match="403"):
+        app.table.look_back(old)
+    s3_server.faults.clear()
+    assert app.table.look_back(old).rows == 10
+
+
+def test_a_full_disk_takes_no_delta_version_away(delta: TableSpec, at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = three_batches(delta, at)
+    old = version_of(app.table, 10).version
+
+    def full(*_: object, **__: object) -> str:
+        raise DeltaError("Generic LocalFileSystem error: No space left on device (os error 28)")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lakebound.tables.delta.table.draft_commit", full)
+        with pytest.raises(DeltaError, match="os error 28"):
+            app.table.restore(old, reset(10))
+    app.table.restore(old, reset(10))
+    assert landed_offsets(app.table) == list(range(10))
 
 
 def test_how_long_a_version_is_kept_follows_the_tables_settings(at: Places) -> None:

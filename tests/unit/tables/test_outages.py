@@ -20,7 +20,7 @@ from lakebound.errors import (
     TableUnreadableError,
 )
 from lakebound.tables.full_disk import full_disk_error
-from lakebound.tables.outages import is_full_disk, is_outage, passes
+from lakebound.tables.outages import is_full_disk, is_outage, passes, tells_nothing
 
 
 def caused(error: Exception, cause: Exception) -> Exception:
@@ -65,6 +65,38 @@ def test_it_passes(case: str) -> None:
 @pytest.mark.parametrize("case", LASTING)
 def test_it_would_come_again(case: str) -> None:
     assert not passes(LASTING[case])
+
+
+REFUSING = {
+    "no right": LASTING["no right"],
+    "Rust's number of a right": LASTING["Rust's number"],
+    "a store's keys": DeltaError(
+        "Generic S3 error: Error performing GET http://s/b/k in 3ms - Server returned non-2xx status code: 403 Forbidden: <"
+    ),
+    "a token that has expired": OSError(
+        "Generic S3 error: Error performing GET http://s/b/k in 3ms - Server returned non-2xx status code: 400 Bad Request: <"
+    ),
+    "cause of a refusal": caused(RuntimeError("it failed"), PermissionError("the store refuses it")),
+}
+GONE = {
+    "no file": LASTING["no folder"],
+    "no object": DeltaError(
+        "Object at location k not found: Error performing GET http://store/b/k in 3ms - Server returned non-2xx status code: "
+        "404 Not Found: <?xml"
+    ),
+    "torn": ValueError("403 forbidden, error performing"),
+    "version": DeltaError("Invalid table version: 403"),
+}
+
+
+@pytest.mark.parametrize("case", [*PASSING, *REFUSING])
+def test_what_is_away_or_refuses_says_nothing_of_what_is_there(case: str) -> None:
+    assert tells_nothing({**REFUSING, **PASSING}[case])
+
+
+@pytest.mark.parametrize("case", GONE)
+def test_what_is_gone_is_known_to_be(case: str) -> None:
+    assert not tells_nothing(GONE[case])
 
 
 def test_a_refusal_is_an_outage_only_if_it_was_made_of_one() -> None:

@@ -14,7 +14,7 @@ from lakebound.storage.location import Location
 from lakebound.tables.delta.durations import DELETED_FILES, LOG, duration_ms
 from lakebound.tables.delta.log import commit_lines, counting_entry
 from lakebound.tables.delta.open import open_at
-from lakebound.tables.outages import passes
+from lakebound.tables.outages import tells_nothing
 from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import PastVersion, TableVersion, VersionGoneError
 
@@ -35,7 +35,7 @@ def look_back(folder: Location, version: str, table: str) -> PastVersion:
         handle = open_at(folder, int(version))
         files = pa.table(handle.get_add_actions(flatten=True))
     except (DeltaError, OSError, ValueError) as exc:
-        if passes(exc):
+        if tells_nothing(exc):
             raise
         raise VersionGoneError(table, version, f"its log cannot be read ({exc})") from exc
     found = counting_entry(folder, int(version), table)

@@ -37,6 +37,7 @@ from lakebound.tables.delta.statistics import columns_described, delta_statistic
 from lakebound.tables.entries import counting, newest_readable
 from lakebound.tables.fence import fence_number
 from lakebound.tables.layout import FileLayout
+from lakebound.tables.outages import tells_nothing
 from lakebound.tables.places import Places
 from lakebound.tables.prepared import DeltaReplacement, Prepared, StalePreparedError
 from lakebound.tables.reconstruction import from_ranges, from_rows
@@ -233,6 +234,8 @@ class DeltaLakeTable:
         try:
             text = draft_commit(self._folder, newest, restore, back_to=version)
         except DeltaError as exc:
+            if tells_nothing(exc):
+                raise
             raise VersionGoneError(self._spec.id, str(version), str(exc)) from exc
         gone = missing(self._folder, files_of_commit(text))
         if gone:

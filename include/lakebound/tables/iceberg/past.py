@@ -12,6 +12,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from lakebound.ledger.entry import Entry
+from lakebound.tables.outages import tells_nothing
 from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import PastVersion, VersionGoneError
 
@@ -66,6 +67,8 @@ def look_back(metadata: TableMetadata, snapshot: Snapshot, entry: Entry | None, 
     try:
         files = list(_files(snapshot, io))
     except (OSError, ValueError) as exc:
+        if tells_nothing(exc):
+            raise
         raise VersionGoneError(table, str(snapshot.snapshot_id), f"its manifests cannot be read ({exc})") from exc
     return PastVersion(
         entry=entry,
