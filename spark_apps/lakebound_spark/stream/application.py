@@ -19,7 +19,7 @@ from lakebound.control.lease import Lease, release
 from lakebound.control.progress import Outcome, write_outcome
 from lakebound.control.situations import crash_looping
 from lakebound.control.start_incident import start_incident
-from lakebound.errors import CrashLoopError, LakeboundError, LeaseHeldError, LeaseLostError, QuarantineFloodError
+from lakebound.errors import CrashLoopError, LakeboundError, LeaseHeldError, LeaseLostError
 from lakebound.landing.complete_hours_watch import CompleteHoursKeeper, CompleteHoursWatch
 from lakebound.landing.cpu_seconds import CpuClock
 from lakebound.landing.kafka import KafkaFacts
@@ -42,7 +42,7 @@ from lakebound_spark.reference.book import ReferenceBook, open_book
 from lakebound_spark.reference.refresh import ReferenceWatch
 from lakebound_spark.session import SessionStart
 from lakebound_spark.stream.batches_opening import OpenedBatches, open_in_batches
-from lakebound_spark.stream.ending import finish_bounded_run, hold, is_refusal, verdict_on
+from lakebound_spark.stream.ending import change_wish, is_refusal, verdict_on, write_down
 from lakebound_spark.stream.kafka_wait import KafkaWait
 from lakebound_spark.stream.lineage_choice import chosen_lineage
 from lakebound_spark.stream.opening import take_lease
@@ -116,6 +116,8 @@ class Application:
         except Exception as exc:
             log.exception("pipeline %s %s", self._run.spec.pipeline, "is refused" if is_refusal(exc) else "ended")
             error = self._told(exc)
+        if error is None and self._stop.request is not None:
+            error = self._stop.request.error
         outcome = self._outcome(error)
         if self._lineage is not None:
             self._lineage.end(outcome)
@@ -126,7 +128,7 @@ class Application:
             self._end_rollups(error)
         try:
             self._record_end(outcome, error, lease)
-        except OSError as exc:
+        except (LakeboundError, OSError) as exc:
             log.error("the end of the application could not be written down: %s", exc)
         if self._lineage is not None:
             self._lineage.wait()
@@ -144,11 +146,13 @@ class Application:
         self._samples.end()
 
     def _record_end(self, outcome: Outcome, error: BaseException | None, lease: Lease | None) -> None:
-        write_outcome(self._run.control, outcome)
+        control, signalled = self._run.control, self._stop.signalled
+        write_down(partial(change_wish, self._run, outcome, error), control, signalled)
+        write_down(partial(write_outcome, control, outcome), control, signalled)
         if outcome.verdict == "refused" and not isinstance(error, LeaseHeldError):
-            record_refusal(self._run.control, outcome)
+            record_refusal(control, outcome)
         if lease is not None:
-            release(self._run.control, lease)
+            release(control, lease)
 
     def _told(self, error: Exception) -> Exception:
         """Return the error by which the end of the application is judged."""
@@ -187,7 +191,7 @@ class Application:
         log.warning("incident: %s", found.what)
         try:
             record_incident(self._run.control, "unclean_end", found.what, facts=found.facts, outcome="repaired itself")
-        except OSError as exc:
+        except (LakeboundError, OSError) as exc:
             log.error("the incident could not be written down: %s", exc)
 
     def _land(self, lease: Lease) -> None:
@@ -345,12 +349,7 @@ class Application:
 
     def _outcome(self, error: BaseException | None) -> Outcome:
         request = self._stop.request or StopRequest("completed", "nothing more to read")
-        error = error or request.error
         verdict, reason = verdict_on(error) if error is not None else (request.verdict, request.reason)
-        if verdict == "completed" and self._run.until is not None:
-            finish_bounded_run(self._run)
-        if isinstance(error, QuarantineFloodError):
-            hold(self._run, error)
         return Outcome(
             app_id=self._run.app_id,
             verdict=verdict,

@@ -27,6 +27,8 @@ class StopSignal:
         # The handler of a signal may run while this thread is within ``set``.
         self._lock = threading.RLock()
         self.request: StopRequest | None = None
+        self.signalled = threading.Event()
+        """Set once a signal was received, whoever asked before it: nothing is waited for any more."""
 
     def set(self, verdict: EndVerdict, reason: str, error: Exception | None = None) -> None:
         """Ask the application to end after the batch in flight.
@@ -46,6 +48,7 @@ class StopSignal:
 
     def on_signal(self, number: signal.Signals) -> None:
         """Ask it for a signal that was received."""
+        self.signalled.set()
         self.set("stopped", f"signal {number.name}")
 
     def is_set(self) -> bool:

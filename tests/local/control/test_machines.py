@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,8 +26,10 @@ from tests.support.streams.stand_ins import ORDERS
 from tests.support.tables.local_tables import make_table
 from tests.support.waiting import wait_until
 
+from lakebound.control.crash_loop import CrashLoop, count_last_end
 from lakebound.control.desired import Desired
 from lakebound.control.folder import ControlFolder
+from lakebound.control.last_end import read_last_end
 from lakebound.control.lease import lease_is_live, read_lease
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.landing.run_spec import make_run_spec
@@ -57,13 +60,17 @@ class World:
         """The state as this machine sees it."""
         return ControlFolder(self.settings.home, "orders")
 
-    def start(self, machine: Machine, app_id: str, ttl_seconds: float = TTL_SECONDS) -> subprocess.Popen[bytes]:
-        """Start an application on a machine."""
+    def start(
+        self, machine: Machine, app_id: str, ttl_seconds: float = TTL_SECONDS, log: Path | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start an application on a machine; what it says goes into the log, where one is given."""
         settings = replace(self.settings, home=machine.home)
         spec = SPEC.model_copy(update={"limits": SPEC.limits.model_copy(update={"lease_ttl_seconds": ttl_seconds})})
         orders = make_run_spec(spec, settings, Desired(), app_id).model_dump_json(by_alias=True)
         command = [sys.executable, "-m", "tests.support.state.landing_process", "--run-spec", orders]
-        return subprocess.Popen(command, env=machine.environ, start_new_session=True)
+        with ExitStack() as opened:
+            said = None if log is None else opened.enter_context(log.open("wb"))
+            return subprocess.Popen(command, env=machine.environ, stdout=said, stderr=said, start_new_session=True)
 
     def lands(self, app_id: str) -> bool:
         """Whether that application has landed."""
@@ -131,14 +138,20 @@ def test_a_machine_dies_and_another_takes_over(world: World, s3_server: S3Server
     assert not list(world.third.home.glob("pipelines/*/*.json")), "what is shared was also written to the machine's disk"
 
 
-def test_without_its_state_an_application_ends_and_nothing_is_lost(world: World, s3_server: S3Server) -> None:
-    app = world.start(world.first, "app-1")
+def test_without_its_state_an_application_ends_and_nothing_is_lost(world: World, s3_server: S3Server, tmp_path: Path) -> None:
+    log = tmp_path / "app-1.log"
+    app = world.start(world.first, "app-1", log=log)
     wait_until(lambda: world.lands("app-1"), 60, "landing")
     for method in ("GET", "PUT"):
         s3_server.faults.add(Fault("status", methods=(method,), key=STATE, count=None))
     # The tables' part of the store answers: only the state is away.
-    assert app.wait(90) == 1
+    wait_until(lambda: "written down" in log.read_text(), 90, "its end, of which nobody can be told")
+    assert "StateAwayError" in log.read_text()
     s3_server.faults.clear()
+    assert app.wait(90) == 1
+    outcome = read_outcome(world.control, "app-1")
+    assert outcome is not None and outcome.error_class == "StateAwayError" and outcome.is_outage
+    assert count_last_end(CrashLoop(), read_last_end(world.control), 0.0) == CrashLoop(), "it does not count as a failed start"
     wait_until(world.is_silent, 60, "the end of its lease")
     later = world.start(world.second, "app-2")
     wait_until(lambda: world.lands("app-2"), 60, "landing on another machine")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 
 from lakebound.control.desired import keep_desired
 from lakebound.control.lease import acquire, release
@@ -18,7 +19,9 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound.ledger.entry import high_water_marks
 from lakebound.spec.table import TableSpec
+from lakebound.tables.outages import is_outage
 from lakebound.tables.table import open_table
+from lakebound_spark.stream.ending import write_down
 from lakebound_spark.stream.signs import ProgressBoard, SignsOfLife
 from lakebound_spark.stream.stop_signal import StopSignal
 from tests.support.tables.local_tables import TOPIC, Lander
@@ -52,14 +55,23 @@ def main() -> int:
     assert request is not None
     print(request, flush=True)
     signs.end()
-    verdict, reason = request.verdict, request.reason
-    outcome = Outcome(app_id=run.app_id, verdict=verdict, reason=reason, commits=1, started_at=started, ended_at=time.time())
+    error = request.error
+    outcome = Outcome(
+        app_id=run.app_id,
+        verdict=request.verdict,
+        reason=request.reason,
+        error_class=type(error).__name__ if error is not None else None,
+        passes=is_outage(error),
+        commits=1,
+        started_at=started,
+        ended_at=time.time(),
+    )
     try:
-        write_outcome(run.control, outcome)
+        write_down(partial(write_outcome, run.control, outcome), run.control, stop.signalled)
         release(run.control, lease)
     except OSError as exc:
         print(f"the end was not written down: {exc}", flush=True)
-    return 0 if verdict == "stopped" else 1
+    return 0 if request.verdict == "stopped" else 1
 
 
 if __name__ == "__main__":
