@@ -80,8 +80,9 @@ class ReferenceWatch:
         try:
             self._looks[name] = self._newer(source, look)
         except Exception as exc:
-            what = str(exc) if isinstance(exc, UnusableReferenceError) else f"it cannot be read: {redacted(exc)}"
-            self._looks[name] = self._refused(source, look, what, None)
+            is_told = isinstance(exc, UnusableReferenceError)
+            what = str(exc) if is_told else f"it cannot be read: {redacted(exc)}"
+            self._looks[name] = self._refused(source, look, what, None, None if is_told else exc)
 
     def _newer(self, source: Source, look: _Look) -> _Look:
         newest, found = self._book.newest(source.name), source.look()
@@ -98,10 +99,12 @@ class ReferenceWatch:
         log.info("reference %s: version %s is used from the next batch on", source.name, loaded.version.text)
         return look.well()
 
-    def _refused(self, source: Source, look: _Look, problem: str, token: str | None) -> _Look:
+    def _refused(self, source: Source, look: _Look, problem: str, token: str | None, error: Exception | None = None) -> _Look:
+        """Keep the version in use; the log has the whole error where only its kind may be told elsewhere."""
         version = self._book.newest(source.name).loaded.version.text
         if look.problem != problem:
-            log.warning("reference %s (%s) stays at version %s: %s", source.name, source.spec.told, version, problem)
+            said = (source.name, source.spec.told, version, problem)
+            log.warning("reference %s (%s) stays at version %s: %s", *said, exc_info=error)
         return look.ill(problem, token)
 
     def _loop(self) -> None:

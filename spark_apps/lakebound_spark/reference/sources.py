@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as csv
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -24,7 +22,7 @@ from lakebound.tables.delta.open import open_delta
 from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.schemas import normalise_schema
-from lakebound_spark.reference import postgres
+from lakebound_spark.reference import csv_files, postgres
 from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size
 from lakebound_spark.reference.rules import ReferenceFacts, key_problem, problem_in, size_problem
 
@@ -169,36 +167,26 @@ def _load_files(spec: ReferenceSpec, places: Places) -> Loaded:
 
 def _read_file(spec: ReferenceSpec, file: Path) -> pa.Table:
     if spec.format == "parquet":
-        check_size(pq.read_metadata(file).num_rows)
-        return _normalised(pq.ParquetFile(file).read())
+        return _read_parquet(file)
     check_size(None, file.stat().st_size)
     return _read_csv(spec, file)
 
 
+def _read_parquet(file: Path) -> pa.Table:
+    try:
+        check_size(pq.read_metadata(file).num_rows)
+        rows = pq.ParquetFile(file).read()
+    except pa.ArrowInvalid as exc:
+        raise UnusableReferenceError(f"{file.name} is not a whole file of Parquet; write it again") from exc
+    return _normalised(rows)
+
+
 def _read_csv(spec: ReferenceSpec, file: Path) -> pa.Table:
-    """Return the rows of a CSV file. An empty field without quotes is null; times without a zone are UTC."""
-    types = {}
+    types: dict[str, pa.DataType] = {}
     if spec.csv_schema is not None:
         declared = cast(StructType, StructType.fromDDL(spec.csv_schema))
         types = {field.name: _in_csv(field.type) for field in to_arrow_schema(declared)}
-    options = csv.ConvertOptions(
-        column_types=types,
-        include_columns=list(types),
-        strings_can_be_null=True,
-        null_values=[""],
-        quoted_strings_can_be_null=False,
-    )
-    try:
-        rows = csv.read_csv(file, convert_options=options)
-    except KeyError as exc:
-        raise UnusableReferenceError(f"{file.name} lacks a column of its schema; its first line must name the columns") from exc
-    return _normalised(pa.table([_in_utc(column) for column in rows.columns], names=rows.column_names))
-
-
-def _in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not pa.types.is_timestamp(column.type) or column.type.tz:
-        return column
-    return pc.assume_timezone(column.cast(pa.timestamp("us")), "UTC")
+    return _normalised(csv_files.rows_of(file, types))
 
 
 def _in_csv(kind: pa.DataType) -> pa.DataType:
