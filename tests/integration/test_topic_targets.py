@@ -21,11 +21,16 @@ from lakebound.inspection.doctor.pipeline.facts import OpenTransaction
 from lakebound.inspection.doctor.pipeline.written_topics import open_transactions
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_clients import make_producer
+from lakebound.landing.to_topics.messages import RowMessage
+from lakebound.landing.to_topics.outcomes import TopicCommitError
+from lakebound.landing.to_topics.producer import LedgerMessage
 from lakebound.landing.to_topics.stable import settled_ends
 from lakebound.landing.to_topics.target import TopicTarget
+from lakebound.landing.topic_check import look_at_target_topics
 from lakebound.ledger.entry import Entry
 from lakebound.local.broker import Broker
 from lakebound.spec.connection import ConnectionSpec
+from lakebound.spec.pipeline import PipelineSpec
 
 pytestmark = pytest.mark.integration
 
@@ -154,6 +159,34 @@ def test_an_open_transaction_is_found_where_its_readers_wait(broker: Broker, top
     # The end that is waited for may be taken before the marker of the abort, or after it.
     assert settled_ends(KafkaFacts(connection), name) in ({0: 1}, {0: 2})
     assert list(open_transactions(connection, name)) == []
+
+
+def test_a_compacted_topic_takes_no_row_without_a_key_and_is_not_compared(
+    tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
+    name, plain = topic("compacted", config={"cleanup.policy": "compact,delete"}), topic("plain")
+    connection = ConnectionSpec(bootstrap_servers=broker.bootstrap_servers)
+    settings = KafkaFacts(connection).written_settings([name, plain])
+    assert (settings[name].is_compacted, settings[plain].is_compacted) == (True, False)
+    body = {
+        "pipeline": "p",
+        "topics": ["in"],
+        "connection": {"bootstrap_servers": broker.bootstrap_servers},
+        "value": {"format": "json", "schema": "number BIGINT"},
+        "freshness": "1s",
+        "to_topics": [{"topic": plain}, {"topic": name}],
+    }
+    spec = PipelineSpec.model_validate(body)
+    [problem] = look_at_target_topics(spec)
+    assert problem.keys == ("to_topics", 1) and f"topic {name} is compacted" in problem.what
+
+    app = TopicLander(tmp_path, broker.bootstrap_servers, name, 1)
+    app.land(0, 10)
+    assert app.target.scan_sources({SOURCE: "source-id"}) is None, "a superseded row is no lost one"
+
+    row, entry = RowMessage(None, b"{}", b"source/0/10/0"), LedgerMessage(b"k", b"v")
+    with pytest.raises(TopicCommitError, match="name a 'key' in to_topics"):
+        app.producer.commit(app.producer.ready(), app.spec.id, name, [row], entry)
 
 
 def run(home: Path, broker: Broker, topic: str, epoch: int, batches: int, faults: str) -> int:

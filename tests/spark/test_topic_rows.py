@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from lakebound.landing.to_topics.messages import JSON_COLUMN
 from lakebound_spark.batch.landable import make_check
-from lakebound_spark.batch.message_bounds import MessageBound
+from lakebound_spark.batch.message_bounds import MessageBound, topic_bounds
 from lakebound_spark.batch.topic_rows import with_json, without_json
 
 pytestmark = pytest.mark.spark
@@ -65,6 +65,21 @@ def test_a_message_is_too_large_for_both_or_for_none(session: SparkSession, key:
         one = output.where(F.col("number") == offset)
         if offset % 10 == 0 or offset in (min(too_large), min(too_large) - 1):
             assert check.holds(one.toArrow()) == (offset not in too_large)
+
+
+def test_a_row_without_a_key_is_found_where_the_topic_is_compacted(session: SparkSession) -> None:
+    columns = ["IF(id = 3, NULL, concat('k', id)) AS name", "id AS number", KAFKA]
+    output = with_json(lambda frame: frame)(session.range(5).selectExpr(*columns))
+    bound = MessageBound("topic:out", "name", 1_000_000, is_compacted=True)
+    check = make_check(without_json(output.schema), [], has_transform=False, bounds=topic_bounds([bound]))
+    [found] = check.places(output).to_pylist()
+    assert found["offset"] == 3
+    assert found["problem"].startswith("does_not_fit\ttopic:out: its key name is null, and a compacted topic")
+    assert [check.holds(output.where(F.col("number") == number).toArrow()) for number in range(5)] == [
+        number != 3 for number in range(5)
+    ]
+    plain = topic_bounds([MessageBound("topic:out", "name", 1_000_000)])
+    assert make_check(without_json(output.schema), [], has_transform=False, bounds=plain).holds(output.toArrow())
 
 
 def places(found: pa.Table) -> list[dict[str, Any]]:

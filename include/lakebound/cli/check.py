@@ -261,7 +261,7 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
 
     from lakebound.cli.plan_check import check_plans
     from lakebound.landing.real_time_check import look_at_real_time
-    from lakebound.landing.topic_check import look_at_topics
+    from lakebound.landing.topic_check import look_at_target_topics, look_at_topics
     from lakebound.spec.placed import PlacedProblem, told
     from lakebound.tables.places import places_of
 
@@ -269,14 +269,16 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
     say(f"check: Spark plans {_counted(len(specs))} (it takes some seconds to start; --static skips this step)")
     with ThreadPoolExecutor(8) as pool:
         looks = [pool.submit(look_at_topics, spec, places_of(settings, spec.warehouse).read_only()) for spec in specs]
+        written = [pool.submit(look_at_target_topics, spec) for spec in specs]
         real_time = [pool.submit(look_at_real_time, spec, settings.spark_master) for spec in specs]
-        planned = zip(files, specs, check_plans(specs, settings), looks, real_time, strict=True)
-        for path, spec, plan, look, real_time_look in planned:
+        planned = zip(files, specs, check_plans(specs, settings), looks, written, real_time, strict=True)
+        for path, spec, plan, look, written_look, real_time_look in planned:
             known = set(report.problems)
             topics, awaited = look.result()
             refused, told_of_it = real_time_look.result()
             problems = [
                 *(PlacedProblem(topic, ("topics",)) for topic in topics),
+                *written_look.result(),
                 *(PlacedProblem(f"freshness: real_time: {reason}", ("freshness",)) for reason in refused),
                 *plan.problems,
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import ConfigResource as _ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
-from lakebound.errors import BrokerUnavailableError, KafkaLoginError, LakeboundError, TopicWithoutIdError
+from lakebound.errors import BrokerUnavailableError, KafkaForbiddenError, KafkaLoginError, LakeboundError, TopicWithoutIdError
 from lakebound.landing.kafka_clients import Troubles, make_admin
 from lakebound.landing.kafka_errors import connection_error, told_error
 from lakebound.landing.kafka_settings import client_config
@@ -27,6 +28,20 @@ ConfigResource: Any = _ConfigResource
 
 NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The id that stands for none: 16 bytes of zeros in base64. Brokers before Kafka 2.8 give every topic this one."""
+
+
+@dataclass(frozen=True)
+class WrittenSettings:
+    """Settings of a topic that rows go to; Kafka's defaults where nothing is given.
+
+    Attributes:
+        largest_batch_bytes: Of a batch of records, and so of a record (``max.message.bytes``).
+        is_compacted: Whether Kafka keeps the newest message of each key alone, and takes none without a key
+            (``cleanup.policy``).
+    """
+
+    largest_batch_bytes: int = 1_048_588
+    is_compacted: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,20 +157,25 @@ class KafkaFacts:
             result[resources[resource]] = (kept[0], kept[1])
         return result
 
-    def largest_batches(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return per topic how many bytes a batch of records may have, and so a record (``max.message.bytes``).
+    def written_settings(self, topics: Iterable[str]) -> dict[str, WrittenSettings]:
+        """Return the settings of topics that rows go to; Kafka's defaults of a topic about which the user may not ask.
 
         Raises:
-            KafkaForbiddenError: The user may not look at the topic's settings.
+            MissingTopicError: A topic is not there.
             BrokerUnavailableError: Kafka did not answer in time.
         """
         resources = {ConfigResource(ConfigResource.Type.TOPIC, topic): topic for topic in topics}
+        if not resources:
+            return {}
         client = self._own_client()
         futures = client.admin.describe_configs(list(resources), request_timeout=self._timeout_seconds)
-        found = {
-            resources[one]: self._answer(client, answer, resources[one], "DESCRIBE_CONFIGS") for one, answer in futures.items()
-        }
-        return {topic: int(config["max.message.bytes"].value) for topic, config in found.items()}
+        found = dict.fromkeys(resources.values(), WrittenSettings())
+        for resource, future in futures.items():
+            with suppress(KafkaForbiddenError):
+                config = self._answer(client, future, resources[resource], "DESCRIBE_CONFIGS")
+                largest, policy = int(config["max.message.bytes"].value), config["cleanup.policy"].value
+                found[resources[resource]] = WrittenSettings(largest, "compact" in policy)
+        return found
 
     def _describe(self, topics: Iterable[str]) -> Mapping[str, Any]:
         names, client = list(topics), self._own_client()

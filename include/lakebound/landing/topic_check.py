@@ -9,14 +9,17 @@ from lakebound.errors import (
     BrokerUnavailableError,
     ForbiddenSecretError,
     KafkaRefusalError,
+    LakeboundError,
     MissingSecretError,
     MissingTopicError,
     TopicRecreatedError,
     TopicWithoutIdError,
 )
 from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.to_topics.messages import compaction_problem
 from lakebound.ledger.entry import check_topic_ids
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.placed import PlacedProblem
 from lakebound.tables.landed import landed_topics
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
@@ -75,3 +78,24 @@ def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[
     except TopicRecreatedError as exc:
         return [str(exc)], warnings
     return [], warnings
+
+
+def look_at_target_topics(spec: PipelineSpec) -> list[PlacedProblem]:
+    """Return what a start would refuse of the settings of target topics; nothing where Kafka does not tell.
+
+    Args:
+        spec: The pipeline.
+    """
+    # With a key, a topic with any settings takes the rows.
+    keyless = [(number, one) for number, one in enumerate(spec.to_topics) if one.key is None]
+    try:
+        kafka = KafkaFacts(spec.connection, timeout_seconds=LOOK_SECONDS) if keyless else None
+        settings = kafka.written_settings(one.topic for _, one in keyless) if kafka is not None else {}
+    except LakeboundError:
+        return []  # ``look_at_topics`` tells of it
+    found = []
+    for number, one in keyless:
+        problem = compaction_problem(one, is_compacted=settings[one.topic].is_compacted)
+        if problem is not None:
+            found.append(PlacedProblem(f"{one.id}: {problem}", ("to_topics", number)))
+    return found

@@ -30,6 +30,7 @@ from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lanes import How
 from lakebound_spark.batch.local_transform import LocalTransform
+from lakebound_spark.batch.message_bounds import topic_bounds
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
@@ -142,7 +143,8 @@ def open_in_batches(
     targets, quarantine = open_targets(run, schemas | staged, writer, facts, others)
     decoder = make_decoder(spec, topic_ids, settled.unhoused)
     layouts = [target.table.layout() for target in targets]
-    check = make_check(output.schema, layouts, has_transform=spec.transform is not None, bounds=[*bounds, *of_stores])
+    asked = [*topic_bounds(bounds), *of_stores]
+    check = make_check(output.schema, layouts, has_transform=spec.transform is not None, bounds=asked)
     how: How = {
         "multiplies": may_multiply(output),
         "left_out": left_out_by_targets(run, rows, settled.left_out) | left_out_by_stores(stored, rows),

@@ -8,18 +8,17 @@ from itertools import islice
 import pyarrow as pa
 
 from lakebound.control.private_files import make_private_folder
-from lakebound.errors import BrokerUnavailableError, KafkaForbiddenError, LakeboundError, TableMismatchError
+from lakebound.errors import BrokerUnavailableError, LakeboundError, TableMismatchError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import is_local
-from lakebound.landing.to_topics.messages import JSON_COLUMN, staged_schema
+from lakebound.landing.to_topics.messages import JSON_COLUMN, compaction_problem, staged_schema
 from lakebound.landing.to_topics.producer import TopicProducer
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import check_owner, check_topic_ids
 from lakebound_spark.batch.message_bounds import MessageBound
 from lakebound_spark.batch.targets import Writer
 
-_KAFKAS_DEFAULT_BYTES = 1_048_588
 _FOLDER = "topics"
 
 
@@ -48,15 +47,19 @@ def check_target_topics(run: RunSpec, output: pa.Schema, topic_ids: Mapping[str,
         topic_ids: Kafka's ids of the topics that are read, by their names.
 
     Raises:
-        TableMismatchError: There is no such key column.
+        TableMismatchError: There is no such key column, or a topic is compacted, and its messages would have no key.
         TopicRecreatedError: A topic that is read is another one than that of the ledger.
         TargetNotEmptyError: A topic has messages, and the ledger topic no entry of it.
         TargetRecreatedError: A topic is another one than its entry names.
         ForeignTableError: Another pipeline's entry stands in the ledger topic.
         MissingTopicError: There is no such topic.
     """
-    for one in run.spec.to_topics:
+    topics = run.spec.to_topics
+    settings = KafkaFacts(run.spec.connection).written_settings(one.topic for one in topics) if topics else {}
+    for one in topics:
         staged_schema(one, output)
+        if (problem := compaction_problem(one, is_compacted=settings[one.topic].is_compacted)) is not None:
+            raise TableMismatchError(one.id, problem)
         entry = TopicTarget(one, run.spec.pipeline, run.spec.connection).read_ledger().entry
         if entry is not None:
             check_owner(entry, run.spec.pipeline, one.id)
@@ -92,13 +95,12 @@ def newest_landed_topic_epoch(run: RunSpec) -> int:
 
 
 def message_bounds(run: RunSpec, facts: KafkaFacts) -> list[MessageBound]:
-    """Return how large the messages of each target topic may be; Kafka's default where the user may not ask."""
-    names = [one.topic for one in run.spec.to_topics]
-    try:
-        largest = facts.largest_batches(names) if names else {}
-    except KafkaForbiddenError:
-        largest = dict.fromkeys(names, _KAFKAS_DEFAULT_BYTES)
-    return [MessageBound(one.id, one.key, largest[one.topic]) for one in run.spec.to_topics]
+    """Return which messages each target topic takes; Kafka's defaults where the user may not ask."""
+    settings = facts.written_settings(one.topic for one in run.spec.to_topics)
+    return [
+        MessageBound(one.id, one.key, settings[one.topic].largest_batch_bytes, settings[one.topic].is_compacted)
+        for one in run.spec.to_topics
+    ]
 
 
 def make_topic_targets(

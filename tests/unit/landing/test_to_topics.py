@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,9 +21,9 @@ from lakebound.errors import (
     TargetRecreatedError,
 )
 from lakebound.landing.to_topics.ledger_record import TargetTotals, decode_record, encode_record
-from lakebound.landing.to_topics.messages import JSON_COLUMN, RowMessage, messages_of, staged_schema
+from lakebound.landing.to_topics.messages import JSON_COLUMN, RowMessage, compaction_problem, messages_of, staged_schema
 from lakebound.landing.to_topics.outcomes import TopicCommitError, transaction_error
-from lakebound.landing.to_topics.producer import LedgerMessage, TopicProducer, producer_config
+from lakebound.landing.to_topics.producer import TRANSACTION_SECONDS, LedgerMessage, TopicProducer, producer_config
 from lakebound.landing.to_topics.scan import Source, source_of
 from lakebound.landing.to_topics.target import check_target_ids
 from lakebound.ledger.entry import Entry, encode
@@ -102,12 +103,38 @@ def test_a_record_that_is_no_entry_of_a_topic_is_not_taken_for_one(value: bytes 
         (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaForbiddenError, False),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaForbiddenError, False),
         (KafkaError.MSG_SIZE_TOO_LARGE, TopicCommitError, False),
+        (KafkaError.INVALID_RECORD, TopicCommitError, False),
+        (KafkaError.INVALID_TRANSACTION_TIMEOUT, TopicCommitError, False),
+        (KafkaError.POLICY_VIOLATION, TopicCommitError, False),
+        (KafkaError.UNSUPPORTED_COMPRESSION_TYPE, TopicCommitError, False),
+        (KafkaError.UNSUPPORTED_VERSION, TopicCommitError, False),
+        (KafkaError._UNSUPPORTED_FEATURE, TopicCommitError, False),
     ],
 )
 def test_what_an_error_means_for_the_next_attempt(code: int, kind: type[LakeboundError], is_passing: bool) -> None:
     error = transaction_error(CONNECTION, KafkaError(code, "said"), "topic:out", "out", "lakebound.orders")
     assert isinstance(error, kind)
     assert passes(error) == is_passing
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        (KafkaError.INVALID_RECORD, "said; a compacted topic .* name a 'key' in to_topics"),
+        (KafkaError.INVALID_TRANSACTION_TIMEOUT, f"transaction.max.timeout.ms .* to {round(TRANSACTION_SECONDS * 1000)} "),
+        (KafkaError.UNSUPPORTED_COMPRESSION_TYPE, producer_config(CONNECTION, "orders", [1])["compression.type"]),
+    ],
+)
+def test_what_kafka_would_refuse_again_is_told_with_what_to_do(code: int, what: str) -> None:
+    error = transaction_error(CONNECTION, KafkaError(code, "said"), "topic:out", "out", "lakebound.orders")
+    assert error.is_refusal and re.search(what, str(error))
+
+
+@pytest.mark.parametrize(("key", "is_compacted", "is_refused"), [(None, True, True), (None, False, False), ("id", True, False)])
+def test_a_compacted_topic_needs_a_key(key: str | None, is_compacted: bool, is_refused: bool) -> None:
+    problem = compaction_problem(ToTopicSpec(topic="out", key=key), is_compacted=is_compacted)
+    assert (problem is not None) == is_refused
+    assert problem is None or ("topic out is compacted" in problem and "name a column as 'key'" in problem)
 
 
 def test_keys_go_where_kafkas_own_client_sends_them_and_no_two_pipelines_fence_each_other() -> None:

@@ -39,7 +39,8 @@ _READINGS = 3
 _NO_TABLES = (TopicTarget, StoreTarget)
 
 _NOT_COMPARED = {
-    "topic": "Kafka has deleted messages of it: its rows were not compared",
+    "topic": "Kafka has deleted messages of it, or compacts it (in real time also: of the quarantine topic): its rows were not "
+    "compared",
     "store": "a store holds the newest row of each key, or sums: its rows were not compared",
 }
 
@@ -124,7 +125,7 @@ def _sent_in_real_time(spec: PipelineSpec, facts: TableAsFound) -> TableAsFound:
     except MissingTopicError:
         bad = rows.slice(0, 0)
     if bad is None:
-        return replace(facts, rows=None)  # Kafka has deleted some: what is missing cannot be told from what was bad
+        return replace(facts, rows=None)  # Kafka has deleted some, or may: what is missing cannot be told from what was bad
     return replace(facts, rows=rows, bad_rows=sent_at_least_once(bad, facts.coverage)[0], note=note)
 
 
@@ -189,7 +190,7 @@ def _with_rows(table: Proved, facts: TableAsFound) -> TableAsFound:
 
 
 def _rows(table: Proved, facts: TableAsFound) -> pa.Table | None:
-    """Return where the rows come from; None of a store, and of a topic whose first messages Kafka has deleted."""
+    """Return where the rows come from; None of a store, and of a topic of which Kafka deletes messages."""
     if isinstance(table, StoreTarget):
         return None
     if isinstance(table, TopicTarget):

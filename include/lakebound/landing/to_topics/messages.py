@@ -53,6 +53,21 @@ def staged_schema(spec: ToTopicSpec, output: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(spec.key, kind), *fields])
 
 
+def compaction_problem(spec: ToTopicSpec, *, is_compacted: bool) -> str | None:
+    """Return why the topic cannot take the rows as it is set up; None where it can.
+
+    Args:
+        spec: The target topic.
+        is_compacted: Whether its ``cleanup.policy`` has ``compact``.
+    """
+    if spec.key is not None or not is_compacted:
+        return None
+    return (
+        f"topic {spec.topic} is compacted (cleanup.policy), so Kafka takes no message without a key; name a column as 'key' in "
+        f"to_topics, or set cleanup.policy=delete on the topic"
+    )
+
+
 def messages_of(rows: pa.RecordBatch, key: str | None) -> Iterator[RowMessage]:
     """Yield the message of each row.
 

@@ -19,10 +19,31 @@ FENCED = frozenset(
 )
 """A later producer of the same transactional id has begun, or Kafka has forgotten this one, which was idle for days."""
 _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
+_UPGRADE = "Lakebound needs brokers with transactions: upgrade them, or use another cluster"
+_PERMANENT = {
+    KafkaError.INVALID_RECORD: "a compacted topic (cleanup.policy) takes no message without a key: name a 'key' in to_topics "
+    "whose column is never null. If it has one, ask the operators of Kafka what the brokers check",
+    KafkaError.INVALID_TIMESTAMP: "messages have the time at which they are sent: compare the clocks of this machine and the "
+    "brokers, and look at message.timestamp.before.max.ms and message.timestamp.after.max.ms of the topic",
+    # As ``producer.TRANSACTION_SECONDS``.
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: "set transaction.max.timeout.ms of the brokers to 120000 or more (by default it is "
+    "900000)",
+    KafkaError.POLICY_VIOLATION: "ask the operators of Kafka which policy of the brokers this is",
+    KafkaError.TOPIC_EXCEPTION: "nobody may write to such a topic: name another one in to_topics",
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "messages are compressed by lz4: let the brokers take it",
+    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT: "set message.format.version of the topic to 0.11 or later",
+    KafkaError.UNSUPPORTED_VERSION: _UPGRADE,
+    KafkaError._UNSUPPORTED_FEATURE: _UPGRADE,
+}
+"""What to do about errors that would come again, however often it is tried."""
 
 
 class TopicCommitError(LakeboundError):
     """A transaction failed for a reason that would come again."""
+
+    runbook = "commit-failed"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
 
     def __init__(self, target: str, reason: str) -> None:
         super().__init__(f"{target}: the transaction did not take place: {reason}")
@@ -47,4 +68,6 @@ def transaction_error(connection: ConnectionSpec, error: KafkaError, target: str
         return KafkaForbiddenError(connection.bootstrap_servers, who(connection), f"WRITE on transactional id {tx_id}")
     if code in _TOO_LARGE:
         return TopicCommitError(target, error.str())
+    if code in _PERMANENT:
+        return TopicCommitError(target, f"{error.str()}; {_PERMANENT[code]}")
     return told_error(connection, error, None, topic, "WRITE")

@@ -29,7 +29,7 @@ Source = tuple[str | None, int | None, int | None, int | None]
 
 
 def scan_sources(connection: ConnectionSpec, topic: str, topic_ids: Mapping[str, str]) -> pa.Table | None:
-    """Return the origin of every committed message, as ``Table.scan_kafka`` does; None where Kafka has deleted some of them.
+    """Return the origin of every committed message, as ``Table.scan_kafka`` does; None where Kafka has deleted some, or may.
 
     Args:
         connection: The broker.
@@ -42,20 +42,11 @@ def scan_sources(connection: ConnectionSpec, topic: str, topic_ids: Mapping[str,
     """
     facts = KafkaFacts(connection)
     ends = settled_ends(facts, topic)
-    if any(facts.topics([topic])[topic].earliest.values()):
+    # Of a compacted topic the older messages of a key go, which is no loss of rows.
+    is_compacted = facts.written_settings([topic])[topic].is_compacted
+    if is_compacted or any(facts.topics([topic])[topic].earliest.values()):
         return None
-    sources = [source_of(message.headers()) for message in _read(connection, topic, ends)]
-    columns = [[source[part] for source in sources] for part in range(_PARTS)]
-    ids = [topic_ids.get(source[0]) if source[0] is not None else None for source in sources]
-    found = {
-        "topic": pa.array(columns[0], pa.string()),
-        "topic_id": pa.array(ids, pa.string()),
-        "partition": pa.array(columns[1], pa.int32()),
-        "offset": pa.array(columns[2], pa.int64()),
-        "timestamp": pa.nulls(len(sources), pa.timestamp("us", tz="UTC")),
-        "ordinal": pa.array(columns[3], pa.int32()),
-    }
-    return pa.table(found, schema=pa.schema(list(KAFKA_TYPE)))
+    return _read(connection, topic, ends, topic_ids)
 
 
 def source_of(headers: Any) -> Source:
@@ -67,7 +58,40 @@ def source_of(headers: Any) -> Source:
     return parts[0], int(parts[1]), int(parts[2]), int(parts[3])
 
 
-def _read(connection: ConnectionSpec, topic: str, ends: Mapping[int, int]) -> list[Any]:
+class _Sources:
+    """Source positions in Arrow's columns, which grow: the messages themselves would fill the memory."""
+
+    def __init__(self, topic_ids: Mapping[str, str]) -> None:
+        self._topic_ids = topic_ids
+        self._waiting: list[Source] = []
+        self._tables: list[pa.Table] = []
+
+    def add(self, source: Source) -> None:
+        """Take one more."""
+        self._waiting.append(source)
+        if len(self._waiting) >= _AT_ONCE:
+            self._tables.append(self._turned())
+
+    def table(self) -> pa.Table:
+        """Return all."""
+        return pa.concat_tables([*self._tables, self._turned()])
+
+    def _turned(self) -> pa.Table:
+        sources, self._waiting = self._waiting, []
+        columns = [[source[part] for source in sources] for part in range(_PARTS)]
+        ids = [self._topic_ids.get(source[0]) if source[0] is not None else None for source in sources]
+        found = {
+            "topic": pa.array(columns[0], pa.string()),
+            "topic_id": pa.array(ids, pa.string()),
+            "partition": pa.array(columns[1], pa.int32()),
+            "offset": pa.array(columns[2], pa.int64()),
+            "timestamp": pa.nulls(len(sources), pa.timestamp("us", tz="UTC")),
+            "ordinal": pa.array(columns[3], pa.int32()),
+        }
+        return pa.table(found, schema=pa.schema(list(KAFKA_TYPE)))
+
+
+def _read(connection: ConnectionSpec, topic: str, ends: Mapping[int, int], topic_ids: Mapping[str, str]) -> pa.Table:
     consumer = make_consumer(
         {
             **consumer_config(connection),
@@ -83,7 +107,7 @@ def _read(connection: ConnectionSpec, topic: str, ends: Mapping[int, int]) -> li
     try:
         positions = {partition: 0 for partition, end in ends.items() if end}
         consumer.assign([TopicPartition(topic, partition, 0) for partition in positions])
-        messages: list[Any] = []
+        sources = _Sources(topic_ids)
         heard = time.monotonic()
         while any(position < ends[partition] for partition, position in positions.items()):
             for message in consumer.consume(_AT_ONCE, _WAIT_SECONDS):
@@ -91,7 +115,8 @@ def _read(connection: ConnectionSpec, topic: str, ends: Mapping[int, int]) -> li
                 error = given.error()
                 if error is None:
                     positions[given.partition()] = given.offset() + 1
-                    messages.append(given)
+                    if given.offset() < ends[given.partition()]:
+                        sources.add(source_of(given.headers()))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     positions[given.partition()] = given.offset()
                 elif not error.retriable():
@@ -100,6 +125,6 @@ def _read(connection: ConnectionSpec, topic: str, ends: Mapping[int, int]) -> li
             if time.monotonic() - heard > _SILENCE_SECONDS:
                 reason = f"topic {topic} was not read to its end: no message for {_SILENCE_SECONDS:.0f} s"
                 raise BrokerUnavailableError(connection.bootstrap_servers, reason)
-        return [one for one in messages if one.offset() < ends[one.partition()]]
+        return sources.table()
     finally:
         consumer.close()
