@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
@@ -74,11 +74,26 @@ def encode(frame: DataFrame) -> DataFrame:
     return clean(frame)
 
 
+def not_known(condition: Callable[[DataFrame, DataFrame], Column], how: str) -> Transform:
+    """Return a join whose condition bad records may meet: they have nulls, and a place in Kafka."""
+
+    def transform(frame: DataFrame) -> DataFrame:
+        known = frame.sparkSession.sql("SELECT * FROM VALUES ('device-1', 0), (NULL, 1), (NULL, 2) AS known(name, place)")
+        return frame.join(F.broadcast(known), condition(frame, known), how).select(*frame.columns)
+
+    return transform
+
+
 TRANSFORMS: dict[str, Callable[[DataFrame], DataFrame]] = {
     "none": lambda frame: frame,
     "encode": encode,
     "an inner join": joined("inner"),
     "a left join": joined("left"),
+    "an anti join": not_known(lambda frame, known: frame["device"] == known["name"], "left_anti"),
+    "an anti join by equal nulls": not_known(lambda frame, known: frame["device"].eqNullSafe(known["name"]), "left_anti"),
+    "an anti join by the place": not_known(lambda frame, known: frame["_kafka.partition"] == known["place"], "left_anti"),
+    "a left join by equal nulls": not_known(lambda frame, known: frame["device"].eqNullSafe(known["name"]), "left"),
+    "an inner join by equal nulls": not_known(lambda frame, known: frame["device"].eqNullSafe(known["name"]), "inner"),
     "filters and an explode": lambda f: explode(f.where("value < 30"), "tags", "tag").where("tag <> 'q'"),
     "nothing is left": lambda f: f.where("value < 0"),
 }
@@ -107,6 +122,35 @@ def test_a_row_that_is_too_large_for_its_topic_is_quarantined(session: SparkSess
     messages = real_time_rows(session, SPEC, records, decoder, lambda frame: frame, (bound,)).collect()
     assert {m.topic for m in messages} == {"quarantine.events"}
     assert record(0) in {bytes(m.value) for m in messages}
+    reasons = {header(m, "lakebound_reason") for m in messages if bytes(m.value) == record(0)}
+    assert reasons == {f"does_not_fit\ttopic:sent: its message is larger than the topic takes (max.message.bytes {512 + 20})"}
+
+
+def test_what_a_batch_would_quarantine_is_quarantined_for_the_same_reason(session: SparkSession, records: DataFrame) -> None:
+    spec = SPEC.model_copy(update={"transform": "transforms.made_up"})
+    bound = MessageBound("topic:sent", "device", 1_000_000, is_compacted=True)
+    at = "timestamp_micros(IF(value = 0, 1700000000000000000, 1700000000000000)) AS at"
+    pad = "IF(value = 1, CAST(X'ff' AS STRING), pad) AS pad"
+    device = "IF(value = 2, NULL, device) AS device"
+
+    def transform(frame: DataFrame) -> DataFrame:
+        return frame.selectExpr("event_id", "value", at, pad, device, "_kafka")
+
+    messages = real_time_rows(session, spec, records, make_decoder(spec, {}), transform, (bound,)).collect()
+
+    number_of = {record(number): number for number in range(3)}
+    reasons = {
+        number_of[bytes(m.value)]: header(m, "lakebound_reason")
+        for m in messages
+        if m.topic == "quarantine.events" and bytes(m.value) in number_of
+    }
+    assert reasons == {
+        0: "transform\tat: outside of the years 1 to 9999",
+        1: "transform\tpad: text that is not UTF-8",
+        2: "does_not_fit\ttopic:sent: its key device is null, and a compacted topic takes no message without a key",
+    }
+    skipped_or_bad = {n for n in range(RECORDS) if n % 13 == 5 or n % 10 == 3}
+    assert sum(m.topic == "sent" for m in messages) == RECORDS - len(skipped_or_bad) - len(reasons)
 
 
 @pytest.mark.parametrize(

@@ -86,19 +86,30 @@ class _Bypass:
     def _join(self, node: Any, children: list[Any], at: int) -> Any:
         """An inner join becomes an outer one whose good rows must have found a partner."""
         kind = node.joinType().sql()
+        condition = self._of_good_rows(node.condition(), children[at])
+        plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
         if (kind in ("LEFT OUTER", "LEFT ANTI") and at == 0) or (kind == "RIGHT OUTER" and at == 1):
-            return node.withNewChildren(self._seq(children))
+            return plans.Join(children[0], children[1], node.joinType(), condition, node.hint())
         if kind != "INNER":
             raise BypassError(f"joins by {kind.lower()}")
         other = self.frame(children[1 - at]).selectExpr("*", f"true AS {_MATCHED}")
         children[1 - at] = other._jdf.queryExecution().analyzed()
         side = "LeftOuter" if at == 0 else "RightOuter"
         outer = self._object(f"{_CATALYST}.plans.{side}")
-        plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
-        joined = plans.Join(children[0], children[1], outer, node.condition(), node.hint())
+        joined = plans.Join(children[0], children[1], outer, condition, node.hint())
         matched = self._jvm.org.apache.spark.sql.catalyst.expressions.IsNotNull(_attribute(joined, _MATCHED))
         kept = self._filter(matched, joined)
         return plans.Project(self._seq(items_of(node.output())), kept)
+
+    def _of_good_rows(self, condition: Any, child: Any) -> Any:
+        """Return a join's condition, which no bad row meets: nulls may, and so may its position in Kafka.
+
+        By an anti join such a row would get lost, and by an outer one be there several times.
+        """
+        expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
+        is_good = expressions.Not(self._has_problem(child))
+        both = expressions.And(condition.get(), is_good) if condition.isDefined() else is_good
+        return self._jvm.scala.Option.apply(both)
 
     def _generate(self, node: Any, child: Any) -> Any:
         """A bad row has a null array: it gets one of one null, which gives it one row."""

@@ -15,7 +15,8 @@ from lakebound.ledger.entry import Offsets, intervals_of
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.to_topics import ToTopicSpec
 from lakebound_spark.batch.decode import PROBLEM, VALUE, Decoder, is_skipped
-from lakebound_spark.batch.message_bounds import MessageBound
+from lakebound_spark.batch.landable import LandableCheck
+from lakebound_spark.batch.message_bounds import MessageBound, topic_bounds
 from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.real_time.bypass import PROBLEM_FIELD, transform_with_bypass
@@ -54,10 +55,8 @@ def real_time_rows(
     held = held or {}
     decoded = decoder.decode(records).observe(READ, *_counts_read(held)).where(~is_skipped())
     rows = transform_with_bypass(session, with_json(transform), _input(decoded))
-    too_large: Column = F.lit(None).cast("string")
-    for bound in bounds:
-        too_large = F.when(bound.is_exceeded(rows), F.lit(f"message_too_large\t{bound.told}")).otherwise(too_large)
-    problem = F.coalesce(F.col(f"{KAFKA_COLUMN}.{PROBLEM_FIELD}"), too_large)
+    check = LandableCheck(spec.transform is not None, bounds=tuple(topic_bounds(bounds)))
+    problem = F.coalesce(F.col(f"{KAFKA_COLUMN}.{PROBLEM_FIELD}"), check.problem(rows))
     judged = rows.withColumn(PROBLEM, problem)
     sent = judged.observe(SENT, *_counts_sent(held))
     return sent.select(_messages(spec, judged, held).alias("message")).select("message.*")
