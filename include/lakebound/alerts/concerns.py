@@ -21,6 +21,9 @@ INCIDENTS = "incidents"
 IMMEDIATE = frozenset({"stream", "watch", INCIDENTS})
 """Sources that saw an event, such as the end of an application: there is nothing to be waited for, and it is named once."""
 
+LOOKS_AT_A_START = frozenset({"schema"})
+"""Sources that look when an application starts, and not again while it runs: their last look is never too old."""
+
 _LOOKERS = frozenset({"doctor", "stream", "application", INCIDENTS, "objectives"})
 """Sources that look at the same pipeline from different sides. What two of them name with one runbook is one concern."""
 

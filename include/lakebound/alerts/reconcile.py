@@ -10,7 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lakebound.alerts.concerns import IMMEDIATE, concern_of, follows, is_symptom, passes, tells_again
+from lakebound.alerts.concerns import IMMEDIATE, LOOKS_AT_A_START, concern_of, follows, is_symptom, passes, tells_again
 from lakebound.alerts.model import Alert, Memory, Message, MessageKind, Policy, ToldAlert, by_severity, rank
 from lakebound.control.findings import Finding, Findings
 
@@ -117,7 +117,8 @@ def _not_looked_again(
     fresh = {
         source
         for source in known.named_by
-        if (look := looks.get((known.pipeline, source))) is not None and now - look.at <= policy.stale_after_seconds
+        if (look := looks.get((known.pipeline, source))) is not None
+        and (source in LOOKS_AT_A_START or now - look.at <= policy.stale_after_seconds)
     }
     return tuple(source for source in known.named_by if source not in fresh and source not in naming)
 

@@ -194,7 +194,11 @@ def _is_over(finding: Finding, facts: StreamFacts, now: float) -> bool:
     if facts.outcome is not None and facts.outcome.verdict in ("completed", "stopped") and facts.outcome.ended_at > at:
         return True
     progress = facts.progress
-    if progress is None or progress.started_at <= at or progress.state != "running":
+    if progress is None or progress.state != "running":
+        return False
+    # An end may be noted when another application has run for long, such as after an outage of Airflow.
+    is_another = finding.evidence.get("app_id", progress.app_id) != progress.app_id
+    if progress.started_at <= at and not (is_another and now - progress.updated_at < _SILENT_SECONDS):
         return False
     has_landed = progress.last_commit_at is not None and progress.last_commit_at > progress.started_at
     return has_landed or (now - progress.started_at > RUNS_LONG_SECONDS and now - progress.updated_at < _SILENT_SECONDS)

@@ -113,13 +113,15 @@ class QuarantineLander:
         places = _places(bad.rows)
         _check_count(bad.counted, places.num_rows)
         own = offsets_in(places)
-        reasons = self._land_fresh(fresh, within(own, spans_of(fresh)), bad)
-        return reasons + self._recall(self._unknown(within(own, spans_of(seen))), bad)
+        reasons, again = self._land_fresh(fresh, within(own, spans_of(fresh)), bad), within(own, spans_of(seen))
+        if not size(again):
+            return reasons
+        # The coverage must say that it holds them. Before the rows are read: a recall by somebody else after them is refused.
+        self._target.flush(self._writer)
+        return reasons + self._recall(self._unknown(again), bad)
 
     def _unknown(self, own: Arrays) -> Arrays:
         """Return the offsets of which the quarantine has no row."""
-        if not size(own):
-            return {}
         first = min(int(offsets[0]) for offsets in own.values() if len(offsets))
         last = max(int(offsets[-1]) for offsets in own.values() if len(offsets))
         rest = without(own, offsets_in(self._read_places(first, last)))
@@ -141,7 +143,6 @@ class QuarantineLander:
         _check_count(size(own), written.rows)
         files = written.files.get(self._target.id, [])
         recalled = as_offsets(own)
-        self._target.flush(self._writer)  # its coverage must say that it holds them
         self._target.commit(self._writer, {}, _counts(written), files, kind="recall", batch=bad.batch, releases=recalled)
         return reasons
 

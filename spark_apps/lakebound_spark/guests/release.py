@@ -43,7 +43,11 @@ class _Lacking:
 
     def look_again(self) -> None:
         """Read the tables."""
-        self.held |= {table.spec.id: look_at(table, self._quarantined) for table in self.tables}
+        self.held |= {table.spec.id: self.look_at(table) for table in self.tables}
+
+    def look_at(self, table: Table) -> Held:
+        """Return what a table holds and lacks now."""
+        return look_at(table, self._quarantined)
 
 
 class Release:
@@ -113,11 +117,12 @@ class Release:
                 self._count(found)
                 seen = True
             for table in members if not self._orders.is_trial else ():
-                held[table.spec.id] = self._commit(table, held[table.spec.id], found, batch.reference_versions)
+                held[table.spec.id] = self._commit(table, lacking, found, batch.reference_versions)
             batch.forget()
 
-    def _commit(self, table: Table, held: Held, found: Released, references: Callable[[], Mapping[str, str]]) -> Held:
+    def _commit(self, table: Table, lacking: _Lacking, found: Released, references: Callable[[], Mapping[str, str]]) -> Held:
         """Commit what fits, and return the table as it then stands."""
+        held = lacking.held[table.spec.id]
         fits = both(held.lacking, found.fits)
         named, _ = released_offsets(table.entries(), held.view.released)
         is_new = size(beyond(fits, named)) > 0
@@ -134,6 +139,9 @@ class Release:
         target.commit(writer, {}, counts, files, lane=found.lane, hours=hours, releases=as_offsets(fits))
         known = self._landed.get(table.spec.id, TableLanded())
         self._landed[table.spec.id] = TableLanded(commits=known.commits + 1, rows=known.rows + counts.rows)
+        if target.view.released != held.view.released + size(fits):
+            # Another release was committed after the rows were read: after a commit whose answer was lost, nothing refuses it.
+            return lacking.look_at(table)
         return Held(target.view, beyond(held.lacking, spans_of(as_offsets(fits))), held.landed, held.uncovered)
 
     def _count(self, found: Released) -> None:

@@ -156,7 +156,7 @@ class _Landing:
 
     def _land_rest(self, wanted: Offsets, number: int, check_wanted: Callable[[], None]) -> BatchReport:
         """Land what any table lacks of ``wanted`` now."""
-        rest = self._look_again(wanted)
+        rest = self._look_again(wanted, check_wanted)
         if not count(rest):
             return BatchReport(number)
 
@@ -173,7 +173,7 @@ class _Landing:
         """Free the threads."""
         self._lander.close()
 
-    def _look_again(self, wanted: Offsets) -> Offsets:
+    def _look_again(self, wanted: Offsets, check_wanted: Callable[[], None]) -> Offsets:
         """Read all ledgers and return what of ``wanted`` any table lacks below the lowest mark.
 
         Nothing stays pending from batch to batch: a stream that starts meanwhile takes over from the ledgers alone.
@@ -181,6 +181,8 @@ class _Landing:
         for target in (*self.targets, self._quarantine):
             target.refresh()
             check_topic_ids(target.view.coverage, self._topic_ids)
+        # A rewind holds the pipeline before its first table and until its last: who has read its epoch in some sees the hold.
+        check_wanted()
         # After the ledgers: a rewind that comes later has a later epoch, with which a commit on these is refused.
         check_unmoved(self._spec, self._places, self._schemas, self._settled, value_fields(self._spec))
         writer = self._guest()

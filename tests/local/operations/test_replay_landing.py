@@ -259,6 +259,23 @@ def test_a_column_that_a_rewind_takes_away_meanwhile_ends_it(scene: Scene, monke
     assert scene.reads == [(0, 100), (100, 200)] and landed_offsets(scene.tables()[0]) == []
 
 
+def test_one_that_reads_a_table_in_the_middle_of_a_rewind_lands_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has looked for a hold before; the rewind will put back the quarantine last, and with it what it had landed there."""
+    refresh, begun = Target.refresh, list[int]()
+
+    def after_the_hold(target: Target) -> None:
+        if not begun:
+            begun.append(1)
+            change_desired(scene.control, "held", reason="rewind")
+            open_with_epoch(scene, 2)
+        refresh(target)
+
+    monkeypatch.setattr(Target, "refresh", after_the_hold)
+    result = Replay(scene.orders(0, 100)).run()
+    assert (result.state, result.error_class, scene.reads) == ("refused", "HeldError", [])
+    assert scene.landed() == [[], []]
+
+
 def test_one_that_is_held_in_flight_is_not_tried_again(scene: Scene) -> None:
     def hold() -> None:
         change_desired(scene.control, "held", reason="rewind")

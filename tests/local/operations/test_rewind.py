@@ -11,7 +11,7 @@ from tests.support.tables.rewinding import PowerCutError, StandInKafka, World, c
 
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.incidents import read_incidents
-from lakebound.errors import LeaseLostError, TableRestoredError
+from lakebound.errors import CatalogUnavailableError, CommitRefusedError, LeaseLostError, TableRestoredError
 from lakebound.ledger.entry import Entry
 from lakebound.operations.recovery.plan import PlanRefusedError
 from lakebound.tables.delta.table import DeltaLakeTable
@@ -152,11 +152,17 @@ def test_cut_short_between_two_tables_it_is_finished_by_applying_again(
     world.assert_landed_once(30, (3, 12))
 
 
-def test_a_restore_whose_answer_is_lost_is_found_in_the_table(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [None, CatalogUnavailableError("a catalog", "status 503"), CommitRefusedError("a table", "status 409")]
+)
+def test_a_restore_whose_answer_is_lost_is_found_in_the_table(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    """A catalog's refusal may be that of a request that a gateway has repeated."""
     world.land(0, 10)
     then = now_ms()
     world.land(10, 20)
-    cut_short_at(monkeypatch, IcebergTable, after=True)
+    cut_short_at(monkeypatch, IcebergTable, after=True, error=error)
     incident = world.apply(then)
     monkeypatch.undo()
     newest = next(open_table(world.iceberg, world.at).versions()).version

@@ -16,6 +16,7 @@ from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.release.reading import read_places
 from lakebound.spec.table import TableSpec
+from lakebound.tables.commit import ReleaseOvertakenError
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander, QuarantineMismatchError
@@ -99,6 +100,25 @@ def test_what_was_only_passed_over_is_recalled_too(quarantine: Table, spec: Tabl
     assert landed_offsets(open_table(spec, at)) == [4]
     assert open_table(spec, at).read_ledger().coverage == offsets(0, 10)
     assert target.pending == {}
+
+
+def test_what_another_one_recalls_after_the_rows_were_read_is_refused(quarantine: Table, spec: TableSpec, at: Places) -> None:
+    """The offsets that were passed over before are committed first: their commit would have read the ledger anew."""
+    first, _ = application(spec, at)
+    first.land(offsets(10, 20), bad(12))
+    slow, _target = application(spec, at)
+
+    def read_slowly(first_offset: int, last_offset: int) -> pa.Table:
+        found = read_places(spec, at, first_offset, last_offset)
+        another, _ = application(spec, at)
+        another.land(offsets(10, 20), bad(12, 15))
+        return found
+
+    slow._read_places = read_slowly
+    slow.pass_over(offsets(0, 10))
+    with pytest.raises(ReleaseOvertakenError):
+        slow.land(offsets(10, 20), bad(12, 15))
+    assert landed_offsets(open_table(spec, at)) == [12, 15]
 
 
 def test_other_numbers_than_were_counted_are_not_committed(quarantine: Table, spec: TableSpec, at: Places) -> None:

@@ -36,10 +36,13 @@ class Scene:
     meanwhile: Callable[[], None] = lambda: None
     decoded: int = 0
     columns_moved: bool = False
+    most_records: int = 1000
     checks: list[int] = field(default_factory=list)
 
     def release(self, *, is_trial: bool = False) -> Any:
-        body = {"spec": self.world.spec, "places": self.world.at, "app_id": "release-1", "freshness": "available_now"}
+        spec = self.world.spec
+        spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"max_records_per_batch": self.most_records})})
+        body = {"spec": spec, "places": self.world.at, "app_id": "release-1", "freshness": "available_now"}
         return Release(ReleaseOrders(**body, is_trial=is_trial)).run()
 
     @property

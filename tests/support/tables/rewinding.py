@@ -180,14 +180,16 @@ class PowerCutError(Exception):
     """The process is gone."""
 
 
-def cut_short_at(monkeypatch: pytest.MonkeyPatch, kind: type[Table], *, after: bool = False) -> None:
-    """Have the process die when it restores a table of this kind, or just after it has."""
+def cut_short_at(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Table], *, after: bool = False, error: Exception | None = None
+) -> None:
+    """Have the process die, or meet an error, when it restores a table of this kind, or just after it has."""
     restore = kind.restore
 
     def cut(self: Table, version: str, entry: Entry) -> str:
         if after:
             restore(self, version, entry)
-        raise PowerCutError
+        raise error or PowerCutError
 
     monkeypatch.setattr(kind, "restore", cut)
 

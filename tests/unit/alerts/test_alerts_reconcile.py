@@ -75,6 +75,14 @@ def test_a_source_that_has_not_looked_resolves_nothing() -> None:
     assert rounds.at(4180, look(4180)) == ["resolved orders torn"]
 
 
+def test_a_source_that_looks_at_a_start_alone_resolves_what_it_named_however_long_ago_it_looked() -> None:
+    rounds = Rounds()
+    for now in (0, 60):
+        rounds.at(now, look(now, finding("column note"), source="schema"))
+    assert rounds.at(4000, look(100, source="schema")) == [], "nobody looked at the looks meanwhile"
+    assert rounds.at(4120, look(100, source="schema")) == ["resolved orders column note"]
+
+
 def test_what_flickers_is_not_told_and_what_comes_back_costs_ever_fewer_messages() -> None:
     rounds, lag = Rounds(), finding("torn")
     for minute in range(0, 20, 2):

@@ -21,6 +21,12 @@ from lakebound.spec.objectives import ObjectivesSpec
 
 NOW = 10_000.0
 PROGRESS = Progress(pipeline="orders", app_id="app-2", state="running", started_at=NOW - 60, updated_at=NOW)
+SAME = PROGRESS.model_copy(update={"app_id": "app-1"})
+"""Of the application whose end was noted."""
+ANOTHER = PROGRESS
+"""Of one that ran already when the end was noted, such as after an outage of Airflow."""
+DEAD_ONE = PROGRESS.model_copy(update={"updated_at": NOW - 100})
+"""Of one before it, which was killed."""
 
 
 def rule(name: str, verdict: DoctorVerdict, **evidence: object) -> RuleFinding:
@@ -78,7 +84,9 @@ def test_an_event_names_what_is_done_already_and_keeps_its_first_time() -> None:
         (StreamFacts(Desired(), PROGRESS.model_copy(update={"last_commit_at": NOW - 1})), True),
         (StreamFacts(Desired(), PROGRESS.model_copy(update={"started_at": NOW - 200})), True),
         (StreamFacts(Desired(), PROGRESS.model_copy(update={"started_at": NOW - 200, "updated_at": NOW - 100})), False),
-        (StreamFacts(Desired(), PROGRESS.model_copy(update={"started_at": NOW - 400, "last_commit_at": NOW - 1})), False),
+        (StreamFacts(Desired(), SAME.model_copy(update={"started_at": NOW - 400, "last_commit_at": NOW - 1})), False),
+        (StreamFacts(Desired(), ANOTHER.model_copy(update={"started_at": NOW - 400, "last_commit_at": NOW - 1})), True),
+        (StreamFacts(Desired(), DEAD_ONE.model_copy(update={"started_at": NOW - 400, "last_commit_at": NOW - 99})), False),
         (StreamFacts(Desired(), PROGRESS.model_copy(update={"state": "waiting", "last_commit_at": NOW - 1})), False),
         (StreamFacts(Desired(state="stopped")), True),
         (StreamFacts(Desired(), None, Outcome(app_id="a", verdict="completed", reason="", started_at=0, ended_at=NOW)), True),

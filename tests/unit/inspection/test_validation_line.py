@@ -57,6 +57,7 @@ def test_every_landing_that_stands_is_validated_once_whatever_was_rewound(action
             table.rewind(number % (table.current + 1))
         else:
             validator.validate(max_rows=number)
+            assert validator.look() is None, "a bound on the rows of a range keeps a landing from being validated"
     validator.validate()
     standing = {step.position for step in table.ancestors(table.current) if step.kind == "land"}
     assert standing <= set(validator.seen)
@@ -95,6 +96,13 @@ def test_a_long_range_is_cut_at_the_oldest_and_goes_on_from_there() -> None:
     assert [step.position for step in first.landings] == [1, 2] and first.positions == ((0, 3),)
     validator.validate(max_rows=25)
     assert sorted(validator.seen) == [1, 2, 3, 4, 5]
+
+
+def test_a_landing_that_is_larger_than_a_range_may_be_is_due_after_what_lands_nothing() -> None:
+    table = MemoryTable()
+    table.land(10)
+    found = Validator(table).look(max_rows=5)
+    assert found is not None and [step.rows for step in found.landings] == [10], "behind the table's birth"
 
 
 def test_compaction_alone_is_nothing_new_and_is_passed_with_the_next_landing() -> None:

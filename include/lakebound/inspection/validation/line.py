@@ -161,7 +161,8 @@ def _first(oldest_first: Sequence[LineCommit], max_rows: int) -> list[LineCommit
     rows = 0
     for step in oldest_first:
         rows += step.rows if step.lands else 0
-        if taken and rows > max_rows:
+        # Not before the first that lands: what lands nothing is no range, and would be looked at for ever.
+        if rows > max_rows and any(one.lands for one in taken):
             break
         taken.append(step)
     return taken

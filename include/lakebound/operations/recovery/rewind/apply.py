@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -111,10 +112,11 @@ def _put_back(spec: PipelineSpec, places: Places, plan: RepairPlan, step: Repair
     )
     try:
         version = table.restore(step.detail["version"], entry)
-    except LakeboundError:
-        raise
     except Exception:
-        found = _committed(open_table(table.spec, places), entry)
+        found = None
+        # What keeps the table from being read now is told by the first error.
+        with suppress(Exception):
+            found = _committed(open_table(table.spec, places), entry)
         if found is None:
             raise
         version = found
