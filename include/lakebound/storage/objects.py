@@ -21,11 +21,12 @@ from lakebound.storage.store import FileChangedError, StoredFile, Tagged
 _REFUSED = re.compile(r"status code: (?:401|403|404)\b")
 """Of requests for which obstore has no class of errors of its own, such as a list; a 404 is then a bucket that is not there."""
 
-_CODE = re.compile(r"<Code>([\w.]+)</Code>")
-"""S3's name of an error, in the body of its answer."""
+_CODE = re.compile(r"<Code>([\w.]+)</Code>|\(code: ([\w.]+)\)$", re.MULTILINE)
+"""S3's name of an error, in the body of its answer; of one of several objects to delete, as obstore quotes it."""
 
 _REFUSALS = frozenset(
     {
+        "AccessDenied",
         "AuthorizationHeaderMalformed",
         "CredentialsNotSupported",
         "ExpiredToken",
@@ -37,7 +38,7 @@ _REFUSALS = frozenset(
         "TokenRefreshRequired",
     }
 )
-"""Errors about keys, region or bucket to which S3 gives another status than those above, mostly 400.
+"""Errors about keys, rights, region or bucket that come with another status than those above, mostly 400, or with none.
 
 Not every 400 is one: RequestTimeout passes by itself (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).
 """
@@ -159,7 +160,7 @@ def _stored(meta: Any) -> StoredFile:
 def _refusal(error: Exception) -> str | None:
     """Return what a store refuses, with its own name of the reason where it gives one; None of an error that passes."""
     found, first = _CODE.search(str(error)), _first_line(error)
-    code = found[1] if found is not None else ""
+    code = (found[1] or found[2]) if found is not None else ""
     is_refusal = (
         isinstance(error, failures.PermissionDeniedError | failures.UnauthenticatedError)
         or code in _REFUSALS

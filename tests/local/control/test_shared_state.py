@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.s3.access import AccessKey
+from tests.support.s3.access import AccessKey, Permission
 from tests.support.s3.faults import Fault, slow_down
 from tests.support.s3.running import S3Server
 from tests.support.state.shared import shared_control, tell_state
@@ -209,6 +209,20 @@ def test_another_region_is_refused_and_named(control: ControlFolder, s3_server: 
     s3_server.faults.add(Fault("status", status=status, code=code, count=None))
     with pytest.raises(ObjectStoreRefusedError, match=code if status == 400 else "redirect"):
         read_lease(control)
+
+
+def test_a_right_that_is_missing_to_delete_is_refused(
+    control: ControlFolder, s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rights = (Permission(("s3:GetObject", "s3:PutObject", "s3:ListBucket"), f"{s3_bucket}/"),)
+    key = s3_server.put_access_key(AccessKey("keeps-all", "secret-of-keeper", permissions=rights))
+    monkeypatch.setenv(KEY_ID, key.access_key_id)
+    monkeypatch.setenv(SECRET, key.secret_access_key)
+    location._open_bucket.cache_clear()
+    write_text(control.progress, "{}")
+    with pytest.raises(ObjectStoreRefusedError, match="AccessDenied") as refused:
+        control.progress.unlink()
+    assert not passes(refused.value)
 
 
 def test_a_request_that_came_too_slowly_passes(control: ControlFolder, s3_server: S3Server) -> None:
