@@ -50,6 +50,27 @@ def check_not_behind(table: Table, view: LedgerView, places: Places) -> None:
         )
 
 
+def read_not_behind(table: Table, places: Places) -> LedgerView:
+    """Read the ledger of a table as a guest of the stream, who would else carry on what a start refuses.
+
+    Args:
+        table: The table, opened; its rows may be read, and others may commit meanwhile.
+        places: Where this machine keeps tables and state folders.
+
+    Raises:
+        LedgerBehindError: As ``check_not_behind`` says.
+    """
+    while True:
+        view = table.read_ledger()
+        try:
+            check_not_behind(table, view, places)
+        except LedgerBehindError:
+            if table.read_ledger().version == view.version:
+                raise
+        else:
+            return view
+
+
 def _read_txn_epoch(folder: Location) -> int | None:
     from lakebound.tables.delta.open import open_at
 

@@ -27,6 +27,7 @@ from lakebound.operations.replay.plan import NothingLandedYetError, announced, b
 from lakebound.redaction import redacted
 from lakebound.spec.table import TableSpec
 from lakebound.tables.guest import retry_as_guest
+from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
@@ -244,7 +245,7 @@ class _Landing:
         table = open_table(table_spec, orders.places)
         if not table.exists():
             raise NothingLandedYetError(orders.spec.pipeline, table_spec.id)
-        view = table.read_ledger()
+        view = read_not_behind(table, orders.places)
         if view.entry is None:
             raise NothingLandedYetError(orders.spec.pipeline, table_spec.id)
         check_owner(view.entry, orders.spec.pipeline, table_spec.id)

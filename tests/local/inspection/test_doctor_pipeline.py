@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.support.tables.local_tables import TOPIC_ID, lander, make_table, offsets, places
+from tests.support.tables.local_tables import TOPIC_ID, Lander, lander, make_table, offsets, places
 
 from lakebound.control import situations
 from lakebound.control.crash_loop import CrashLoop, count_last_end, read_crash_loop, write_crash_loop
@@ -30,9 +30,11 @@ from lakebound.inspection.doctor.pipeline.numbers import numbers_of
 from lakebound.inspection.doctor.pipeline.rules import RULES, diagnose
 from lakebound.ledger.entry import Entry
 from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.release.plan import owned
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.stale_ledger import check_not_behind
-from lakebound.tables.table import open_table
+from lakebound.tables.places import Places
+from lakebound.tables.stale_ledger import check_not_behind, read_not_behind
+from lakebound.tables.table import Table, open_table
 
 NOW = 1_800_000_000.0
 BODY = {
@@ -101,24 +103,49 @@ os.kill(os.getpid(), 9)
     assert (delta.txn_epoch, iceberg.txn_epoch) == (3, None)
 
 
-def test_an_entry_that_was_carried_on_past_rows_is_seen_and_refused(tmp_path: Path) -> None:
-    at, spec = places(tmp_path), SPEC.tables[0]
+def carried_on(at: Places, up_to: int) -> Lander:
+    """A table with the offsets up to 20, of whose entries all are gone but one that maintenance has carried on."""
+    spec = SPEC.tables[0]
     table = make_table(spec, at)
     app = lander(spec, at)
     app.land(0, 10)
     app.land(10, 20)
-    carried = Entry(kind="carry", pipeline="orders", epoch=1, commit="c", coverage=offsets(0, 10))
+    carried = Entry(kind="carry", pipeline="orders", epoch=1, commit="c", coverage=offsets(0, up_to))
     table.read_ledger()
     newest = int(table.commit([], carried))
     handle = DeltaTable(str(at.delta_path(spec)))
     handle.create_checkpoint()
     for version in range(newest):  # what log clean-up does
         (at.delta_path(spec) / "_delta_log" / f"{version:020d}.json").unlink()
+    return app
+
+
+def test_an_entry_that_was_carried_on_past_rows_is_seen_and_refused(tmp_path: Path) -> None:
+    at, spec = places(tmp_path), SPEC.tables[0]
+    carried_on(at, 10)
     (facts_of_it, *_) = read_ledgers(SPEC, at)
     assert facts_of_it.beyond_ledger == offsets(10, 20)
     again = open_table(spec, at)
     with pytest.raises(LedgerBehindError, match="rows of 10 offsets"):
         check_not_behind(again, again.read_ledger(), at)
+    with pytest.raises(LedgerBehindError, match="rows of 10 offsets"):
+        owned(SPEC, spec, at)
+
+
+def test_a_batch_that_lands_while_a_guest_looks_is_no_older_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, spec = places(tmp_path), SPEC.tables[0]
+    app = carried_on(at, 20)
+    app.view = app.table.read_ledger()
+    reconstruct, landed = type(app.table).reconstruct, list[int]()
+
+    def landing(self: Table) -> Any:
+        if not landed:
+            landed.append(1)
+            app.land(20, 30)
+        return reconstruct(self)
+
+    monkeypatch.setattr(type(app.table), "reconstruct", landing)
+    assert read_not_behind(open_table(spec, at), at).coverage == offsets(0, 30) and landed
 
 
 def test_a_table_that_raises_is_a_fact(tmp_path: Path) -> None:

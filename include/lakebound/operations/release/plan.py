@@ -15,6 +15,7 @@ from lakebound.operations.replay.plan import NothingLandedYetError
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
+from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import Table, open_table
 
 
@@ -111,9 +112,10 @@ def owned(spec: PipelineSpec, one: TableSpec, places: Places) -> Table:
     Raises:
         NothingLandedYetError: It is not there yet.
         ForeignTableError: It is another pipeline's.
+        LedgerBehindError: It holds more than its ledger says.
     """
     table = open_table(one, places)
-    entry = table.read_ledger().entry if table.exists() else None
+    entry = read_not_behind(table, places).entry if table.exists() else None
     if entry is None:
         raise NothingLandedYetError(spec.pipeline, one.id)
     check_owner(entry, spec.pipeline, one.id)

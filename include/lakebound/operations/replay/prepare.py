@@ -22,6 +22,7 @@ from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
 from lakebound.tables.places import places_of
+from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import open_table
 
 
@@ -71,8 +72,9 @@ def _proofs(spec: PipelineSpec, settings: Settings, broker: KafkaFacts) -> dict[
 
 
 def _coverage(spec: PipelineSpec, settings: Settings, table_id: str) -> Offsets:
-    table = open_table(next(table for table in spec.tables if table.id == table_id), places_of(settings, spec.warehouse))
-    view = table.read_ledger() if table.exists() else None
+    places = places_of(settings, spec.warehouse)
+    table = open_table(next(table for table in spec.tables if table.id == table_id), places)
+    view = read_not_behind(table, places) if table.exists() else None
     if view is None or view.entry is None:
         raise NothingLandedYetError(spec.pipeline, table_id)
     check_owner(view.entry, spec.pipeline, table_id)
