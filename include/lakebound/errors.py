@@ -649,6 +649,15 @@ class SubmitFailedError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r} could not be submitted: {reason}")
 
 
+class SubmitUnknownError(SubmitFailedError):
+    """Whether the Spark application was started is unknown: the request was sent, and the answer did not come."""
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(
+            pipeline, f"{reason}. It may have been started all the same: no other one is submitted until that is known"
+        )
+
+
 class ServiceError(LakeboundError):
     """An embedded service did not start, or did not stop."""
 

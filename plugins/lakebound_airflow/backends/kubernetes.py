@@ -17,7 +17,7 @@ import structlog
 from lakebound.control.applications import holds_lease, submission_is_alive
 from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import BackendName, Owner, Submission
-from lakebound.errors import SubmitFailedError
+from lakebound.errors import SubmitFailedError, SubmitUnknownError
 from lakebound.landing.kubernetes_command import IMAGE, NAMESPACE, has_image, kubernetes_command, pod_name
 from lakebound.landing.lineage_settings import shown_lineage_environment
 from lakebound.landing.run_spec import RunSpec
@@ -132,7 +132,7 @@ class KubernetesBackend:
             )
         except subprocess.TimeoutExpired as exc:
             problem = f"spark-submit did not end within {SUBMIT_SECONDS:g} s; check that {self._settings.spark_master} answers"
-            raise SubmitFailedError(pipeline, problem) from exc
+            raise SubmitUnknownError(pipeline, problem) from exc
         except OSError as exc:
             raise SubmitFailedError(pipeline, str(exc)) from exc
         if done.returncode:

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from functools import partial
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -22,7 +23,7 @@ import structlog
 from lakebound.control.applications import holds_lease, submission_is_alive
 from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import BackendName, Owner, Submission
-from lakebound.errors import LakeboundError, SubmitFailedError
+from lakebound.errors import LakeboundError, SubmitFailedError, SubmitUnknownError
 from lakebound.landing.lineage_settings import shown_lineage_environment
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import app_name, spark_conf, submit_arguments
@@ -126,6 +127,8 @@ class StandaloneBackend:
             answer = self._call(self._rest_url, "create", body=request)
         except NotAllowedError as exc:
             raise SubmitFailedError(pipeline, str(exc)) from exc
+        except (TimeoutError, ConnectionError) as exc:
+            raise SubmitUnknownError(pipeline, f"the Spark master at {self._rest_url} gave no answer ({exc})") from exc
         except (OSError, ValueError) as exc:
             hint = "set spark.master.rest.enabled=true on the master"
             raise SubmitFailedError(
@@ -141,7 +144,8 @@ class StandaloneBackend:
         Raises:
             NotAllowedError: It does not take the request without a signature, or with this one.
             UnusableRestKeyError: There is a key that is none.
-            OSError: It does not answer.
+            TimeoutError, ConnectionError: The request was sent, and the answer did not come.
+            OSError: It cannot be reached.
             ValueError: It is no Spark master.
         """
         key = load_rest_key(self._key_connection)
@@ -183,6 +187,16 @@ class StandaloneBackend:
         }
 
 
+def _of_failure(error: HTTPError) -> Any:
+    """Return what the master says of a failure; a gateway before it answers with a page when the master is late."""
+    try:
+        return json.load(error)
+    except ValueError:
+        if error.code < HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise
+        raise TimeoutError(f"status {error.code}") from error
+
+
 def _call(url: str, body: dict[str, Any] | None, token: str | None) -> dict[str, Any]:
     """Ask the REST server and return its JSON answer, also when it is an answer of failure; raise HTTPError if not allowed."""
     data = None if body is None else json.dumps(body).encode()
@@ -194,7 +208,7 @@ def _call(url: str, body: dict[str, Any] | None, token: str | None) -> dict[str,
     except HTTPError as exc:
         if exc.code in _NOT_ALLOWED:
             raise
-        answer = json.load(exc)
+        answer = _of_failure(exc)
     except URLError as exc:
         raise OSError(str(exc.reason)) from exc
     if not isinstance(answer, dict):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from lakebound.control.applications import living_submission
 from lakebound.control.folder import ControlFolder, locked
-from lakebound.control.submission import Submission, write_submission
-from lakebound.errors import LakeboundError
+from lakebound.control.submission import Submission, read_submission, write_submission
+from lakebound.errors import LakeboundError, SubmitUnknownError
 
 NAMES_OF_SECRETS = ("LAKEBOUND_SECRETS", "LAKEBOUND_SECRETS_FOLDER")
 """Variables that say where secrets may be. They travel to the driver; secrets do not."""
@@ -31,17 +31,24 @@ def submit_once(
         create: Creates the application, and returns its id there.
 
     Raises:
-        LakeboundError: It could not be created; then no record of it is left.
+        SubmitUnknownError: It may have been created; its record stays, and counts as alive as long as it may be starting.
+        LakeboundError: It could not be created; then the record is that of the application before.
     """
     with locked(control.submission):
         living = living_submission(control)
         if living is not None and (living.backend is not intent.backend or is_alive(control, living)):
             return living
+        before = read_submission(control)
         write_submission(control, intent)
         try:
             remote_id = create()
+        except SubmitUnknownError:
+            raise
         except LakeboundError:
-            control.submission.unlink(missing_ok=True)
+            if before is None:
+                control.submission.unlink(missing_ok=True)
+            else:
+                write_submission(control, before)
             raise
         submission = intent.model_copy(update={"remote_id": remote_id})
         write_submission(control, submission)
