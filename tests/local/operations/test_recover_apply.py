@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
 from tests.support.tables.foreign_hands import forget_entries, take_back
@@ -19,8 +20,9 @@ from lakebound.control.incidents import read_incidents
 from lakebound.control.lease import acquire, lease_is_live, read_lease
 from lakebound.errors import BadEntryError, LeaseLostError
 from lakebound.ledger.entry import Entry, TopicOffsets, new_commit_id
+from lakebound.operations.recovery import apply as applying
 from lakebound.operations.recovery import takeover
-from lakebound.operations.recovery.apply import plan_recovery
+from lakebound.operations.recovery.apply import LedgerMovedError, plan_recovery
 from lakebound.operations.recovery.facts import TornControlFileError
 from lakebound.operations.recovery.plan import PlanRefusedError
 from lakebound.spec.table import TableSpec
@@ -60,6 +62,30 @@ def test_a_new_incarnation_begins_at_its_beginning_in_every_table(case: Case) ->
         assert entry.coverage == {TOPIC: TopicOffsets(topic_id=NEW_ID, partitions={0: ((3, 3),)})}
         assert entry.former == {TOPIC: (offsets(0, 30)[TOPIC],)}
     assert case.kinds(case.spec.quarantine_table) == ["genesis"], "it held nothing of the old one"
+    case.assert_proved()
+
+
+def test_what_a_guest_lands_after_the_plan_was_checked_is_not_taken_out_of_the_ledger(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replay needs no lease: it may have been suspended just before its commit."""
+    case.kafka.topic_id, case.kafka.earliest, case.kafka.latest = NEW_ID, 3, 500
+    plan, check = case.plan("new_incarnation"), applying._objection
+
+    def suspended(*given: Any) -> Any:
+        found = check(*given)
+        guest = lander(DELTA, case.at)
+        guest.epoch = guest.view.epoch
+        guest.land(30, 40)
+        return found
+
+    monkeypatch.setattr(applying, "_objection", suspended)
+    with pytest.raises(LedgerMovedError, match="plan the repair again"):
+        case.apply("new_incarnation", plan)
+    assert open_table(DELTA, case.at).read_ledger().coverage == offsets(0, 40)
+    assert read_desired(case.control).state == "held"
+    monkeypatch.setattr(applying, "_objection", check)
+    case.apply("new_incarnation", case.plan("new_incarnation"))
     case.assert_proved()
 
 

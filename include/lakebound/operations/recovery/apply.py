@@ -9,9 +9,10 @@ from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import Incident, record_incident
 from lakebound.control.lease import Lease, check_held
+from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.recovery.actions import make_plan
-from lakebound.operations.recovery.facts import RecoveryFacts, collect, collect_kafka, collect_tables
+from lakebound.operations.recovery.facts import HeldTable, RecoveryFacts, collect, collect_kafka, collect_tables
 from lakebound.operations.recovery.plan import (
     PlanChangedError,
     PlanRefusedError,
@@ -37,6 +38,16 @@ RUNBOOKS: dict[RepairAction, str] = {
     "drop_zombie": "two-drivers",
 }
 """The page that leads to each action; a plan to rebase names its own."""
+
+
+class LedgerMovedError(LakeboundError):
+    """A table was committed to between the check of a plan and the commit of its new ledger, which would not have it."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"table {table}: somebody has committed to it since the plan was checked, so its ledger was not replaced; "
+            f"plan the repair again"
+        )
 
 
 @dataclass(frozen=True)
@@ -97,21 +108,24 @@ def apply_recovery(
     wish = facts.control.desired
     with taken_over(spec, places, by=by, reason=reason, by_force=action == "drop_zombie", seen=wish) as lease:
         # An application may have committed until now. From here on nothing can.
-        objection = _objection(spec, places, facts, plan)
+        facts = _as_of_now(spec, places, facts)
+        objection = _objection(facts, plan)
         if objection is None:
-            applied = _carry_out(spec, places, plan, lease, by=by, asked_by=asked_by)
+            applied = _carry_out(spec, places, plan, facts, lease, by=by, asked_by=asked_by)
     if applied is None:
         raise objection or PlanRefusedError(spec.pipeline, action, "it was not applied")
     _want(ControlFolder(places.home, spec.pipeline, places.state), plan, by)
     return applied
 
 
-def _objection(
-    spec: PipelineSpec, places: Places, before: RecoveryFacts, approved: RepairPlan
-) -> PlanChangedError | PlanRefusedError | None:
-    """Return why the plan is no longer valid, now that nothing else writes; the facts of the lease are those from before."""
+def _as_of_now(spec: PipelineSpec, places: Places, before: RecoveryFacts) -> RecoveryFacts:
+    """Return the facts of Kafka and of the tables anew; those of the lease are from before it was taken."""
     kafka = collect_kafka(spec)
-    facts = replace(before, kafka=kafka, tables=collect_tables(spec, places, kafka))
+    return replace(before, kafka=kafka, tables=collect_tables(spec, places, kafka))
+
+
+def _objection(facts: RecoveryFacts, approved: RepairPlan) -> PlanChangedError | PlanRefusedError | None:
+    """Return why the plan is no longer valid, now that no application writes."""
     try:
         check_hash(make_plan(approved.action, facts), approved.hash)
     except (PlanChangedError, PlanRefusedError) as exc:
@@ -119,9 +133,19 @@ def _objection(
     return None
 
 
-def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Lease, *, by: str, asked_by: str | None) -> Applied:
+def _carry_out(
+    spec: PipelineSpec,
+    places: Places,
+    plan: RepairPlan,
+    facts: RecoveryFacts,
+    lease: Lease,
+    *,
+    by: str,
+    asked_by: str | None,
+) -> Applied:
     control = ControlFolder(places.home, spec.pipeline, places.state)
     committed: dict[str, str] = {}
+    known = {table.table: table for table in facts.tables}
     record = partial(
         record_incident,
         control,
@@ -136,7 +160,7 @@ def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Leas
     try:
         for step in plan.steps:
             if step.table is not None and "commit" in step.detail:
-                committed[step.table] = _commit(spec, places, step, lease)
+                committed[step.table] = _commit(spec, places, step, known[step.table], lease)
             if step.table is not None and "pointer" in step.detail:
                 check_held(control, lease)
                 committed[step.table] = repoint(_table_spec(spec, step), places, step)
@@ -147,8 +171,12 @@ def _carry_out(spec: PipelineSpec, places: Places, plan: RepairPlan, lease: Leas
     return Applied(plan, record(outcome=f"applied: {done}", loses=plan.loses), committed)
 
 
-def _commit(spec: PipelineSpec, places: Places, step: RepairStep, lease: Lease) -> str:
-    """Commit the step's entry exactly once, even if the answer to the commit is lost, and return the version."""
+def _commit(spec: PipelineSpec, places: Places, step: RepairStep, known: HeldTable, lease: Lease) -> str:
+    """Commit the step's entry exactly once, even if the answer to the commit is lost, and return the version.
+
+    Raises:
+        LedgerMovedError: A guest, who needs no lease, has committed since the plan was checked.
+    """
     table = open_table(_table_spec(spec, step), places)
     kind = step.detail["commit"]
     draft = Entry.model_validate(
@@ -160,14 +188,18 @@ def _commit(spec: PipelineSpec, places: Places, step: RepairStep, lease: Lease) 
             "commit": new_commit_id(),
         }
     )
+    view = table.read_ledger(to_reset=kind == "reset")
+    if known.refusal is None and (view.coverage, view.released) != (known.coverage, known.released):
+        raise LedgerMovedError(table.spec.id)
     committed = commit_entry(
         table,
-        table.read_ledger(to_reset=kind == "reset"),
+        view,
         [],
         draft,
         own_epoch=lease.epoch,
         check_lease=lambda: check_held(ControlFolder(places.home, spec.pipeline, places.state), lease),
-        attempts=spec.limits.commit_attempts,
+        # A reset is not compared with the ledger that another attempt would read.
+        attempts=1 if kind == "reset" else spec.limits.commit_attempts,
     )
     return committed.version
 
