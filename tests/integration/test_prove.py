@@ -247,14 +247,38 @@ def test_a_rewind_meanwhile_is_read_again(plain: str, lands: Callable[..., Lande
     assert (of(proof, DELTA).records, of(proof, DELTA).lag) == (20, 20)
 
 
-def before_each_scan(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], None]) -> None:
-    """Have something happen once, after all ledgers were read and before the first rows are."""
-    left = [happen]
+def test_a_rewind_between_the_readings_of_two_tables_is_read_again(
+    broker: Broker, topic: TopicMaker, lands: Callable[..., Landed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table was read before it, and its quarantine after it: the bad record would be missing."""
+    name = topic("bad", partitions=1)
+    send(broker, name, [*[GOOD] * 25, BAD, *[GOOD] * 14])
+    landed = lands(name, tables=(DELTA,))
+    landed.land(name, 0, 0, 20)
+    before = {table.spec.id: table.read_ledger() for table in landed.opened}
+    landed.land(name, 0, 20, 40)
+
+    def rewind() -> None:
+        for table in landed.opened:
+            view = before[table.spec.id]
+            reset = Entry(kind="reset", pipeline="records", epoch=1, commit=new_commit_id(), coverage=view.coverage)
+            table.read_ledger()
+            table.restore(view.version, reset)
+
+    before_each_scan(monkeypatch, lambda: None, rewind)
+    proof = landed.prove()
+    assert proof.ok, proof.model_dump_json(indent=1)
+    assert (of(proof, DELTA).records, of(proof, DELTA).lag) == (20, 20)
+
+
+def before_each_scan(monkeypatch: pytest.MonkeyPatch, *happen: Callable[[], None]) -> None:
+    """Have something happen once before each of the first readings of rows, after all ledgers were read."""
+    left = [*happen]
     scan = DeltaLakeTable.scan_kafka
 
     def scan_later(table: DeltaLakeTable) -> pa.Table:
-        while left:
-            left.pop()()
+        if left:
+            left.pop(0)()
         return scan(table)
 
     monkeypatch.setattr(DeltaLakeTable, "scan_kafka", scan_later)
