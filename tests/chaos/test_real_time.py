@@ -130,7 +130,7 @@ def test_the_freshness_changes_forth_and_back_under_load(scene: Scene, starter: 
         assert batches.stop().verdict == "stopped", batches
     run_to_the_end(scene, starter, scene.pipeline)
     assert_exactly_once(scene.pipeline, scene.journal)
-    judge(scene, killed, before, ["at_least_once", None, "at_least_once"])
+    judge(scene, killed, before, [None, "at_least_once", "at_least_once"])
 
 
 def test_killed_between_the_entries_of_two_topics_each_goes_on_from_its_own(
@@ -173,7 +173,7 @@ def judge(scene: Scene, killed: Killed, before: set[str], deliveries: list[str |
 
     Args:
         before: The source positions that had come twice before the last graceful change of the freshness.
-        deliveries: What the entries of the starts after the first one have to say.
+        deliveries: What the entries of the starts before the last one have to say, the newest first.
     """
     pipeline, messages, end = scene.pipeline, scene.received(), marks(scene.pipeline)
     assert_sent(scene, messages)
