@@ -285,6 +285,30 @@ class StoreTornError(LakeboundError):
         )
 
 
+class StoreLedgerLostError(LakeboundError):
+    """A store's ledger had an entry, and has none any more: the server has lost its data, or somebody has deleted it."""
+
+    runbook = "target-store"
+
+    def __init__(self, store: str, place: str, commit: str) -> None:
+        super().__init__(
+            f"store {store} at {place}: its ledger is empty, and held commit {commit} before; this application writes nothing "
+            f"more to it. The next start builds an empty store anew, and refuses one that has rows without a ledger. Follow "
+            f"the runbook target-store"
+        )
+
+
+class TopicCommitError(LakeboundError):
+    """A transaction failed for a reason that would come again."""
+
+    runbook = "commit-failed"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
+    def __init__(self, target: str, reason: str) -> None:
+        super().__init__(f"{target}: the transaction did not take place: {reason}")
+
+
 class OpenTransactionError(LakeboundError):
     """A transaction that is not ended keeps the ledger topic from being read to its end."""
 
@@ -654,7 +678,7 @@ class SubmitUnknownError(SubmitFailedError):
 
     def __init__(self, pipeline: str, reason: str) -> None:
         super().__init__(
-            pipeline, f"{reason}. It may have been started all the same: no other one is submitted until that is known"
+            pipeline, f"{reason}. It may have been started all the same, so no other one is submitted for some minutes"
         )
 
 

@@ -22,9 +22,9 @@ from tests.support.stores.redis_server import RedisServer, running_redis
 from lakebound.errors import (
     ForeignTableError,
     LeaseLostError,
+    StoreLedgerLostError,
     StoreNotEmptyError,
 )
-from lakebound.landing.to_stores.target import StoreLedgerLostError
 from lakebound.spec.to_stores import ToStoreSpec
 
 pytestmark = pytest.mark.integration

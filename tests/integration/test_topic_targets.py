@@ -16,13 +16,12 @@ from tests.conftest import TopicMaker
 from tests.support.topics.landing import BATCH, SOURCE, TopicLander, positions
 from tests.support.topics.reading import assert_once, read_committed
 
-from lakebound.errors import LeaseLostError, TargetNotEmptyError
+from lakebound.errors import LeaseLostError, TargetNotEmptyError, TopicCommitError
 from lakebound.inspection.doctor.pipeline.facts import OpenTransaction
 from lakebound.inspection.doctor.pipeline.written_topics import open_transactions
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_clients import make_producer
 from lakebound.landing.to_topics.messages import RowMessage
-from lakebound.landing.to_topics.outcomes import TopicCommitError
 from lakebound.landing.to_topics.producer import LedgerMessage
 from lakebound.landing.to_topics.stable import settled_ends
 from lakebound.landing.to_topics.target import TopicTarget

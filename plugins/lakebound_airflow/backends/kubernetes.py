@@ -61,6 +61,7 @@ class KubernetesBackend:
         """Start the application, or return the one that already lives for the pipeline.
 
         Raises:
+            SubmitUnknownError: spark-submit did not end, or failed after the API server had taken the pod.
             SubmitFailedError: No image is named, or the API server did not take the pod.
             LakeboundError: What the pipeline and the installation say of Spark cannot be.
         """
@@ -72,11 +73,13 @@ class KubernetesBackend:
             )
         namespace = conf.get(NAMESPACE, "default")
         command = kubernetes_command(run_spec, self._settings, self._variables())
-        intent = run_spec.submission(BackendName.KUBERNETES, owner)
+        name = f"{namespace}:{pod_name(run_spec.app_id)}"
+        # The pod's name is known before it is made: where no answer comes, the API server is asked for it.
+        intent = run_spec.submission(BackendName.KUBERNETES, owner).model_copy(update={"remote_id": name})
 
         def create() -> str:
-            self._create(pipeline, command)
-            return f"{namespace}:{pod_name(run_spec.app_id)}"
+            self._create(intent, pipeline, command)
+            return name
 
         return submit_once(run_spec.control, intent, self.is_alive, create)
 
@@ -115,7 +118,7 @@ class KubernetesBackend:
         problem = f" ({state.phase}: {state.problem})" if state is not None and state.problem else ""
         return f"the log of the driver's pod{problem}: kubectl logs --namespace {namespace} {pod}"
 
-    def _create(self, pipeline: str, command: list[str]) -> None:
+    def _create(self, intent: Submission, pipeline: str, command: list[str]) -> None:
         environment = spark_environment(self._settings)
         environment |= {name: os.environ[name] for name in _OF_THE_CLIENT if name in os.environ}
         try:
@@ -136,9 +139,10 @@ class KubernetesBackend:
         except OSError as exc:
             raise SubmitFailedError(pipeline, str(exc)) from exc
         if done.returncode:
-            raise SubmitFailedError(
-                pipeline, f"spark-submit ended with exit code {done.returncode}: {submission_problem(done.stdout)}"
-            )
+            problem = f"spark-submit ended with exit code {done.returncode}: {submission_problem(done.stdout)}"
+            state = self.state(intent)
+            was_taken = state is not None and state.phase is not None
+            raise (SubmitUnknownError if was_taken else SubmitFailedError)(pipeline, problem)
 
     def _variables(self) -> dict[str, str]:
         return {

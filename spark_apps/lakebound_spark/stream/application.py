@@ -128,7 +128,7 @@ class Application:
             self._end_rollups(error)
         try:
             self._record_end(outcome, error, lease)
-        except (LakeboundError, OSError) as exc:
+        except Exception as exc:
             log.error("the end of the application could not be written down: %s", exc)
         if self._lineage is not None:
             self._lineage.wait()
@@ -147,7 +147,10 @@ class Application:
 
     def _record_end(self, outcome: Outcome, error: BaseException | None, lease: Lease | None) -> None:
         control, signalled = self._run.control, self._stop.signalled
-        write_down(partial(change_wish, self._run, outcome, error), control, signalled)
+        try:
+            write_down(partial(change_wish, self._run, outcome, error), control, signalled)
+        except Exception as exc:  # such as a damaged file: without an outcome the end would be told as a kill
+            log.error("the desired state could not be changed at the application's end: %s", exc)
         write_down(partial(write_outcome, control, outcome), control, signalled)
         if outcome.verdict == "refused" and not isinstance(error, LeaseHeldError):
             record_refusal(control, outcome)

@@ -53,11 +53,18 @@ class Chore:
         do: What is done.
         every_seconds: From one beginning to the next; None: at each ``tick``, which waits for it.
         monotonic: The clock.
+        name: What it is, for the log.
     """
 
     def __init__(
-        self, do: Callable[[], None], every_seconds: float | None, monotonic: Callable[[], float] = time.monotonic
+        self,
+        do: Callable[[], None],
+        every_seconds: float | None,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        name: str = "",
     ) -> None:
+        self.name = name
         self._do = do
         self._every = every_seconds
         self._monotonic = monotonic

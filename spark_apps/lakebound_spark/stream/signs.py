@@ -136,11 +136,11 @@ class SignsOfLife:
         self._samples = samples
         self._renewed_at = time.monotonic()
         every = paces(run.control, lease.ttl_seconds)
-        self._renewing = Chore(self._renew, every.renew_seconds)
-        self._obeying = Chore(self._obey, every.obey_seconds)
-        self._writing = Chore(board.write, every.progress_seconds)
-        self._noting = Chore(ledger.tick, every.batches_seconds)
-        self._sampling = Chore(samples.tick, every.batches_seconds)
+        self._renewing = Chore(self._renew, every.renew_seconds, name="renewing the lease")
+        self._obeying = Chore(self._obey, every.obey_seconds, name="reading the desired state")
+        self._writing = Chore(board.write, every.progress_seconds, name="writing the progress")
+        self._noting = Chore(ledger.tick, every.batches_seconds, name="noting the batches")
+        self._sampling = Chore(samples.tick, every.batches_seconds, name="keeping samples of bad records")
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="signs-of-life", daemon=True)
 
@@ -173,7 +173,7 @@ class SignsOfLife:
             self._samples.close()
             self._stop.set("superseded", str(exc))
         except Exception as exc:
-            log.warning("lease, desired state or progress, which is tried again: %s: %s", type(exc).__name__, exc)
+            log.warning("%s failed and is tried again: %s: %s", chore.name, type(exc).__name__, exc)
 
     def _renew(self) -> None:
         began = time.monotonic()

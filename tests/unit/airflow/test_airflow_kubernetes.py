@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +14,13 @@ from typing import Any
 import pytest
 from tests.support.streams.stand_ins import OWNER, orders, settings_fixture  # noqa: F401
 
-from lakebound.control.submission import BackendName, read_submission
+from lakebound.control.submission import BackendName, Submission, read_submission
 from lakebound.errors import SubmitFailedError
 from lakebound.landing.kubernetes_command import kubernetes_command, pod_name
 from lakebound.settings import Settings, load_settings
+from lakebound_airflow.backends import kubernetes
 from lakebound_airflow.backends.choice import backend_for
-from lakebound_airflow.backends.kubernetes import PodState, pod_state, submission_problem
+from lakebound_airflow.backends.kubernetes import KubernetesBackend, PodState, pod_state, submission_problem
 from lakebound_airflow.backends.target import Target, UnknownBackendError, target_from_connection, target_from_environment
 
 MASTER = "k8s://https://api.example.com:6443"
@@ -67,6 +71,47 @@ def test_without_an_image_nothing_is_submitted(settings: Settings) -> None:
     with pytest.raises(SubmitFailedError, match=r"set spark\.kubernetes\.container\.image for the installation"):
         backend.submit(run_spec, OWNER)
     assert read_submission(run_spec.control) is None
+
+
+def submitted(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, ends: Callable[..., Any], pod: PodState | None
+) -> Submission | None:
+    """Submit by a spark-submit that ends so; return the record that is left, where the API server says this of the pod."""
+    monkeypatch.setattr(kubernetes.subprocess, "run", ends)
+    monkeypatch.setattr(KubernetesBackend, "state", lambda *_: pod)
+    found, run_spec = on_kubernetes(settings), orders(settings)
+    with pytest.raises(SubmitFailedError):
+        KubernetesBackend(found).submit(run_spec, OWNER)
+    return read_submission(run_spec.control)
+
+
+def no_end(command: list[str], timeout: float, **_: Any) -> Any:
+    raise subprocess.TimeoutExpired(command, timeout)
+
+
+def exit_code_1(command: list[str], **_: Any) -> Any:
+    return subprocess.CompletedProcess(command, 1, stdout="time-out")
+
+
+@pytest.mark.parametrize(("ends", "pod"), [(no_end, None), (no_end, PodState("Pending")), (exit_code_1, PodState("Pending"))])
+def test_a_pod_that_may_be_there_is_looked_for_by_its_name(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, ends: Callable[..., Any], pod: PodState | None
+) -> None:
+    left = submitted(settings, monkeypatch, ends, pod)
+    assert left is not None and left.remote_id == f"lake:{pod_name(left.app_id)}"
+    late = left.model_copy(update={"submitted_at": time.time() - 200})  # spark-submit has had its time
+    control = orders(settings).control
+    for state, lives in ((PodState("Running"), True), (PodState("Failed"), False), (PodState(None), False)):
+        monkeypatch.setattr(KubernetesBackend, "state", lambda *_, state=state: state)
+        assert KubernetesBackend(on_kubernetes(settings)).is_alive(control, late) is lives
+    control.submission.unlink()
+
+
+@pytest.mark.parametrize("pod", [None, PodState(None)])
+def test_a_submission_that_failed_leaves_no_record(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, pod: PodState | None
+) -> None:
+    assert submitted(settings, monkeypatch, exit_code_1, pod) is None
 
 
 def test_a_connection_or_the_environment_names_the_api_server(tmp_path: Path) -> None:

@@ -19,10 +19,11 @@ from lakebound.errors import (
     LeaseLostError,
     TableMismatchError,
     TargetRecreatedError,
+    TopicCommitError,
 )
 from lakebound.landing.to_topics.ledger_record import TargetTotals, decode_record, encode_record
 from lakebound.landing.to_topics.messages import JSON_COLUMN, RowMessage, compaction_problem, messages_of, staged_schema
-from lakebound.landing.to_topics.outcomes import TopicCommitError, transaction_error
+from lakebound.landing.to_topics.outcomes import transaction_error
 from lakebound.landing.to_topics.producer import TRANSACTION_SECONDS, LedgerMessage, TopicProducer, producer_config
 from lakebound.landing.to_topics.scan import Source, source_of
 from lakebound.landing.to_topics.target import check_target_ids

@@ -39,8 +39,8 @@ _READINGS = 3
 _NO_TABLES = (TopicTarget, StoreTarget)
 
 _NOT_COMPARED = {
-    "topic": "Kafka has deleted messages of it, or compacts it (in real time also: of the quarantine topic): its rows were not "
-    "compared",
+    "topic": "its rows were not compared, because Kafka has deleted messages of it or of its quarantine topic, or compacts "
+    "one of them",
     "store": "a store holds the newest row of each key, or sums: its rows were not compared",
 }
 
@@ -113,6 +113,9 @@ def _read_tables(spec: PipelineSpec, places: Places, *, deep: bool) -> list[Tabl
         # A rewind between two tables: what was read of one before it and of another after it does not fit together.
         if all(found.entries[:1] == ledger.entries[:1] for found, ledger in zip(read, ledgers, strict=True)):
             break
+    else:
+        reason = "the tables are being rewound: prove them again when that is done"
+        read = [replace(facts, source="none", error=reason) for facts in read]
     return [_sent_in_real_time(spec, facts) if _is_real_time(facts) else facts for facts in read]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebound import faults
-from lakebound.errors import CommitRefusedError, LakeboundError, TableMismatchError
+from lakebound.errors import CommitRefusedError, StoreLedgerLostError, TableMismatchError
 from lakebound.landing.staged_rows import StagedRows
 from lakebound.landing.to_stores.bucket_counts import counter_changes
 from lakebound.landing.to_stores.store import Held, Store, StoreCommit
@@ -20,19 +20,6 @@ from lakebound.ledger.entry import Entry, check_owner
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
-
-
-class StoreLedgerLostError(LakeboundError):
-    """A store's ledger had an entry, and has none any more: the server has lost its data, or somebody has deleted it."""
-
-    runbook = "target-store"
-
-    def __init__(self, store: str, place: str, commit: str) -> None:
-        super().__init__(
-            f"store {store} at {place}: its ledger is empty, and held commit {commit} before; this application writes nothing "
-            f"more to it. The next start builds an empty store anew, and refuses one that has rows without a ledger. Follow "
-            f"the runbook target-store"
-        )
 
 
 class StoreTarget:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
-from lakebound.errors import CommitRefusedError, KafkaForbiddenError, LakeboundError
+from lakebound.errors import CommitRefusedError, KafkaForbiddenError, LakeboundError, TopicCommitError
 from lakebound.landing.kafka_errors import told_error, who
 from lakebound.spec.connection import ConnectionSpec
 
@@ -36,17 +36,6 @@ _PERMANENT = {
     KafkaError._UNSUPPORTED_FEATURE: _UPGRADE,
 }
 """What to do about errors that would come again, however often it is tried."""
-
-
-class TopicCommitError(LakeboundError):
-    """A transaction failed for a reason that would come again."""
-
-    runbook = "commit-failed"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
-
-    def __init__(self, target: str, reason: str) -> None:
-        super().__init__(f"{target}: the transaction did not take place: {reason}")
 
 
 def transaction_error(connection: ConnectionSpec, error: KafkaError, target: str, topic: str, tx_id: str) -> LakeboundError:

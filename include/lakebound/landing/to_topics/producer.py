@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaException
 
 from lakebound import faults
-from lakebound.errors import BrokerUnavailableError, CommitRefusedError
+from lakebound.errors import BrokerUnavailableError, CommitRefusedError, TopicCommitError
 from lakebound.landing.kafka_clients import make_producer
 from lakebound.landing.kafka_settings import client_config
 from lakebound.landing.to_topics.messages import SOURCE_HEADER, RowMessage
-from lakebound.landing.to_topics.outcomes import TopicCommitError, transaction_error
+from lakebound.landing.to_topics.outcomes import transaction_error
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.to_topics import ledger_topic, transactional_id
 from lakebound.tables.entries import MAX_ENTRY_BYTES

@@ -9,7 +9,7 @@ from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import Incident, record_incident
 from lakebound.control.lease import Lease, check_held
-from lakebound.errors import LakeboundError
+from lakebound.errors import CommitUnknownError, LakeboundError
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.recovery.actions import make_plan
 from lakebound.operations.recovery.facts import HeldTable, RecoveryFacts, collect, collect_kafka, collect_tables
@@ -29,7 +29,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.places import Places, places_of
-from lakebound.tables.table import open_table
+from lakebound.tables.table import LedgerView, open_table
 
 RUNBOOKS: dict[RepairAction, str] = {
     "resume": "crash-loop",
@@ -188,20 +188,32 @@ def _commit(spec: PipelineSpec, places: Places, step: RepairStep, known: HeldTab
             "commit": new_commit_id(),
         }
     )
-    view = table.read_ledger(to_reset=kind == "reset")
-    if known.refusal is None and (view.coverage, view.released) != (known.coverage, known.released):
-        raise LedgerMovedError(table.spec.id)
-    committed = commit_entry(
-        table,
-        view,
-        [],
-        draft,
-        own_epoch=lease.epoch,
-        check_lease=lambda: check_held(ControlFolder(places.home, spec.pipeline, places.state), lease),
-        # A reset is not compared with the ledger that another attempt would read.
-        attempts=1 if kind == "reset" else spec.limits.commit_attempts,
-    )
-    return committed.version
+    # A reset is not compared with the ledger that a further attempt would read: each is one of its own.
+    left, each = (spec.limits.commit_attempts, 1) if kind == "reset" else (1, spec.limits.commit_attempts)
+    while True:
+        left -= 1
+        view = table.read_ledger(to_reset=kind == "reset")
+        if view.entry is not None and view.entry.commit == draft.commit:
+            return view.version
+        if kind == "reset" and known.refusal is None and _has_moved(view, known):
+            raise LedgerMovedError(table.spec.id)
+        try:
+            return commit_entry(
+                table,
+                view,
+                [],
+                draft,
+                own_epoch=lease.epoch,
+                check_lease=lambda: check_held(ControlFolder(places.home, spec.pipeline, places.state), lease),
+                attempts=each,
+            ).version
+        except CommitUnknownError:
+            if not left:
+                raise
+
+
+def _has_moved(view: LedgerView, known: HeldTable) -> bool:
+    return (view.coverage, view.released) != (known.coverage, known.released)
 
 
 def _table_spec(spec: PipelineSpec, step: RepairStep) -> TableSpec:
