@@ -97,7 +97,8 @@ def test_a_backup_beside_commits_is_whole_and_private(case: Case, tmp_path: Path
         assert read_manifest(path) == manifest
         (tmp_path / str(number)).mkdir()
         with tarfile.open(path) as archive:
-            archive.extractall(tmp_path / str(number), filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it from 3.11.4 on
+            archive.extractall(tmp_path / str(number))
         assert pointers_of(tmp_path / str(number) / "catalog.db") == manifest.iceberg_tables
         assert "00" in manifest.iceberg_tables["shop.orders"]
         pointers.add(manifest.iceberg_tables["shop.orders"])

@@ -42,7 +42,8 @@ def settings() -> Iterator[Settings]:
     """The recorded home, where it was recorded."""
     shutil.rmtree(HOME, ignore_errors=True)
     with tarfile.open(RECORDINGS / "written-before-the-rooms.tar.gz") as archive:
-        archive.extractall(HOME, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it from 3.11.4 on
+        archive.extractall(HOME)
     (HOME / "yaml").mkdir()
     shutil.move(HOME / "orders.yaml", HOME / "yaml" / "orders.yaml")
     yield load_settings(
