@@ -35,6 +35,7 @@ COPY . .
 RUN uv pip install --quiet --no-deps --build-constraints requirements.lock --editable . \
  && uv pip check \
  && { python -m compileall -q -j 0 -x '/(tests|testing|test)/' .venv/lib include plugins spark_apps > /dev/null || true; } \
+ && chmod -R a+rX . \
  && rm -rf /tmp/* requirements.lock requirements-image.lock ivy.xml jars.sha256
 
 

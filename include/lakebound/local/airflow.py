@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from lakebound.local.airflow_config import (
     passwords_file,
     read_secrets,
 )
+from lakebound.local.ports_file import read_ports, write_ports
 from lakebound.settings import Settings
 from lakebound.spec.maintenance import MAINTENANCE_POOL
 
@@ -96,8 +96,8 @@ class Airflow:
             ServiceError: It was never started.
         """
         try:
-            return AirflowPorts(**json.loads(self._ports_file.read_text()))
-        except (OSError, ValueError, TypeError) as error:
+            return AirflowPorts(**(read_ports(self._ports_file) or {}))
+        except TypeError as error:
             raise ServiceError("Airflow", f"was never started in {self.home}; start it first") from error
 
     @property
@@ -164,7 +164,7 @@ class Airflow:
         self.stop()  # what a killed Airflow may have left
         ports = self._choose_ports()
         self._write_configuration(ports)
-        self._ports_file.write_text(json.dumps(asdict(ports)) + "\n")
+        write_ports(self._ports_file, ports)
         # The module, not the script: its first line may be too long a path for the kernel.
         command = [sys.executable, "-m", "airflow", "standalone"]
         started = processes.start("Airflow", command, self.log, self.environment(), folder=self.home)
@@ -221,7 +221,7 @@ class Airflow:
         return self.home / "ports.json"
 
     def _choose_ports(self) -> AirflowPorts:
-        known = self.ports if self._ports_file.exists() else None
+        known = self.ports if read_ports(self._ports_file) else None
         api = self._wanted_port or (known.api if known else None) or free_port()
         if not is_free(api):
             raise ServiceError("Airflow", f"port {api} is used by another program; choose another port")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -17,6 +15,7 @@ from lakebound.control.private_files import make_private_folder
 from lakebound.errors import ServiceError
 from lakebound.landing.kafka_clients import make_admin
 from lakebound.local.broker_config import BrokerPorts, SaslUser, log4j2_properties, server_properties
+from lakebound.local.ports_file import read_ports, write_ports
 
 START_DEADLINE_SECONDS = 90.0
 STOP_DEADLINE_SECONDS = 30.0
@@ -78,8 +77,8 @@ class Broker:
             ServiceError: It was never started.
         """
         try:
-            return BrokerPorts(**json.loads(self._ports_file.read_text()))
-        except (OSError, ValueError, TypeError) as error:
+            return BrokerPorts(**(read_ports(self._ports_file) or {}))
+        except TypeError as error:
             raise ServiceError("Kafka broker", f"was never started in {self.folder}; start it first") from error
 
     @property
@@ -131,7 +130,7 @@ class Broker:
         self._check_jars()
         make_private_folder(self.folder)
         ports = ports or self._choose_ports()
-        self._ports_file.write_text(json.dumps(asdict(ports)) + "\n")
+        write_ports(self._ports_file, ports)
         self._write_configuration(self.configuration(ports, sasl_host))
         (self.folder / "log4j2.properties").write_text(log4j2_properties(self.log, to_console=to_console))
         self._format_storage()
@@ -166,7 +165,7 @@ class Broker:
         return self.folder / "ports.json"
 
     def _choose_ports(self) -> BrokerPorts:
-        known = self.ports if self._ports_file.exists() else BrokerPorts(0, 0)
+        known = self.ports if read_ports(self._ports_file) else BrokerPorts(0, 0)
         plaintext = self._wanted_port or known.plaintext or free_port()
         if not is_free(plaintext):
             raise ServiceError("Kafka broker", f"port {plaintext} is used by another program; choose another port")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from lakebound.control.applications import stop_streams
 from lakebound.control.ports import free_port, is_free
 from lakebound.control.private_files import make_home, make_private_folder, tighten
 from lakebound.control.processes import ProcessRecord, members, wait_until
+from lakebound.errors import ServiceError
 from lakebound.landing.kafka import OffsetSpec
 from lakebound.landing.kafka_clients import make_admin
 from lakebound.local.airflow import Airflow
@@ -204,10 +206,13 @@ def _choose_port(name: str, preferred: int, say: Say) -> int:
 
 
 def _status(name: str, running: bool, record: ProcessRecord | None, log: Path, address: Callable[[], str]) -> ServiceStatus:
+    known: str | None = None
+    with suppress(ServiceError):  # the file of its ports is damaged
+        known = address() if record else None
     return ServiceStatus(
         name=name,
         running=running,
-        address=address() if record else None,
+        address=known,
         pid=record.pid if record and running else None,
         memory_megabytes=_memory_megabytes(record) if record and running else 0,
         log=log,

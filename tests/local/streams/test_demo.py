@@ -7,13 +7,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.support.tables.local_tables import TOPIC, Lander, lander, make_table
 
+from lakebound.control import processes
+from lakebound.control.private_files import make_private_folder
 from lakebound.inspection.visible_freshness import VisibleFreshness
-from lakebound.local.demo import Judgement, find_problems, judge, last_line
+from lakebound.local import stack
+from lakebound.local.demo import DemoFailedError, Judgement, find_problems, judge, last_line, run_demo
+from lakebound.settings import load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import local_warehouse
@@ -122,6 +127,25 @@ def test_a_second_row_of_a_record_is_doubled(apps: tuple[Lander, Lander, Lander]
     assert found == Judgement(20, {"delta": 20, "iceberg": 20}, quarantined=0, missing=0, duplicated=3)
 
 
+def test_what_a_demo_left_that_was_killed_is_stopped_before_its_folder_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings({"LAKEBOUND_HOME": str(tmp_path)})
+    own = replace(settings, home=tmp_path / "demo")
+    folder = stack.broker_of(own).folder
+    make_private_folder(folder)
+    left = processes.start("Kafka broker", ["sleep", "600"], folder / "console.log")
+    left.save(folder / "process.json")
+
+    def up(*_: object, **__: object) -> None:
+        assert processes.members(left) == [] and not (folder / "process.json").exists()
+        raise DemoFailedError(["enough"], tmp_path)
+
+    monkeypatch.setattr(stack, "up", up)
+    with pytest.raises(DemoFailedError, match="enough"):
+        run_demo(settings, print)
+
+
 def test_the_last_line_names_the_worse_table() -> None:
     judged = Judgement(120_000, {"delta": 59_940, "iceberg": 119_880}, quarantined=120, missing=0, duplicated=0)
     seen = {
@@ -137,7 +161,7 @@ def test_the_last_line_names_the_worse_table() -> None:
     )
 
 
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_stops_what_was_started_and_a_second_one_does_not_disturb_that(first: signal.Signals, tmp_path: Path) -> None:
     environment = {"LAKEBOUND_HOME": str(tmp_path), "PATH": ""}
     with subprocess.Popen(

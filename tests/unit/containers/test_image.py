@@ -80,6 +80,11 @@ def test_the_image_s_user_has_no_rights() -> None:
     assert "chown" not in TEXT, "the installation is nobody's but root's"
 
 
+def test_the_image_s_user_may_read_what_a_checkout_of_a_strict_umask_has() -> None:
+    build = TEXT.partition("COPY . .")[2].partition("FROM base")[0]
+    assert "chmod -R a+rX ." in build
+
+
 def test_what_compiles_and_installs_stays_behind() -> None:
     environments = re.findall(r"python -m venv (.*?)(?: \\)?$", TEXT, re.MULTILINE)
     assert environments == ["/opt/uv", "--without-pip .venv"]

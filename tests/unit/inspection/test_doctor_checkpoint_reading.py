@@ -158,6 +158,19 @@ def test_the_command_prints_a_script_that_makes_the_files(tmp_path: Path, settin
     assert said["mending"]["script"] in shown
 
 
+@pytest.mark.parametrize("new", [None, "there"])
+def test_the_script_writes_nothing_where_it_cannot_make_its_folder(tmp_path: Path, settings: Settings, new: str | None) -> None:
+    """Whoever runs it may stand in the damaged checkpoint."""
+    place = delta_table(tmp_path / "lake", 6)
+    checkpoint = write(tmp_path / "checkpoint", Foreign().without("metadata").files)
+    (tmp_path / "there").mkdir()
+    before = contents(tmp_path)
+    script = answer("doctor", "--checkpoint", str(checkpoint), "--table", f"delta:{place}", code=1)["mending"]["script"]
+    environment = {} if new is None else {"NEW": str(tmp_path / new)}
+    done = subprocess.run(["sh", "-c", script], env=environment, cwd=checkpoint, check=False, timeout=30, capture_output=True)
+    assert done.returncode != 0 and contents(tmp_path) == before
+
+
 def test_the_command_says_what_it_needs(tmp_path: Path, settings: Settings) -> None:
     lakebound("doctor", code=2)
     lakebound("doctor", "--checkpoint", str(tmp_path), code=2)

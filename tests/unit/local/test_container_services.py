@@ -29,6 +29,13 @@ def test_a_container_s_broker_also_writes_to_the_console() -> None:
     assert "console" not in log4j2_properties(log)
 
 
+def test_a_log_in_a_folder_with_any_name_is_found_by_java() -> None:
+    """Java reads properties as Latin-1."""
+    written = log4j2_properties(Path("/größe/\U0001f642/kafka.log"))
+    assert written.isascii()
+    assert "fileName = /gr\\u00f6\\u00dfe/\\ud83d\\ude42/kafka.log\n" in written
+
+
 def test_a_broker_without_its_password_says_which_file_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "kafka"
     assert main(["run", "--folder", str(tmp_path / "b"), "--password-file", str(file)]) == 1

@@ -50,11 +50,14 @@ class Mending:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def script(self) -> str:
-        """Return commands for a POSIX shell that write the files into the folder named by the variable NEW."""
+        """Return a command for a POSIX shell that writes the files into the new folder named by the variable NEW.
+
+        Where that cannot be made, nothing is written: whoever runs it may stand in the damaged checkpoint.
+        """
         folders = sorted({path.rpartition("/")[0] for path in self.files if "/" in path})
-        lines = [f'mkdir "$NEW" && cd "$NEW" && mkdir -p {" ".join(folders)}']
+        lines = [f'mkdir "$NEW" && cd "$NEW" && mkdir -p {" ".join(map(shlex.quote, folders))}']
         lines += [f"printf {_printable(content)} > {shlex.quote(path)}" for path, content in sorted(self.files.items())]
-        return "\n".join(lines)
+        return " &&\n".join(lines)
 
 
 def mend(facts: ForeignFacts, diagnosis: Diagnosis) -> Mending | None:
