@@ -35,6 +35,8 @@ VALUE = "_value"
 """The record's bytes."""
 _BODY = "_body"
 _OBJECT = r"^[ \t\r\n]*\{"
+_BRACKET_BEHIND = r"\}[ \t\r\n]*\]"
+"""Where there is none, the text closes no array that it has not opened: such a bracket stands behind the object."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,10 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
     infinite = some_field(body, schema, _infinite)
     strange_years = some_field(body, schema, outside_years)
     # from_json reads the first value of a text and ignores the rest; as an array's only element the text must be one value.
-    one_value = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))).eqNullSafe(F.lit(1))
+    # A bracket of the text's own may close that array, and nobody reads what follows it: then one more element is not seen.
+    alone, beside_another = (F.json_array_length(F.concat(F.lit("["), text, F.lit(end))) for end in ("]", ",0]"))
+    closes_nothing = ~text.rlike(_BRACKET_BEHIND) | beside_another.eqNullSafe(F.lit(2))
+    one_value = alone.eqNullSafe(F.lit(1)) & closes_nothing
     problem = (
         F.when(F.col(VALUE).isNull(), F.lit(_null_problem(spec)))
         .when(F.length(F.col(VALUE)) == 0, F.lit("empty_value\tthe value has no bytes"))

@@ -217,6 +217,8 @@ class Application:
             try:
                 if self._lineage is not None:
                     self._lineage.start(parts.targets, parts.quarantine, session.version)
+                # Asked anew: until its tables were opened, the application before may have landed what came since.
+                facts = wait_for_kafka() or facts
                 self._record_unclean_end(parts.targets, facts)
                 queries = self._queries(session, parts, facts, wait_for_kafka)
                 together = QueriesTogether(queries, self._session, self._stop, self._told)
