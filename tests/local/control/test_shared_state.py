@@ -156,13 +156,18 @@ def test_a_store_that_is_away_is_said_to_be_and_comes_back(
     assert renew(control, own).epoch == own.epoch
 
 
+def used(key: AccessKey, monkeypatch: pytest.MonkeyPatch) -> AccessKey:
+    """Have the state's bucket opened with a key from now on."""
+    monkeypatch.setenv(KEY_ID, key.access_key_id)
+    monkeypatch.setenv(SECRET, key.secret_access_key)
+    location._open_bucket.cache_clear()
+    return key
+
+
 def test_keys_that_end_are_refused_and_new_ones_taken(
     control: ControlFolder, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = s3_server.put_access_key(AccessKey("old-key", "secret-of-old"))
-    monkeypatch.setenv(KEY_ID, old.access_key_id)
-    monkeypatch.setenv(SECRET, old.secret_access_key)
-    location._open_bucket.cache_clear()
+    old = used(s3_server.put_access_key(AccessKey("old-key", "secret-of-old")), monkeypatch)
     own = acquire(control, "app", TTL_SECONDS)
     s3_server.remove_access_key(old.access_key_id)
     with pytest.raises(ObjectStoreRefusedError):
@@ -189,10 +194,7 @@ def test_a_token_that_has_expired_is_refused_and_named(
     ask: Callable[[ControlFolder, Lease], object],
     request: pytest.FixtureRequest,
 ) -> None:
-    key = s3_server.put_access_key(AccessKey("temporary-key", "secret-of-temporary"))
-    monkeypatch.setenv(KEY_ID, key.access_key_id)
-    monkeypatch.setenv(SECRET, key.secret_access_key)
-    location._open_bucket.cache_clear()
+    key = used(s3_server.put_access_key(AccessKey("temporary-key", "secret-of-temporary")), monkeypatch)
     own = acquire(control, "app", TTL_SECONDS)
     s3_server.put_access_key(replace(key, expires_at=time.time() - 1))
     with pytest.raises(ObjectStoreRefusedError) as refused:
@@ -215,10 +217,7 @@ def test_a_right_that_is_missing_to_delete_is_refused(
     control: ControlFolder, s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rights = (Permission(("s3:GetObject", "s3:PutObject", "s3:ListBucket"), f"{s3_bucket}/"),)
-    key = s3_server.put_access_key(AccessKey("keeps-all", "secret-of-keeper", permissions=rights))
-    monkeypatch.setenv(KEY_ID, key.access_key_id)
-    monkeypatch.setenv(SECRET, key.secret_access_key)
-    location._open_bucket.cache_clear()
+    key = used(s3_server.put_access_key(AccessKey("keeps-all", "secret-of-keeper", permissions=rights)), monkeypatch)
     write_text(control.progress, "{}")
     with pytest.raises(ObjectStoreRefusedError, match="AccessDenied") as refused:
         control.progress.unlink()

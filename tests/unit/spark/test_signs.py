@@ -80,6 +80,11 @@ def test_whatever_fails_is_tried_again(
     watched.start()
     wait_until(lambda: calls.answered > 1, 10, f"the third {asked}", poll_seconds=0.01)
     assert stop.request is None
+    stop_and_end(run, stop, watched)
+
+
+def stop_and_end(run: Any, stop: StopSignal, watched: SignsOfLife) -> None:
+    """Wish the end, and see it seen."""
     change_desired(run.control, "stopped", reason="enough")
     wait_until(stop.is_set, 10, "the end that is wished", poll_seconds=0.01)
     watched.end()
@@ -92,9 +97,7 @@ def test_what_keeps_the_lease_from_being_renewed_does_not_keep_a_wish_from_being
     monkeypatch.setattr(signs, "renew", Calls(None, *[NO_KEY] * 100_000))
     watched = signs_of(run, board, stop, Recorder())
     watched.start()
-    change_desired(run.control, "stopped", reason="enough")
-    wait_until(stop.is_set, 10, "the end that is wished", poll_seconds=0.01)
-    watched.end()
+    stop_and_end(run, stop, watched)
 
 
 def test_a_lease_that_is_lost_still_ends_the_application(
