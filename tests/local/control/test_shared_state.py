@@ -217,7 +217,7 @@ def test_a_right_that_is_missing_to_delete_is_refused(
     control: ControlFolder, s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rights = (Permission(("s3:GetObject", "s3:PutObject", "s3:ListBucket"), f"{s3_bucket}/"),)
-    key = used(s3_server.put_access_key(AccessKey("keeps-all", "secret-of-keeper", permissions=rights)), monkeypatch)
+    used(s3_server.put_access_key(AccessKey("keeps-all", "secret-of-keeper", permissions=rights)), monkeypatch)
     write_text(control.progress, "{}")
     with pytest.raises(ObjectStoreRefusedError, match="AccessDenied") as refused:
         control.progress.unlink()
