@@ -159,14 +159,14 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
     # from_json reads the first value of a text and ignores the rest; as an array's only element the text must be one value.
     # A bracket of the text's own may close that array, and nobody reads what follows it: then one more element is not seen.
     alone, beside_another = (F.json_array_length(F.concat(F.lit("["), text, F.lit(end))) for end in ("]", ",0]"))
-    closes_nothing = ~text.rlike(_BRACKET_BEHIND) | beside_another.eqNullSafe(F.lit(2))
+    closes_nothing = ~(text.contains("]") & text.rlike(_BRACKET_BEHIND)) | beside_another.eqNullSafe(F.lit(2))
     one_value = alone.eqNullSafe(F.lit(1)) & closes_nothing
     problem = (
         F.when(F.col(VALUE).isNull(), F.lit(_null_problem(spec)))
         .when(F.length(F.col(VALUE)) == 0, F.lit("empty_value\tthe value has no bytes"))
         .when(~F.is_valid_utf8(text), F.lit("not_utf8\tthe value is not UTF-8"))
         .when(half_character(text), F.lit("not_utf8\tan escape in the value is half a character"))
-        .when(~text.rlike(_OBJECT), F.lit("not_an_object\tthe value is not a JSON object"))
+        .when(~(text.startswith("{") | text.rlike(_OBJECT)), F.lit("not_an_object\tthe value is not a JSON object"))
         .when(~one_value, F.lit("malformed_json\tnot one well-formed JSON value"))
         .when(
             body.isNull() | body.getField(_CORRUPT).isNotNull(),
@@ -179,7 +179,7 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
     if infinite is not None:
         problem = problem.when(F.coalesce(infinite, F.lit(False)), F.lit("does_not_fit\ta number is too large for its type"))
     for condition, words in changes(body, schema, text):
-        problem = problem.when(F.coalesce(condition, F.lit(False)), F.lit(f"does_not_fit\t{words}"))
+        problem = problem.when(F.coalesce(condition, F.lit(False)), F.concat(F.lit("does_not_fit\t"), words))
     if strange_years is not None:
         told = F.lit("does_not_fit\ta date or time is outside of the years 1 to 9999")
         problem = problem.when(F.coalesce(strange_years, F.lit(False)), told)
