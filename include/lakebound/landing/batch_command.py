@@ -38,9 +38,15 @@ class CatalogNotSharedError(LakeboundError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f"table {table}: its files are not rewritten: Spark is given the embedded catalog alone, and this table is in "
-            f"another one. Snapshots expire nevertheless; rewrite small files with an engine of your own"
+            f"table {table}: its manifests and delete files are not rewritten, nor data files while it has delete files: Spark "
+            f"is given the embedded catalog alone, and this table is in another one. Small files are compacted and snapshots "
+            f"expire nevertheless; do the rest with an engine of your own"
         )
+
+
+def is_shared(places: Places) -> bool:
+    """Return whether Spark can open the Iceberg tables."""
+    return places.iceberg_catalog_uri.startswith(_SQLITE)
 
 
 def check_shared(table: str, places: Places) -> None:
@@ -49,7 +55,7 @@ def check_shared(table: str, places: Places) -> None:
     Raises:
         CatalogNotSharedError: It cannot.
     """
-    if not places.iceberg_catalog_uri.startswith(_SQLITE):
+    if not is_shared(places):
         raise CatalogNotSharedError(table)
 
 
@@ -74,7 +80,7 @@ def batch_conf(orders: RunSpec, settings: Settings) -> dict[str, str]:
 
 def _embedded_catalog(places: Places) -> dict[str, str]:
     """Return the settings of the embedded catalog; of another one Spark is told nothing, and so no secret."""
-    if not places.iceberg_catalog_uri.startswith(_SQLITE):
+    if not is_shared(places):
         return {}
     return {
         _CATALOG: "org.apache.iceberg.spark.SparkCatalog",

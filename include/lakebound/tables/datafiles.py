@@ -99,14 +99,22 @@ class DataFileWriter:
         for key, part in split(_as_told(rows, self._layout), self._layout.fields):
             self._file(key, part).write(part)
 
-    def close(self) -> list[DataFile]:
-        """End the files and return them; in an object store they may not be yet: see ``wait_stored``.
+    def end_files(self) -> None:
+        """End the files that were begun; what is written then goes to others.
 
         Raises:
             CommitRefusedError: One has been removed, as are the files of an application that was suspended for days.
         """
         while self._open:
             self._end_oldest()
+
+    def close(self) -> list[DataFile]:
+        """End the files and return them; in an object store they may not be yet: see ``wait_stored``.
+
+        Raises:
+            CommitRefusedError: One has been removed, as are the files of an application that was suspended for days.
+        """
+        self.end_files()
         return self._files
 
     def discard(self) -> None:

@@ -15,6 +15,7 @@ FORMATS = ("delta", "iceberg")
 _PER_PAIR = 1
 _SAMPLED = 500 if ALL else 8
 ROLES = ("stream", "second", "takeover", "compact", "cleaning", "restore", "rewind")
+CASES = [*((kind, role) for role in ROLES for kind in FORMATS), ("iceberg", "rewrite")]
 
 
 def name_of(role: str, kind: str) -> str:
@@ -30,8 +31,7 @@ def some(cases: Iterable[Case], count: int, chance: random.Random) -> list[Case]
     return listed if ALL else chance.sample(listed, min(count, len(listed)))
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(("kind", "role"), CASES)
 def test_one_is_suspended_anywhere_while_another_runs_to_its_end(kind: str, role: str, make_world: WorldMaker) -> None:
     world, first, found = make_world(kind, "plain"), name_of(role, kind), Found()
     passed = gates(world)

@@ -1,4 +1,4 @@
-"""Who works on a table at once: two writers of one epoch, a successor, maintenance, and two kinds of rewind.
+"""Who works on a table at once: two writers of one epoch, a successor, maintenance in two ways, and two kinds of rewind.
 
 Each is made of a part that runs before anybody is suspended, such as the reading of the ledger, and of its body. The body says
 what it did with success; that it failed is the exception that it ends with, or a note.
@@ -20,6 +20,7 @@ from lakebound.control.handover import HandOver, Offer, TakeOffers
 from lakebound.control.lease import acquire
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode, new_commit_id
 from lakebound.operations.maintenance.engines import StepLostError, carried_entry
+from lakebound.operations.maintenance.iceberg.rewrite import FileRewriter
 from lakebound.operations.maintenance.run import run_steps
 from lakebound.operations.maintenance.steps import (
     CheckpointLog,
@@ -248,8 +249,16 @@ def _handing_over(commit: Callable[..., Any], table: PyIcebergTable, hand_over: 
     return handed
 
 
-def _maintenance(name: str, *kinds: str) -> Callable[[PausedWorld], Callable[[], None]]:
-    """Return the maker of a maintenance run with these steps."""
+def _maintenance(
+    name: str, *kinds: str, rewriter: Callable[[Places], Any] = _Rewriter
+) -> Callable[[PausedWorld], Callable[[], None]]:
+    """Return the maker of a maintenance run with these steps.
+
+    Args:
+        name: Of the run.
+        kinds: Of the steps.
+        rewriter: What rewrites the files of an Iceberg table.
+    """
 
     def make(world: PausedWorld) -> Callable[[], None]:
         at = world.places()
@@ -258,7 +267,7 @@ def _maintenance(name: str, *kinds: str) -> Callable[[PausedWorld], Callable[[],
         def run() -> None:
             plan = MaintenancePlan(pipeline=PIPELINE, at_ms=int(time.time() * 1000), steps=steps)
             control = ControlFolder(at.home, PIPELINE)
-            engine = TableEngine(control, at, f"run-{name}", lambda: _Rewriter(at))  # type: ignore[arg-type, return-value]
+            engine = TableEngine(control, at, f"run-{name}", lambda: rewriter(at))
             report = run_steps(plan, engine, {world.spec.id: world.spec}, control, run_id=name, wait=lambda seconds: None)
             world.notes.extend(f"{one.step.kind} {one.outcome}: {one.problem}" for one in report.steps)
 
@@ -281,6 +290,7 @@ def _step(kind: str, world: PausedWorld) -> MaintenanceStep:
 
 
 compact = _maintenance("compact", "compact")
+rewrite = _maintenance("rewrite", "compact", rewriter=lambda at: FileRewriter(at, ControlFolder(at.home, PIPELINE)))
 clean = _maintenance("clean", "checkpoint_log", "clean_log")
 expire = _maintenance("expire", "expire_snapshots")
 remove_orphans = _maintenance("orphans", "remove_orphans")
@@ -294,7 +304,7 @@ CLEANING = ("clean", "expire", "maintain")
 
 def makers(kind: str) -> dict[str, Maker]:
     """Return the actors of a format, by name."""
-    of_format: dict[str, Maker] = {"clean": clean} if kind == "delta" else {"expire": expire}
+    of_format: dict[str, Maker] = {"clean": clean} if kind == "delta" else {"expire": expire, "rewrite": rewrite}
     return {
         "stream": stream,
         "second": second,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -259,7 +260,7 @@ def test_the_policy_decides_what_is_too_short() -> None:
 
 def test_what_cannot_be_done_where_a_table_lies_is_said_and_not_planned() -> None:
     facts = situation(ICEBERG, 50, deletes=30, manifests=500, dangling_delete_files=2)
-    refusals = Refusals(rewrites=f"{ICEBERG}: not rewritten", moves=f"{ICEBERG}: not moved")
+    refusals = Refusals(sparks=f"{ICEBERG}: not rewritten", moves=f"{ICEBERG}: not moved")
     policy = MaintenanceSpec(orphans=OrphansSpec(mode="quarantine"))
     found = plan("", [TableSituation(ICEBERG, facts, past(ICEBERG, 5000), NEVER, refusals=refusals)], policy, NOW_MS)
     assert kinds(found) == ["expire_snapshots"]
@@ -270,13 +271,25 @@ def test_what_cannot_be_done_where_a_table_lies_is_said_and_not_planned() -> Non
     assert plan("", [quiet], policy, NOW_MS).left == ()
 
 
+def test_small_files_are_compacted_wherever_a_table_lies() -> None:
+    refusals = Refusals(sparks=f"{ICEBERG}: not rewritten")
+    small = TableSituation(ICEBERG, situation(ICEBERG, 50), past(ICEBERG, 100), NOTHING_DUE, refusals=refusals)
+    found = plan("", [small], POLICY, NOW_MS)
+    assert kinds(found) == ["compact"] and found.left == ()
+    many = replace(small, facts=situation(ICEBERG, 50, manifests=500))
+    found = plan("", [many], POLICY, NOW_MS)
+    assert kinds(found) == ["compact"] and found.left == (f"{ICEBERG}: not rewritten",)
+
+
 def test_what_is_refused_depends_on_catalog_and_store() -> None:
     lake = WarehouseSpec(location="s3://bucket/lake", catalog=RestCatalogSpec(type="rest", uri="https://catalog.example.com"))
     stored, here = Places(home=Path("/home"), warehouse=lake), local_places(Path("/home"), Path("/lake"))
     delta, iceberg = (TableSpec(format=name, name="shop.orders") for name in ("delta", "iceberg"))
     assert refusals_of(delta, here) == refusals_of(iceberg, here) == Refusals()
-    assert refusals_of(delta, stored).rewrites == "" and "set maintenance.orphans.mode" in refusals_of(delta, stored).moves
-    assert refusals_of(iceberg, stored).rewrites.startswith("iceberg:shop.orders: its files are not rewritten")
+    assert refusals_of(delta, stored).sparks == "" and "set maintenance.orphans.mode" in refusals_of(delta, stored).moves
+    assert refusals_of(iceberg, stored).sparks.startswith(
+        "iceberg:shop.orders: its manifests and delete files are not rewritten"
+    )
     policy = MaintenanceSpec(orphans=OrphansSpec(mode="quarantine"))
     assert len(refused_settings((delta, iceberg), policy, stored)) == 2
     assert refused_settings((delta,), policy, here) == refused_settings((delta,), POLICY, stored) == []

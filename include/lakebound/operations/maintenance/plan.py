@@ -80,7 +80,7 @@ def plan(pipeline: str, tables: Sequence[TableSituation], policy: MaintenanceSpe
     due: list[Candidate] = []
     left: list[str] = []
     for one in tables:
-        if one.facts is not None and not _why_not(one) and not one.refusals.rewrites:
+        if one.facts is not None and not _why_not(one) and not _is_sparks(one.refusals, one.facts):
             found, others = candidates(one.facts, one.runs, policy, now_ms)
             due += found
             left += others
@@ -104,8 +104,8 @@ def _finish(one: TableSituation, compactions: Sequence[Compact], policy: Mainten
     if _is_delta(facts):
         steps: list[MaintenanceStep] = [*compactions, *_delta(facts, past, one.runs, policy, now_ms, compactions)]
     else:
-        rewriting = [] if one.refusals.rewrites else [*compactions, *_iceberg(facts, policy, compactions)]
-        steps = [*_expiry(facts, past, policy, now_ms), *rewriting]
+        by_spark = [] if one.refusals.sparks else _iceberg(facts, policy, compactions)
+        steps = [*_expiry(facts, past, policy, now_ms), *compactions, *by_spark]
     looking = list(_orphans(facts, past, one.runs, policy, now_ms))
     steps += [step for step in looking if not _is_refused(step, one.refusals)]
     left = [*_refused(one, facts, looking, policy, now_ms)]
@@ -120,10 +120,18 @@ def _refused(
     one: TableSituation, facts: TableFacts, looking: Sequence[RemoveOrphans], policy: MaintenanceSpec, now_ms: int
 ) -> Iterator[str]:
     """Yield why steps that are due are not done."""
-    if one.refusals.rewrites and (candidates(facts, one.runs, policy, now_ms)[0] or any(_iceberg(facts, policy, ()))):
-        yield one.refusals.rewrites
+    is_due = _is_sparks(one.refusals, facts) and candidates(facts, one.runs, policy, now_ms)[0]
+    if one.refusals.sparks and (is_due or any(_iceberg(facts, policy, ()))):
+        yield one.refusals.sparks
     if any(_is_refused(step, one.refusals) for step in looking):
         yield one.refusals.moves
+
+
+def _is_sparks(refusals: Refusals, facts: TableFacts) -> bool:
+    """Whether data files are not rewritten, because only Spark joins them with their delete files."""
+    return bool(refusals.sparks) and bool(
+        facts.metadata.dangling_delete_files or any(partition.delete_files for partition in facts.partitions)
+    )
 
 
 def _is_refused(step: RemoveOrphans, refusals: Refusals) -> bool:

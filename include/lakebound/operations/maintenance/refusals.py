@@ -21,11 +21,11 @@ class Refusals:
     """Why steps of one table are not done; an empty text: they are.
 
     Attributes:
-        rewrites: Why data files, manifests and delete files are not rewritten.
+        sparks: Why manifests and delete files are not rewritten, nor data files while there are delete files: Spark would.
         moves: Why orphans are not moved aside.
     """
 
-    rewrites: str = ""
+    sparks: str = ""
     moves: str = ""
 
 

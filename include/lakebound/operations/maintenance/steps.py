@@ -143,6 +143,22 @@ class StepEffect(_Counts):
         """Whether there was nothing to do."""
         return self == StepEffect(note=self.note)
 
+    def plus(self, other: StepEffect, note: str = "") -> StepEffect:
+        """Return what this and another one did together, except what they removed.
+
+        Args:
+            other: What was done after it.
+            note: What a person should know of both.
+        """
+        return StepEffect(
+            files_before=self.files_before + other.files_before,
+            files_after=self.files_after + other.files_after,
+            bytes_rewritten=self.bytes_rewritten + other.bytes_rewritten,
+            commits=self.commits + other.commits,
+            conflicts=self.conflicts + other.conflicts,
+            note=note,
+        )
+
 
 class StepReport(_Counts):
     """What one step did, over all its attempts, and how it ended.

@@ -1,4 +1,7 @@
-"""The engine for all tables of a pipeline: each step goes to its format's own; Spark starts when the first step needs it."""
+"""The engine for all tables of a pipeline: each step goes to its format's own; Spark starts when the first step needs it.
+
+Of an Iceberg table that Spark cannot open, small files are rewritten without it.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,10 @@ from lakebound.control.handover import HandOver, outstanding_since_ms
 from lakebound.control.lease import lease_is_live, readable_lease
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
+from lakebound.landing.batch_command import is_shared
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.iceberg.expiry import expire
+from lakebound.operations.maintenance.iceberg.rewrite import FileRewriter
 from lakebound.operations.maintenance.orphan_files import remove_orphans
 from lakebound.operations.maintenance.steps import (
     CheckpointLog,
@@ -76,11 +81,14 @@ class TableEngine:
         self._start = iceberg
         self._iceberg: IcebergRewriter | None = None
         self._hand_overs: dict[str, HandOver] = {}
+        self._file_rewriters: dict[str, FileRewriter] = {}
 
     def compact(self, table: TableSpec, step: Compact) -> StepEffect:
         """Rewrite small files of one partition."""
         if table.format == "delta":
             return self._delta.compact(table, step, AskForTurn(self._control, table.id), self._hand_over(table))
+        if not is_shared(self._places):
+            return self._files(table).compact(table, step)
         return self._rewriter().compact(table, step)
 
     def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
@@ -116,6 +124,10 @@ class TableEngine:
     def _hand_over(self, table: TableSpec) -> HandOver:
         """Return the table's for the whole run: what did not take an offer is not offered the next."""
         return self._hand_overs.setdefault(table.id, HandOver(self._control, table.id))
+
+    def _files(self, table: TableSpec) -> FileRewriter:
+        """Return the table's for the whole run: it knows the manifests that it has read."""
+        return self._file_rewriters.setdefault(table.id, FileRewriter(self._places, self._control))
 
     def _rewriter(self) -> IcebergRewriter:
         if self._iceberg is None:

@@ -74,7 +74,7 @@ def append(
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
     """
     known = known or EncodedEntries()
-    appending = _Append(table, parent or table.current_snapshot(), known)
+    appending = SnapshotWriter(table, parent or table.current_snapshot(), known)
     snapshot = appending.snapshot(files, properties)
     # Before any metadata names them. The catalog syncs that file, and the folder in which the manifests lie beside it.
     sync_locations((file.file_path for file in files), table.location())
@@ -112,8 +112,24 @@ def commit_snapshot(table: Table, snapshot: Snapshot, written: Iterable[str]) ->
         delete_dropped_metadata(table, before)
 
 
-class _Append:
+class SnapshotWriter:
+    """Writes manifests and their list for a snapshot that is still to be committed: here for one that appends.
+
+    Attributes:
+        written: Addresses of what was written.
+        manifests: Of the snapshot.
+        encoded: Entries of the manifests that were written, by the manifest's path.
+        kind: Ids by which entries are of one form (``EncodedEntries``).
+    """
+
     def __init__(self, table: Table, parent: Snapshot | None, known: EncodedEntries) -> None:
+        """Write nothing yet.
+
+        Args:
+            table: The handle.
+            parent: Of the snapshot.
+            known: Entries of this process's earlier commits to the table.
+        """
         self._io: FileIO = DraftFileIO(table.io) if isinstance(table.io, StoreFileIO) else table.io
         self._metadata: TableMetadata = table.metadata
         self._provider = load_location_provider(table.location(), table.metadata.properties)
@@ -134,7 +150,7 @@ class _Append:
         """Write manifests and their list, and return the snapshot that is still to be committed."""
         metadata, parent = self._metadata, self._parent
         parent_id = parent.snapshot_id if parent else None
-        self.manifests = [*self._added(files), *self._kept(parent.manifests(self._io) if parent else [])]
+        self.manifests = [*self._added(files), *self._of_parent(parent.manifests(self._io) if parent else [])]
         sequence_number = metadata.next_sequence_number()
         location = self._new_location(f"snap-{self._id}-0-{self._uuid}.avro")
         with write_manifest_list(
@@ -180,9 +196,9 @@ class _Append:
                 encoded.append(encode_existing(writer, entry, (sequence_number, sequence_number), self._id))
         return [self._written_manifest(writer, encoded)]
 
-    def _kept(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+    def _of_parent(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """Return the parent's manifests that hold files, the small ones merged where there are enough of a size."""
-        kept = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
+        kept = holding(manifests)
         bound = MERGED_AT_ONCE
         while bound <= LARGEST_MERGED:
             for group in of_one_size(kept, bound // MERGED_AT_ONCE, bound):
@@ -229,6 +245,11 @@ class _Append:
             summary=Summary(operation=Operation.APPEND, **collector.build(), **properties),
             previous_summary=parent.summary if parent is not None else None,
         )
+
+
+def holding(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
+    """Return the manifests that hold files; others only tell what their snapshot took away."""
+    return [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
 
 
 def _updates(metadata: TableMetadata, snapshot: Snapshot) -> tuple[Any, Any]:

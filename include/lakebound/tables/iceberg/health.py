@@ -137,7 +137,7 @@ def _read_files(standing: _Standing, places: Places) -> _Files:
 
 def _partitions(metadata: TableMetadata, files: _Files) -> tuple[PartitionFacts, ...]:
     """Return the partitions; what two partition specs name alike is one, as a rewrite joins it under the newer."""
-    names = {key: tuple(_values(metadata, *key).items()) for key in files.data_files}
+    names = {key: tuple(partition_texts(metadata, *key).items()) for key in files.data_files}
     data_files: defaultdict[tuple[tuple[str, str | None], ...], list[FileFacts]] = defaultdict(list)
     delete_files: Counter[tuple[tuple[str, str | None], ...]] = Counter()
     for key, group in files.data_files.items():
@@ -149,7 +149,7 @@ def _partitions(metadata: TableMetadata, files: _Files) -> tuple[PartitionFacts,
     )
 
 
-def _values(metadata: TableMetadata, spec_id: int, values: tuple[Any, ...]) -> dict[str, str | None]:
+def partition_texts(metadata: TableMetadata, spec_id: int, values: tuple[Any, ...]) -> dict[str, str | None]:
     """Return a partition's fields and values as Iceberg writes them in a path, such as ``at_day``, ``2026-11-20``."""
     fields = metadata.specs()[spec_id].fields
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -34,6 +34,7 @@ from lakebound.tables.iceberg.metadata import metadata_location
 from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catalog
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
+from lakebound.tables.iceberg.replacing import replace_files
 from lakebound.tables.iceberg.schema import change, check_column_ids
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places
@@ -209,6 +210,29 @@ class IcebergTable:
         self._epoch = entry.epoch
         self._history = None
         return str(handle.metadata.current_snapshot_id)
+
+    def replace_files(self, removed: Collection[str], files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit files in place of others with the same rows, and return the version; the entry is carried on.
+
+        Args:
+            removed: Paths of the files that go, as manifests name them.
+            files: The files that come.
+            entry: The ledger's, as ``lakebound.ledger.entry.carried`` returns it.
+
+        Raises:
+            NotReplaceableError: The table does not hold any more what was rewritten, or holds the new files already.
+            CommitRefusedError: Somebody else was faster; of a catalog behind a network that is not certain.
+            Exception: The outcome is unknown.
+        """
+        handle = self._table()
+        self._check_may_commit(entry)
+        described, properties = describe(files, handle.metadata, self._spec.id), {ENTRY_KEY: encode(entry)}
+        try:
+            snapshot = replace_files(handle, removed, described, properties, self._spec.id, lambda: wait_stored(files))
+        except CommitFailedException as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        self._history = None
+        return str(snapshot.snapshot_id)
 
     def _check_may_commit(self, entry: Entry) -> None:
         if not self._is_seen:

@@ -111,11 +111,11 @@ class DeltaEngine:
                 forget_scratch(root.path, _SCRATCH_SECONDS)
             for group in [files] if step.order_by else _groups(files, step.target_file_bytes):
                 try:
-                    done = _add(done, self._rewrite(handle, root, group, step, table, entry, turn, hand_over))
+                    done = done.plus(self._rewrite(handle, root, group, step, table, entry, turn, hand_over))
                 except StepLostError as exc:
                     if not done.commits:
                         raise
-                    return _add(done, StepEffect(conflicts=exc.conflicts), note=str(exc))
+                    return done.plus(StepEffect(conflicts=exc.conflicts), note=str(exc))
         return done
 
     def _rewrite(
@@ -277,17 +277,6 @@ def _groups(files: Sequence[LiveFile], target_bytes: int) -> Iterator[list[LiveF
         group.append(file)
     if len(group) > 1:
         yield group
-
-
-def _add(left: StepEffect, right: StepEffect, note: str = "") -> StepEffect:
-    return StepEffect(
-        files_before=left.files_before + right.files_before,
-        files_after=left.files_after + right.files_after,
-        bytes_rewritten=left.bytes_rewritten + right.bytes_rewritten,
-        commits=left.commits + right.commits,
-        conflicts=left.conflicts + right.conflicts,
-        note=note,
-    )
 
 
 def _sizes(files: Sequence[Location]) -> list[int]:

@@ -1,0 +1,378 @@
+"""Small files become large ones in each catalog, without Spark; plain PyIceberg says what the table holds afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.types import StringType
+from tests.support.catalogs.installations import Installation
+from tests.support.catalogs.rest_server import Fault
+from tests.support.tables.local_tables import PIPELINE, Lander, landed_offsets, lander, make_table
+
+from lakebound.control.folder import ControlFolder
+from lakebound.errors import CatalogUnavailableError
+from lakebound.ledger.entry import ENTRY_KEY, carried, encode
+from lakebound.operations.maintenance.engines import StepLostError, TableGoneError
+from lakebound.operations.maintenance.iceberg import rewrite
+from lakebound.operations.maintenance.iceberg.expiry import expire
+from lakebound.operations.maintenance.iceberg.rewrite import FileRewriter, NotRewritableError
+from lakebound.operations.maintenance.steps import Compact, ExpireSnapshots
+from lakebound.spec.table import TableSpec
+from lakebound.tables.iceberg.append import SnapshotWriter, commit_snapshot
+from lakebound.tables.iceberg.files import describe
+from lakebound.tables.iceberg.merging import EncodedEntries
+from lakebound.tables.iceberg.open import open_catalog
+from lakebound.tables.iceberg.table import IcebergTable
+from lakebound.tables.table import open_table
+
+TABLE = "shop.orders"
+BATCHES = 8
+
+
+@pytest.fixture
+def spec() -> TableSpec:
+    """A table of three partitions."""
+    return TableSpec(format="iceberg", name=TABLE, partition_by=("city",))
+
+
+@pytest.fixture
+def app(installation: Installation, spec: TableSpec) -> Lander:
+    """An application that has landed eight batches, each with a row of every partition."""
+    make_table(spec, installation.at)
+    opened = lander(spec, installation.at)
+    for number in range(BATCHES):
+        opened.land(3 * number, 3 * number + 3)
+    return opened
+
+
+@pytest.fixture
+def rewriter(installation: Installation) -> FileRewriter:
+    return FileRewriter(installation.at, ControlFolder(installation.at.home, PIPELINE))
+
+
+def compaction(spec: TableSpec, **changes: Any) -> Compact:
+    return Compact.model_validate(
+        {"table": spec.id, "reason": "a test", "below_bytes": 1 << 30, "target_file_bytes": 1 << 27, **changes}
+    )
+
+
+def plain(installation: Installation) -> Table:
+    return installation.plain().load_table(TABLE)
+
+
+def content(table: Table) -> list[dict[str, Any]]:
+    return sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+
+
+def data_files(table: Table) -> dict[str, list[str]]:
+    """Return the paths of the live files, by their partition."""
+    found: dict[str, list[str]] = {}
+    for task in table.scan().plan_files():
+        found.setdefault(str(list(task.file.partition._data)), []).append(task.file.file_path)
+    return found
+
+
+def counts(table: Table) -> tuple[int, int, int]:
+    """Return rows, files and bytes, counted in the files that the manifests name."""
+    files = [task.file for task in table.scan().plan_files()]
+    return sum(one.record_count for one in files), len(files), sum(one.file_size_in_bytes for one in files)
+
+
+def said(table: Table) -> tuple[int, int, int]:
+    """Return rows, files and bytes as the summary of the newest snapshot says."""
+    summary = table.current_snapshot().summary  # type: ignore[union-attr]
+    return tuple(int(summary[f"total-{name}"]) for name in ("records", "data-files", "files-size"))  # type: ignore[index,return-value]
+
+
+def test_each_partition_becomes_one_file_with_the_same_rows_and_the_stream_goes_on(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
+) -> None:
+    before = plain(installation)
+    rows, entry = content(before), open_table(spec, installation.at).read_ledger().entry
+    done = rewriter.compact(spec, compaction(spec))
+    assert (done.files_before, done.files_after, done.commits, done.conflicts) == (3 * BATCHES, 3, 1, 0)
+    after = plain(installation)
+    assert content(after) == rows
+    assert [len(paths) for paths in data_files(after).values()] == [1, 1, 1]
+    newest = after.current_snapshot()
+    assert newest is not None and newest.summary is not None and newest.summary.operation == Operation.REPLACE
+    assert newest.summary[ENTRY_KEY] and said(after) == counts(after)
+    carried = open_table(spec, installation.at).read_ledger().entry
+    assert carried is not None and entry is not None and carried.coverage == entry.coverage
+    assert content(before) == rows, "an earlier snapshot is read as before"
+
+    app.view = app.table.read_ledger()
+    app.land(3 * BATCHES, 3 * BATCHES + 3)
+    assert landed_offsets(open_table(spec, installation.at)) == list(range(3 * BATCHES + 3))
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES + 3))
+    assert said(plain(installation)) == counts(plain(installation))
+    assert rewriter.compact(spec, compaction(spec)).files_before == 6, "the new files, each with a large one"
+
+
+def test_a_stale_handle_of_the_stream_finds_the_compaction_and_lands_once(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
+) -> None:
+    rewriter.compact(spec, compaction(spec))
+    app.land(3 * BATCHES, 3 * BATCHES + 3)
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES + 3))
+
+
+def test_one_partition_alone_and_only_small_files(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
+) -> None:
+    done = rewriter.compact(spec, compaction(spec, partition={"city": "city 1"}))
+    assert (done.files_before, done.files_after) == (BATCHES, 1)
+    found = {city: len(paths) for city, paths in data_files(plain(installation)).items()}
+    assert found == {"['city 0']": BATCHES, "['city 1']": 1, "['city 2']": BATCHES}
+    assert rewriter.compact(spec, compaction(spec, below_bytes=1)).is_nothing
+    assert rewriter.compact(spec, compaction(spec, partition={"city": "nowhere"})).is_nothing
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES))
+
+
+def test_what_is_large_takes_several_files_and_commits(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "_FILES_PER_COMMIT", 2)
+    size = max(task.file.file_size_in_bytes for task in plain(installation).scan().plan_files())
+    done = rewriter.compact(spec, compaction(spec, target_file_bytes=int(2.5 * size)))
+    assert (done.files_before, done.files_after, done.commits) == (3 * BATCHES, 12, 6)
+    assert [len(paths) for paths in data_files(plain(installation)).values()] == [4, 4, 4]
+    assert said(plain(installation)) == counts(plain(installation))
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES))
+
+
+def test_rows_are_sorted_where_the_step_says_so(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
+) -> None:
+    app.land(3 * BATCHES + 3, 3 * BATCHES + 6)
+    app.land(3 * BATCHES, 3 * BATCHES + 3)
+    rewriter.compact(spec, compaction(spec, order_by=("city", "_kafka.offset")))
+    for number in range(3):
+        found = plain(installation).scan(row_filter=f"city == 'city {number}'").to_arrow()["id"].to_pylist()
+        assert found == list(range(number, 3 * BATCHES + 6, 3))
+
+
+@pytest.mark.parametrize("partition_by", [(), ("hour(at)",), ("truncate(5, city)", "month(at)")])
+def test_a_column_that_was_added_meanwhile_is_null_in_old_rows(
+    installation: Installation, rewriter: FileRewriter, partition_by: tuple[str, ...]
+) -> None:
+    spec = TableSpec(format="iceberg", name=TABLE, partition_by=partition_by)
+    make_table(spec, installation.at)
+    app = lander(spec, installation.at)
+    for number in range(4):
+        app.land(2 * number, 2 * number + 2)
+    with plain(installation).update_schema() as change:
+        change.add_column("note", StringType())
+    rows, files = content(plain(installation)), data_files(plain(installation))
+    done = rewriter.compact(spec, compaction(spec))
+    assert content(plain(installation)) == rows and {row["note"] for row in rows} == {None}
+    assert done.files_before == sum(len(paths) for paths in files.values() if len(paths) > 1)
+    assert said(plain(installation)) == counts(plain(installation))
+
+
+def test_a_commit_of_the_stream_meanwhile_is_not_stepped_over(
+    installation: Installation,
+    app: Lander,
+    spec: TableSpec,
+    rewriter: FileRewriter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    meanwhile = iter([3 * BATCHES, 3 * BATCHES + 3])
+
+    def late(self: IcebergTable, *arguments: Any) -> str:
+        start = next(meanwhile, None)
+        if start is not None:
+            app.land(start, start + 3)
+        return replace(self, *arguments)
+
+    replace: Callable[..., str] = IcebergTable.replace_files
+    monkeypatch.setattr(IcebergTable, "replace_files", late)
+    done = rewriter.compact(spec, compaction(spec))
+    assert (done.files_before, done.files_after, done.commits, done.conflicts) == (3 * BATCHES, 3, 1, 2)
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES + 6))
+    assert said(plain(installation)) == counts(plain(installation))
+    app.land(3 * BATCHES + 6, 3 * BATCHES + 9)
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES + 9))
+
+
+def test_of_two_compactions_at_once_one_is_lost_and_leaves_no_file(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def second(self: IcebergTable, *arguments: Any) -> str:
+        monkeypatch.setattr(IcebergTable, "replace_files", replace)
+        rewriter.compact(spec, compaction(spec))
+        return replace(self, *arguments)
+
+    replace: Callable[..., str] = IcebergTable.replace_files
+    monkeypatch.setattr(IcebergTable, "replace_files", second)
+    with pytest.raises(StepLostError, match="removed by somebody else"):
+        rewriter.compact(spec, compaction(spec))
+    live = {path.rpartition("/")[2] for paths in data_files(plain(installation)).values() for path in paths}
+    folder = open_table(spec, installation.at).layout().folder
+    assert {file.name for file, _ in folder.list() if file.name.startswith("compacted")} == live
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES))
+
+
+def test_a_rewind_meanwhile_is_left_as_it_is(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = list(app.table.versions())[3].version
+
+    def late(self: IcebergTable, *arguments: Any) -> str:
+        monkeypatch.setattr(IcebergTable, "replace_files", replace)
+        entry = app.view.entry
+        assert entry is not None
+        open_table(spec, installation.at).restore(version, entry.model_copy(update={"kind": "open"}))
+        return replace(self, *arguments)
+
+    replace: Callable[..., str] = IcebergTable.replace_files
+    monkeypatch.setattr(IcebergTable, "replace_files", late)
+    with pytest.raises(StepLostError, match="9 of the rewritten files were removed"):
+        rewriter.compact(spec, compaction(spec))
+    assert installation.offsets(TABLE) == list(range(3 * (BATCHES - 3)))
+
+
+@pytest.mark.parametrize("status", [0, 409, 500, 503, 504])
+@pytest.mark.parametrize("takes_effect", [False, True])
+def test_a_commit_without_a_right_answer_replaces_once(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, status: int, takes_effect: bool
+) -> None:
+    if installation.rest is None:
+        pytest.skip("a REST catalog's faults")
+    installation.rest.faults.append(Fault("POST", "/tables/orders", status, takes_effect))
+    done = rewriter.compact(spec, compaction(spec))
+    assert not installation.rest.faults and (done.files_before, done.commits) == (3 * BATCHES, 1)
+    assert [len(paths) for paths in data_files(plain(installation)).values()] == [1, 1, 1]
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES))
+    app.land(3 * BATCHES, 3 * BATCHES + 3)
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES + 3))
+
+
+def test_a_catalog_that_is_away_loses_nothing(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "_UNKNOWN_OUTCOMES", 1)
+
+    def away(self: IcebergTable, *arguments: Any) -> str:
+        with installation.away():
+            return replace(self, *arguments)
+
+    replace: Callable[..., str] = IcebergTable.replace_files
+    monkeypatch.setattr(IcebergTable, "replace_files", away)
+    with pytest.raises(CatalogUnavailableError):
+        rewriter.compact(spec, compaction(spec))
+    monkeypatch.undo()
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES))
+    assert lander(spec, installation.at).table.read_ledger().entry is not None
+
+
+def test_expiry_then_deletes_the_small_files(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
+) -> None:
+    small = [path for paths in data_files(plain(installation)).values() for path in paths]
+    rewriter.compact(spec, compaction(spec))
+    # What counts stays with its files: the newest entry that is no copy.
+    app.land(3 * BATCHES, 3 * BATCHES + 3)
+    old = [one.snapshot_id for one in plain(installation).snapshots()][:-1]
+    step = ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=tuple(old))
+    expire(spec, step, installation.at, _NoTurn())  # type: ignore[arg-type]
+    assert not any(installation.at.file_at(path).exists() for path in small)
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES + 3))
+    app.land(3 * BATCHES + 3, 3 * BATCHES + 6)
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES + 6))
+
+
+def test_a_stream_that_commits_without_a_pause_lets_it_through(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
+) -> None:
+    stop, ended = threading.Event(), []
+
+    def stream() -> None:
+        at = 3 * BATCHES
+        while not stop.is_set():
+            app.land(at, at + 3)
+            at += 3
+            stop.wait(0.3)
+        ended.append(at)
+
+    app.attempts = 20
+    thread = threading.Thread(target=stream)
+    thread.start()
+    try:
+        done = rewriter.compact(spec, compaction(spec))
+    finally:
+        stop.set()
+        thread.join()
+    assert done.commits >= 1
+    assert installation.offsets(TABLE) == list(range(ended[0]))
+
+
+def test_a_table_that_is_not_there_is_gone(installation: Installation, spec: TableSpec, rewriter: FileRewriter) -> None:
+    make_table(TableSpec(format="iceberg", name="shop.others"), installation.at)
+    with pytest.raises(TableGoneError):
+        rewriter.compact(spec, compaction(spec))
+
+
+def test_a_table_with_delete_files_is_left_to_others(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
+) -> None:
+    files = data_files(plain(installation))
+    add_delete_file(installation, app, spec)
+    with pytest.raises(NotRewritableError, match="it has delete files"):
+        rewriter.compact(spec, compaction(spec))
+    assert [len(paths) for paths in files.values()] == [BATCHES] * 3
+
+
+def test_delete_files_that_come_meanwhile_keep_their_data_files(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(self: IcebergTable, *arguments: Any) -> str:
+        monkeypatch.setattr(IcebergTable, "replace_files", replace)
+        add_delete_file(installation, app, spec)
+        return replace(self, *arguments)
+
+    replace: Callable[..., str] = IcebergTable.replace_files
+    monkeypatch.setattr(IcebergTable, "replace_files", late)
+    before = plain(installation).current_snapshot()
+    with pytest.raises(StepLostError, match="delete files meanwhile"):
+        rewriter.compact(spec, compaction(spec))
+    newest = plain(installation).current_snapshot()
+    assert newest is not None and before is not None and newest.parent_snapshot_id == before.snapshot_id
+
+
+def add_delete_file(installation: Installation, app: Lander, spec: TableSpec) -> None:
+    """Commit a file of position deletes, as another engine does that merges on read. No reader opens it here."""
+    handle = open_catalog(installation.at).load_table(("shop", "orders"))
+    files = describe(app.write(900, 901), handle.metadata, spec.id)
+    for file in files:
+        file._data[0] = DataFileContent.POSITION_DELETES
+    writer = _Deleting(handle, handle.current_snapshot(), EncodedEntries())
+    entry = open_table(spec, installation.at).read_ledger().entry
+    assert entry is not None
+    snapshot = writer.snapshot(files, {ENTRY_KEY: encode(carried(entry))})
+    writer.put_drafts()
+    commit_snapshot(handle, snapshot, writer.written)
+
+
+class _Deleting(SnapshotWriter):
+    def _added(self, files: Sequence[DataFile]) -> list[ManifestFile]:
+        (manifest,) = super()._added(files)
+        manifest._data[3] = ManifestContent.DELETES
+        return [manifest]
+
+
+class _NoTurn:
+    def __enter__(self) -> _NoTurn:
+        return self
+
+    def __exit__(self, *arguments: object) -> None:
+        pass
+
+    def __call__(self) -> None:
+        pass
