@@ -32,8 +32,8 @@ same machine as the broker, the generator and the consumer.
 - **Latency** is the receipt by a consumer in another process (`bench/received.py`, `read_committed`) less Kafka's timestamp of
   the source record. Of copies the first counts. The producers of Flink and of `real_time` have `linger.ms` 0, Flink a buffer
   timeout of 0.
-- **Seconds of latency** say that an arm has not caught up with what came while it started. At 10,000 records/s `real_time`
-  takes a core for itself, and the broker, the generator and the consumer share the other one.
+- **Seconds in p99 or max** at 10,000 records/s: broker, generator, consumer and the arm share two cores, which are nearly full.
+  A pause of one of them is felt by all. The arms did not all run on the same day: small differences say nothing.
 - **Values**: a part of the messages is compared with what Python makes of the source records; `wrong` must be 0.
 - **Replay**: the application is killed with SIGKILL when four fifths of its second epoch have passed, and the next one is
   started at once. *Deduplicating* is a consumer that keeps the highest source offset per partition of the target and of the
