@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakebound.cli.output import Json, duration, print_json, print_rows, say
+from lakebound.cli.output import Json, duration, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
     from lakebound.alerts.model import Alert
@@ -57,8 +57,8 @@ def _test(settings: Settings, pipeline: str | None, channel: str | None, json: b
         print_json(result.model_dump(mode="json"))
     else:
         for reached, problem in result.channels.items():
-            typer.echo(f"{reached}: " + (f"not delivered: {problem}" if problem else "delivered"))
-        typer.echo(f"message {result.id}")
+            show(f"{reached}: " + (f"not delivered: {problem}" if problem else "delivered"))
+        show(f"message {result.id}")
     raise typer.Exit(1 if any(result.channels.values()) else 0)
 
 
@@ -93,20 +93,18 @@ def _print(found: list[Alert], state: AlertState) -> None:
         ]
         print_rows(("SEVERITY", "PIPELINE", "SINCE", "FOUND BY", "WHAT", "RUNBOOK"), rows, right=("SINCE",))
     else:
-        typer.echo(
+        show(
             "no open alerts" if state.round_at else "no open alerts: neither the DAG 'alerts' nor `lakebound watch` has run yet"
         )
     waiting: dict[str, list[Delivery]] = {}
     for delivery in state.outbox:
         waiting.setdefault(delivery.channel, []).append(delivery)
     for channel, own in waiting.items():
-        typer.echo(
-            f"undelivered messages for channel {channel}: {len(own)}; reason: {own[0].problem or 'no delivery attempt yet'}"
-        )
+        show(f"undelivered messages for channel {channel}: {len(own)}; reason: {own[0].problem or 'no delivery attempt yet'}")
     if state.dropped:
-        typer.echo(f"{state.dropped} messages were dropped: their channel did not accept them in time")
+        show(f"{state.dropped} messages were dropped: their channel did not accept them in time")
     if state.round_at and now - state.round_at > 600:
-        typer.echo(
+        show(
             f"the last check was {duration(now - state.round_at)} ago; check that the DAG 'alerts' is unpaused, or that "
             f"`lakebound watch` runs"
         )

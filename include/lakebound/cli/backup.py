@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.output import Json, print_json, say, show
 
 
 def backup(
@@ -31,7 +31,7 @@ def backup(
         return
     tables = f"the Iceberg catalog with {len(manifest.iceberg_tables)} tables" if manifest.has_catalog else "no Iceberg catalog"
     named = ", ".join(manifest.pipelines) or "none"
-    typer.echo(f"{path}: state of the pipelines {named}; {tables}; {len(manifest.files)} files, {path.stat().st_size:,} bytes")
+    show(f"{path}: state of the pipelines {named}; {tables}; {len(manifest.files)} files, {path.stat().st_size:,} bytes")
     say("backup: the tables' data is not in the file; keep the file private and on another disk")
 
 
@@ -63,11 +63,11 @@ def restore(
         print_json({**asdict(found), "manifest": found.manifest.model_dump(mode="json"), "hash": found.hash})
     else:
         for line in found.lines():
-            typer.echo(line)
+            show(line)
     if found.refusals:
         raise RestoreRefusedError(source, list(found.refusals))
     if not json:
-        typer.echo(f"\nTo apply it: lakebound restore {source} --apply {found.hash}")
+        show(f"\nTo apply it: lakebound restore {source} --apply {found.hash}")
 
 
 def _print_restored(pipelines: list[str], aside: Path, catalog_aside: Path | None, json: bool) -> None:
@@ -75,5 +75,5 @@ def _print_restored(pipelines: list[str], aside: Path, catalog_aside: Path | Non
         print_json({"restored": pipelines, "aside": aside, "catalog_aside": catalog_aside})
         return
     for pipeline in pipelines:
-        typer.echo(f"{pipeline}: restored and held; look at it (lakebound doctor {pipeline}), then: lakebound start {pipeline}")
-    typer.echo(f"the previous state is in {aside}" + (f"; the previous catalog is {catalog_aside}" if catalog_aside else ""))
+        show(f"{pipeline}: restored and held; look at it (lakebound doctor {pipeline}), then: lakebound start {pipeline}")
+    show(f"the previous state is in {aside}" + (f"; the previous catalog is {catalog_aside}" if catalog_aside else ""))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
     from lakebound.cli.plan_check import SparkPlan
@@ -81,9 +81,9 @@ def check(
         _print_json(report)
     else:
         for line in report.of_the_machine:
-            typer.echo(f"warning: {line}")
+            show(f"warning: {line}")
     if file is not None and file.name == ALERTS_FILE and not report.problems and not json:
-        typer.echo(f"{file}: valid")
+        show(f"{file}: valid")
     raise typer.Exit(1 if report.problems else 0)
 
 
@@ -299,7 +299,7 @@ def _counted(pipelines: int) -> str:
 
 def _print_problems(problems: list[str]) -> None:
     for problem in problems:
-        typer.echo(problem)
+        show(problem)
 
 
 def _print_json(report: _Report) -> None:
@@ -319,13 +319,13 @@ def _cost(cost: StoreCost) -> dict[str, float | None]:
 def _print_pipeline(report: _Report, name: str) -> None:
     """Print what is known of a pipeline besides its problems."""
     if name not in report.wrong:
-        typer.echo(f"{name}: valid")
+        show(f"{name}: valid")
     for line in report.warnings[name]:
-        typer.echo(f"  warning: {line}")
+        show(f"  warning: {line}")
     if name in report.costs:
-        typer.echo(f"  cost: {report.costs[name].sentence()}")
+        show(f"  cost: {report.costs[name].sentence()}")
     for table, columns in report.tables.get(name, {}).items() if name not in report.wrong else ():
         # Arrow indents what is nested, and repeats it.
-        typer.echo(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")
+        show(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")
         for change in report.changes.get(name, {}).get(table, ()):
-            typer.echo(f"    {change}")
+            show(f"    {change}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
     from lakebound.control.desired import Desired
@@ -120,7 +120,7 @@ def act(
     else:
         runs = f"{goes_on} runs" if goes_on else starts
         rest = "; ".join(text for text in (found.reason if found.state != "met" or runs is None else None, runs) if text)
-        typer.echo(f"{pipeline}: the desired state is {desired.state}{ended}; {rest}. See: lakebound status {pipeline}")
+        show(f"{pipeline}: the desired state is {desired.state}{ended}; {rest}. See: lakebound status {pipeline}")
     if found.state != "met":
         raise typer.Exit(1)
 
@@ -199,7 +199,7 @@ def say_who_starts(spec: PipelineSpec, settings: Settings) -> None:
     if read_desired(folder).wants_app and not app_is_alive(folder):
         schedule = None if spec.runs_continuously else spec.schedule
         airflow = look_at_airflow(settings, spec.pipeline, unpause=False)
-        typer.echo(f"{spec.pipeline}: {who_starts(spec.pipeline, schedule, airflow)}")
+        show(f"{spec.pipeline}: {who_starts(spec.pipeline, schedule, airflow)}")
 
 
 def _starts(spec: PipelineSpec, settings: Settings, wish: Wish) -> str:

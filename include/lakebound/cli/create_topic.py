@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, print_json
+from lakebound.cli.output import Json, print_json, show
 
 if TYPE_CHECKING:
     from lakebound.settings import Settings
@@ -53,7 +53,7 @@ def create_topic(
         return
     for one in made:
         counted = f"{one.partitions} partition{'s' if one.partitions > 1 else ''}"
-        typer.echo(f"{one.topic}: {'created' if one.is_new else 'exists already, nothing was changed'}; {counted}")
+        show(f"{one.topic}: {'created' if one.is_new else 'exists already, nothing was changed'}; {counted}")
 
 
 def _pipeline(topic: str | None, pipeline: str | None, settings: Settings) -> PipelineSpec | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
     from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
@@ -79,14 +79,12 @@ def _examine_checkpoint(checkpoint: str, tables: list[str], bootstrap_servers: s
 
 
 def _print(diagnosis: Diagnosis) -> None:
-    typer.echo(f"{diagnosis.subject}: {diagnosis.verdict.replace('_', ' ')}")
+    show(f"{diagnosis.subject}: {diagnosis.verdict.replace('_', ' ')}")
     for finding in diagnosis.findings:
         _print_finding(finding)
     for name, value in diagnosis.numbers.items():
         if value is not None:
-            typer.echo(
-                f"  {name.replace('_', ' ')}: {value:,g}" if value % 1 else f"  {name.replace('_', ' ')}: {int(value):,}"
-            )
+            show(f"  {name.replace('_', ' ')}: {value:,g}" if value % 1 else f"  {name.replace('_', ' ')}: {int(value):,}")
 
 
 def _print_disks() -> None:
@@ -98,30 +96,28 @@ def _print_disks() -> None:
     settings = load_settings()
     for state in look_at_disks(settings, load_alerts_or_default(settings)[0].disks, time.time(), remember=False)[0]:
         if state.level is not None:
-            typer.echo(f"\n  {state.level}: the disk {state}\n    runbook: disk-full")
+            show(f"\n  {state.level}: the disk {state}\n    runbook: disk-full")
 
 
 def _print_finding(finding: RuleFinding) -> None:
-    typer.echo(f"\n  [{finding.verdict.replace('_', ' ')}] {finding.rule}: {finding.sentence}")
+    show(f"\n  [{finding.verdict.replace('_', ' ')}] {finding.rule}: {finding.sentence}")
     if finding.replays_records:
-        typer.echo(f"    reads again: {finding.replays_records:,} offsets")
+        show(f"    reads again: {finding.replays_records:,} offsets")
     for lost in finding.loses[:MAX_RANGES_SHOWN]:
-        typer.echo(f"    lost: {lost.topic} partition {lost.partition} [{lost.start}, {lost.end}), {lost.records:,} offsets")
+        show(f"    lost: {lost.topic} partition {lost.partition} [{lost.start}, {lost.end}), {lost.records:,} offsets")
     if len(finding.loses) > MAX_RANGES_SHOWN:
-        typer.echo(f"    lost: {len(finding.loses) - MAX_RANGES_SHOWN} more ranges; --json shows all")
+        show(f"    lost: {len(finding.loses) - MAX_RANGES_SHOWN} more ranges; --json shows all")
     if finding.evidence:
-        typer.echo(f"    facts: {', '.join(f'{name}={value}' for name, value in finding.evidence.items())}")
+        show(f"    facts: {', '.join(f'{name}={value}' for name, value in finding.evidence.items())}")
     if finding.runbook:
-        typer.echo(f"    runbook: {finding.runbook}")
+        show(f"    runbook: {finding.runbook}")
 
 
 def _print_mending(mending: Mending) -> None:
-    typer.echo(f"\nRepair: {mending.sentence}.")
+    show(f"\nRepair: {mending.sentence}.")
     if mending.files:
-        typer.echo(
-            "Stop the query. Write these files into a new folder (NEW) and run the doctor on that folder. Then set it as"
-        )
-        typer.echo("the query's checkpointLocation. Keep the old folder.\n")
+        show("Stop the query. Write these files into a new folder (NEW) and run the doctor on that folder. Then set it as")
+        show("the query's checkpointLocation. Keep the old folder.\n")
         typer.echo(mending.script())
 
 

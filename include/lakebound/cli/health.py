@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakebound.cli.output import Json, duration, number, print_json, print_rows
+from lakebound.cli.output import Json, duration, number, print_json, print_rows, show
 from lakebound.operations.maintenance.wording import count_words, size_words
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def health(
     else:
         _print(rows, explain_all=table is not None)
         for problem in problems:
-            typer.echo(problem)
+            show(problem)
     raise typer.Exit(1 if any(row.problem for row in rows) else 0)
 
 
@@ -109,7 +109,7 @@ def _body(row: _Row) -> dict[str, Any]:
 
 def _print(rows: list[_Row], *, explain_all: bool) -> None:
     if not rows:
-        typer.echo("no pipelines")
+        show("no pipelines")
         return
     headers = ("PIPELINE", "TABLE", "SCORE", "FILES", "SMALL", "SIZE", "METADATA", "SNAPSHOTS", "READS*", "TREND")
     print_rows(headers, [_cells(row) for row in rows], right=("SCORE", "FILES", "SMALL", "SIZE", "SNAPSHOTS", "READS*"))
@@ -117,8 +117,8 @@ def _print(rows: list[_Row], *, explain_all: bool) -> None:
         if row.health is not None and (explain_all or row.health.score < HEALTHY_SCORE):
             _explain(row.health)
         if row.problem is not None:
-            typer.echo(row.problem)
-    typer.echo("* cost of a full scan, compared with the same rows in files of the target size")
+            show(row.problem)
+    show("* cost of a full scan, compared with the same rows in files of the target size")
 
 
 def _cells(row: _Row) -> tuple[str, ...]:
@@ -155,21 +155,21 @@ def _trend(found: Trend | None, now_ms: int) -> str:
 
 
 def _explain(found: TableHealth) -> None:
-    typer.echo(f"{found.table}: score {found.score:.0f}" + ("" if found.deductions else ", no deductions"))
+    show(f"{found.table}: score {found.score:.0f}" + ("" if found.deductions else ", no deductions"))
     for deduction in found.deductions:
-        typer.echo(f"  -{deduction.points:<4g} {deduction.sentence}")
+        show(f"  -{deduction.points:<4g} {deduction.sentence}")
     for note in found.notes:
-        typer.echo(f"  note: {note}")
+        show(f"  note: {note}")
     sizes = [
         f"{number(one.files)} of {f'at most {size_words(one.up_to_bytes)}' if one.up_to_bytes else 'more'}"
         for one in found.size_histogram
         if one.files
     ]
     if sizes:
-        typer.echo(f"  file sizes: {', '.join(sizes)}")
+        show(f"  file sizes: {', '.join(sizes)}")
     for part in found.worst_partitions:
-        typer.echo(
+        show(
             f"  {part.name or 'all'}: {count_words(part.files, 'file')} of {size_words(part.size_bytes)} together, "
             f"{number(part.removable_files)} fewer after compaction"
         )
-    typer.echo("")
+    show("")

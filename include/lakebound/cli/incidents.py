@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, moment, number, print_json, print_rows
+from lakebound.cli.output import Json, moment, number, print_json, print_rows, show
 
 if TYPE_CHECKING:
     from lakebound.control.incidents import Incident
@@ -36,7 +36,7 @@ def incidents(
         print_json([incident.model_dump(mode="json") for incident in found])
         return
     if not found:
-        typer.echo("no incidents")
+        show("no incidents")
         return
     headers = ("AT (UTC)", "PIPELINE", "KIND", "WHAT", "LOST", "ASKED BY", "APPROVED BY", "OUTCOME", "RUNBOOK")
     print_rows(headers, [_row(incident) for incident in found], right=("LOST",))

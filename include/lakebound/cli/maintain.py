@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, number, print_json, print_rows
+from lakebound.cli.output import Json, number, print_json, print_rows, show
 from lakebound.operations.maintenance.wording import size_words
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ def _print_plan(plan: MaintenancePlan) -> None:
         rows = [(step.table, _named(step), step.reason, _cost(step), number(step.files_removed)) for step in plan.steps]
         print_rows(("TABLE", "STEP", "WHY", "REWRITES", "FEWER"), rows, right=("REWRITES", "FEWER"))
     else:
-        typer.echo(f"{plan.pipeline}: nothing is due")
+        show(f"{plan.pipeline}: nothing is due")
     for line in plan.left:
-        typer.echo(f"not done: {line}")
+        show(f"not done: {line}")
     for line in plan.warnings:
-        typer.echo(f"warning: {line}")
+        show(f"warning: {line}")
 
 
 def _named(step: MaintenanceStep) -> str:

@@ -6,10 +6,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-import typer
-
 from lakebound.cli import foreground
-from lakebound.cli.output import duration, number, print_json, print_rows, say
+from lakebound.cli.output import duration, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
     from lakebound.operations.maintenance.steps import RunReport
@@ -67,10 +65,10 @@ def _print(report: RunReport) -> None:
         print_rows(headers, rows, right=headers[3:])
     for step in report.steps:
         if step.problem:
-            typer.echo(f"{step.step.table}: {step.step.kind}: {step.problem}")
+            show(f"{step.step.table}: {step.step.kind}: {step.problem}")
     for warning in report.warnings:
-        typer.echo(f"warning: {warning}")
+        show(f"warning: {warning}")
     outcomes = [step.outcome for step in report.steps]
     counts = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in dict.fromkeys(outcomes))
     took = duration((report.ended_at_ms - report.started_at_ms) / 1000)
-    typer.echo(f"pipeline {report.pipeline}: {counts or 'nothing was due'}; {took}")
+    show(f"pipeline {report.pipeline}: {counts or 'nothing was due'}; {took}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, number, print_json, say
+from lakebound.cli.output import Json, number, print_json, say, show
 from lakebound.errors import LakeboundError
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def _tell(made: Beginning, paths: list[Path], *, as_json: bool) -> None:
         print_json({"records": made.inferred.records, "columns": columns, "notes": notes, "files": files})
         return
     if made.inferred.records:
-        typer.echo(f"{made.topic}: {number(made.inferred.records)} records, {len(made.inferred.columns)} columns")
+        show(f"{made.topic}: {number(made.inferred.records)} records, {len(made.inferred.columns)} columns")
     for note in notes:
-        typer.echo(f"  {note}")
+        show(f"  {note}")
     for path in paths:
-        typer.echo(f"written: {path}")
-    typer.echo(f"next: lakebound check {made.name}; lakebound try {made.name}; pytest {paths[-1]}")
+        show(f"written: {path}")
+    show(f"next: lakebound check {made.name}; lakebound try {made.name}; pytest {paths[-1]}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -43,12 +45,46 @@ def wants_debug(context: typer.Context) -> bool:
 
 def say(text: str) -> None:
     """Print progress, or an error."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
+
+
+def show(text: str) -> None:
+    """Print a line of a result for a person. It may quote records, so it goes through `printable`."""
+    typer.echo(printable(text))
+
+
+def printable(text: str, *, lines: bool = True) -> str:
+    """Return text that does nothing to a terminal but to be shown: every other character is escaped.
+
+    Args:
+        text: It may quote records, which may hold anything.
+        lines: Keep ends of lines; else they are escaped, too.
+    """
+    # Most text is. Other spaces than " ", such as that of Japanese, are none of Python's printable characters.
+    if text.isprintable():
+        return text
+    return "".join(char if _is_shown(char) or (lines and char == "\n") else _escaped(char) for char in text)
+
+
+def _is_shown(char: str) -> bool:
+    return char.isprintable() or unicodedata.category(char) == "Zs"
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode()
 
 
 def print_json(body: Any) -> None:
-    """Print a result as JSON."""
-    typer.echo(json.dumps(body, indent=2, default=str))
+    """Print a result as JSON. Numbers that JSON does not have, such as NaN, become text."""
+    typer.echo(json.dumps(_finite(body), indent=2, default=str, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
@@ -60,9 +96,9 @@ def print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for header in headers:
-        table.add_column(header, justify="right" if header in right else "left", overflow="fold")
+        table.add_column(Text(printable(header)), justify="right" if header in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(table)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
     from lakebound.local.produce import Feed
@@ -71,9 +71,9 @@ def produce(
         print_json({**asdict(produced), "total": produced.total})
         return
     for name, records in sorted(produced.acknowledged.items()):
-        typer.echo(f"{name}: {records:,} records acknowledged")
+        show(f"{name}: {records:,} records acknowledged")
     if produced.bad:
-        typer.echo("bad: " + ", ".join(f"{kind} {number}" for kind, number in sorted(produced.bad.items())))
+        show("bad: " + ", ".join(f"{kind} {number}" for kind, number in sorted(produced.bad.items())))
 
 
 def _known(given: list[str], known: list[str], where: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, number, print_json, print_rows, say
+from lakebound.cli.output import Json, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
     from lakebound.inspection.proof import Proof, TableProof
@@ -65,15 +65,15 @@ def _print(proof: Proof) -> None:
     print_rows(headers, [_row(found) for found in proof.tables], right=headers[1:9])
     for found in proof.tables:
         for problem in found.problems:
-            typer.echo(f"{found.table}: {problem}")
+            show(f"{found.table}: {problem}")
         if found.role == "target" and found.released:
-            typer.echo(
+            show(
                 f"{found.table}: {number(found.released)} of its RECORDS and FILTERED were in quarantine first: they are not "
                 f"counted as QUARANTINED again, and their copies stay in the quarantine table"
             )
         for note in found.notes:
-            typer.echo(f"{found.table}: note: {note}")
-    typer.echo(proof.sentence)
+            show(f"{found.table}: note: {note}")
+    show(proof.sentence)
 
 
 def _row(found: TableProof) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakebound.cli.guest import follow_guest, start_guest
-from lakebound.cli.output import Json, moment, number, print_json, print_rows, say
+from lakebound.cli.output import Json, moment, number, print_json, print_rows, printable, say, show
 
 if TYPE_CHECKING:
     from lakebound.operations.release.listing import QuarantinedRecord, QuarantineListing, ReasonCount
@@ -63,7 +63,7 @@ def quarantine(
 
 def _print(found: QuarantineListing) -> None:
     if not found.exists or not found.reasons:
-        typer.echo(f"{found.table}: " + ("empty" if found.exists else "no table yet"))
+        show(f"{found.table}: " + ("empty" if found.exists else "no table yet"))
         return
     headers = ("REASON", "RECORDS", "OPEN", "STATE", "FIRST (UTC)", "LAST (UTC)")
     rows = [(one.reason, number(one.records), number(one.open), state_of(one), *_times(one)) for one in found.reasons]
@@ -73,9 +73,9 @@ def _print(found: QuarantineListing) -> None:
         columns = ("REASON", "STATE", "WHERE", "AT (UTC)", "ERROR", "BYTES", "VALUE")
         print_rows(columns, [_cells(reason, sample) for reason, sample in shown], right=("BYTES",))
     for note in found.notes:
-        typer.echo(f"note: {note}")
+        show(f"note: {note}")
     copies = f"; {found.copies:,} are copies of landed rows: nothing is missing from the tables" if found.copies else ""
-    typer.echo(f"{found.table}: {found.open:,} records are open{copies}")
+    show(f"{found.table}: {found.open:,} records are open{copies}")
 
 
 def state_of(one: ReasonCount) -> str:
@@ -98,7 +98,8 @@ def _cells(reason: str, sample: QuarantinedRecord) -> tuple[str, ...]:
     at = moment(sample.timestamp_ms) if sample.timestamp_ms is not None else "-"
     where = f"{sample.topic}/{sample.partition} {sample.offset}"
     state = COPY if sample.is_copy else "open"
-    return (reason, state, where, at, sample.error, number(sample.value_bytes), "-" if sample.value is None else sample.value)
+    error = printable(sample.error, lines=False)
+    return (reason, state, where, at, error, number(sample.value_bytes), "-" if sample.value is None else sample.value)
 
 
 def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_trial: bool, json: bool) -> None:
@@ -118,7 +119,7 @@ def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_tr
     if json:
         print_json({"plan": plan.model_dump(mode="json"), "result": result.model_dump(mode="json") if result else None})
     elif result is None:
-        typer.echo(f"pipeline {spec.pipeline}: no record to try")
+        show(f"pipeline {spec.pipeline}: no record to try")
     else:
         _print_result(result)
     raise typer.Exit(0 if result is None or result.state == "completed" else 1)
@@ -157,4 +158,4 @@ def _print_result(result: ReleaseResult) -> None:
     if tables:
         print_rows(("TABLE", "COMMITS", "ROWS"), tables, right=("COMMITS", "ROWS"))
     what = "nothing was landed (--plan)" if result.is_trial else f"landed {result.landed:,}, filtered {result.filtered:,}"
-    typer.echo(f"{result.state}: {result.reason}; tried {result.read:,} records: {what}, still open {result.quarantined:,}")
+    show(f"{result.state}: {result.reason}; tried {result.read:,} records: {what}, still open {result.quarantined:,}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakebound.cli.output import Json, print_json, print_rows, say
+from lakebound.cli.output import Json, print_json, print_rows, printable, say, show
 
 if TYPE_CHECKING:
     from lakebound.inspection.query import Answer, Format
@@ -99,11 +99,6 @@ def _print(answer: Answer, *, as_csv: bool, as_json: bool) -> None:
         writer.writerows(["" if value is None else text(value) for value in row] for row in answer.rows)
     else:
         numbers = [name for name, kind in answer.columns if kind.startswith(("Int", "UInt", "Float", "Decimal"))]
-        shown = [[NULL if value is None else _printable(text(value)) for value in row] for row in answer.rows]
+        shown = [[NULL if value is None else printable(text(value), lines=False) for value in row] for row in answer.rows]
         print_rows(names, shown, right=numbers)
-        typer.echo(f"{len(answer.rows):,} row" + ("" if len(answer.rows) == 1 else "s"))
-
-
-def _printable(cell: str) -> str:
-    """Return text that cannot move the cursor of a terminal."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cell)
+        show(f"{len(answer.rows):,} row" + ("" if len(answer.rows) == 1 else "s"))

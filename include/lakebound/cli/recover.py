@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakebound.cli.control import say_who_starts
-from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
     from lakebound.operations.recovery.apply import Applied
@@ -78,8 +78,8 @@ def _print_plan(plan: RepairPlan, json: bool) -> None:
     if json:
         print_json({**plan.model_dump(mode="json"), "hash": plan.hash})
         return
-    typer.echo(plan.markdown())
-    typer.echo(f"\nTo apply it: lakebound recover {plan.pipeline} --action {plan.action} --apply {plan.hash}")
+    show(plan.markdown())
+    show(f"\nTo apply it: lakebound recover {plan.pipeline} --action {plan.action} --apply {plan.hash}")
 
 
 def _print_applied(applied: Applied, spec: PipelineSpec, settings: Settings, json: bool) -> int:
@@ -97,10 +97,10 @@ def _print_applied(applied: Applied, spec: PipelineSpec, settings: Settings, jso
         }
         print_json(body)
     else:
-        typer.echo(f"{applied.plan.action}: {applied.incident.outcome}; incident {applied.incident.id}")
-        typer.echo(f"doctor: {diagnosis.verdict.replace('_', ' ')}")
+        show(f"{applied.plan.action}: {applied.incident.outcome}; incident {applied.incident.id}")
+        show(f"doctor: {diagnosis.verdict.replace('_', ' ')}")
         for finding in diagnosis.findings:
-            typer.echo(f"  {finding.rule}: {finding.sentence}")
-        typer.echo(proof.sentence)
+            show(f"  {finding.rule}: {finding.sentence}")
+        show(proof.sentence)
         say_who_starts(spec, settings)
     return 0 if proof.ok else 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakebound.cli.guest import follow_guest, start_guest
-from lakebound.cli.output import Json, number, print_json, print_rows, say
+from lakebound.cli.output import Json, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
     from lakebound.operations.replay.orders import ReplayResult
@@ -88,15 +88,15 @@ def _show(plan: ReplayPlan, *, json: bool) -> None:
     print_rows(headers, rows, right=headers[1:4])
     for topic, partitions in plan.kafka.items():
         held = ", ".join(f"{partition} [{first}, {end})" for partition, (first, end) in partitions.items())
-        typer.echo(f"offsets in Kafka, {topic}: {held}")
+        show(f"offsets in Kafka, {topic}: {held}")
     if count(plan.left_to_stream):
-        typer.echo(f"left to the stream, {count(plan.left_to_stream):,} offsets: {describe(plan.left_to_stream)}")
+        show(f"left to the stream, {count(plan.left_to_stream):,} offsets: {describe(plan.left_to_stream)}")
     if count(plan.gone):
-        typer.echo(f"no longer in Kafka, {count(plan.gone):,} offsets: {describe(plan.gone)}")
+        show(f"no longer in Kafka, {count(plan.gone):,} offsets: {describe(plan.gone)}")
     for note in plan.notes:
-        typer.echo(f"note: {note}")
+        show(f"note: {note}")
     batches = "1 batch" if plan.chunks == 1 else f"{plan.chunks} batches"
-    typer.echo(f"pipeline {plan.pipeline}: {count(plan.wanted):,} offsets to read, in {batches}")
+    show(f"pipeline {plan.pipeline}: {count(plan.wanted):,} offsets to read, in {batches}")
 
 
 def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResult:
@@ -133,4 +133,4 @@ def _print_result(result: ReplayResult) -> None:
     if rows:
         print_rows(("TABLE", "COMMITS", "ROWS"), rows, right=("COMMITS", "ROWS"))
     counts = f"read {result.read:,} records: landed {result.landed:,}, filtered {result.filtered:,}"
-    typer.echo(f"{result.state}: {result.reason}; {counts}, quarantined {result.quarantined:,}")
+    show(f"{result.state}: {result.reason}; {counts}, quarantined {result.quarantined:,}")

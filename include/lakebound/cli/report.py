@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from lakebound.cli.output import Json, print_json
+from lakebound.cli.output import Json, print_json, printable
 
 
 def report(
@@ -50,4 +50,4 @@ def _print(page: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console().print(Markdown(page))
+    Console().print(Markdown(printable(page)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakebound.cli.control import say_who_starts
-from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
     from lakebound.control.incidents import Incident
@@ -83,8 +83,8 @@ def _print_plan(plan: RepairPlan, request: RewindRequest, *, json: bool) -> None
     if json:
         print_json({**plan.model_dump(mode="json"), "hash": plan.hash, "apply": _command(plan, request)})
         return
-    typer.echo(plan.markdown())
-    typer.echo(f"\nTo apply it: {_command(plan, request)}")
+    show(plan.markdown())
+    show(f"\nTo apply it: {_command(plan, request)}")
 
 
 def _command(plan: RepairPlan, request: RewindRequest) -> str:
@@ -104,5 +104,5 @@ def _print_applied(incident: Incident, proof: Proof, *, json: bool) -> None:
         print_json({"incident": incident.model_dump(mode="json"), "proof": proof.model_dump(mode="json")})
         return
     for done in incident.facts["tables"]:
-        typer.echo(f"{done['table']}: version {done['restored']} is restored as version {done['as']}")
-    typer.echo(f"{incident.outcome}; recorded as incident {incident.id}; {proof.sentence}")
+        show(f"{done['table']}: version {done['restored']} is restored as version {done['as']}")
+    show(f"{incident.outcome}; recorded as incident {incident.id}; {proof.sentence}")

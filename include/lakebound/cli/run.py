@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from lakebound.cli import foreground
-from lakebound.cli.output import Json, number, print_json, say, wants_debug
+from lakebound.cli.output import Json, number, print_json, printable, say, show, wants_debug
 from lakebound.cli.shown_log import ShownLog
 from lakebound.errors import SubmitFailedError
 
@@ -92,7 +92,7 @@ def run(
     elif outcome is None:
         say(f"run: {app_id} died without an outcome (exit code {code}). Read its log: {submission.log}")
     elif outcome.verdict != "refused" or outcome.records:
-        typer.echo(f"since its start: {_counts(outcome)}")
+        show(f"since its start: {_counts(outcome)}")
     raise typer.Exit(code)
 
 
@@ -171,7 +171,7 @@ def _follow(
 
     def look() -> None:
         for text in iter(lambda: log.read(65_536), ""):
-            output.write(shown.take(text))
+            output.write(printable(shown.take(text)))
             output.flush()
 
     def ask_to_end() -> None:
@@ -180,5 +180,5 @@ def _follow(
 
     with Path(submission.log or os.devnull).open(errors="replace") as log:
         code = foreground.watch(process, submission, "run: ", look, ask_to_end)
-        output.write(shown.end())
+        output.write(printable(shown.end()))
     return foreground.shell_code(code)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, print_json, say
+from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
     from lakebound.local.stack import Services
@@ -26,9 +26,9 @@ def up(kafka_port: KafkaPort = 9092, airflow_port: AirflowPort = 8080, json: Jso
     if json:
         print_json(asdict(services))
         return
-    typer.echo(f"Kafka:   {services.kafka}")
-    typer.echo(f"Airflow: {services.airflow_url}  user {services.airflow_user}, password {_password(services)}")
-    typer.echo("Next: `lakebound start PIPELINE` (such as orders), `lakebound produce`, and `lakebound status`.")
+    show(f"Kafka:   {services.kafka}")
+    show(f"Airflow: {services.airflow_url}  user {services.airflow_user}, password {_password(services)}")
+    show("Next: `lakebound start PIPELINE` (such as orders), `lakebound produce`, and `lakebound status`.")
 
 
 def down(json: Json = False) -> None:

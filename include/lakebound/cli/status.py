@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakebound.cli.output import Json, duration, number, print_json, print_rows
+from lakebound.cli.output import Json, duration, number, print_json, print_rows, show
 from lakebound.control.disks import in_words
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ def status(
             }
         )
         return
-    typer.echo(f"LAKEBOUND_HOME: {settings.home}")
+    show(f"LAKEBOUND_HOME: {settings.home}")
     if state is not None:
-        typer.echo(f"LAKEBOUND_STATE: {state} (logs, checkpoints and rollups: LAKEBOUND_HOME of the application's machine)")
+        show(f"LAKEBOUND_STATE: {state} (logs, checkpoints and rollups: LAKEBOUND_HOME of the application's machine)")
     _print_services(services, brokers, airflow)
     _print_disks(disks)
     _print_pipelines(pipelines)
     for problem in (*loaded.problems, *silent):
-        typer.echo(problem)
+        show(problem)
 
 
 def _body(
@@ -106,7 +106,7 @@ def _print_services(services: Sequence[ServiceStatus], brokers: Sequence[BrokerV
         rows.append(("airflow", "answers" if own.problem is None else "no answer", own.address, "-", "-"))
     print_rows(("SERVICE", "STATE", "ADDRESS", "MEMORY", "LOG"), rows)
     for line in [*_broker_lines(brokers), *_airflow_lines(airflow)]:
-        typer.echo(line)
+        show(line)
 
 
 def _broker_lines(brokers: Sequence[BrokerView]) -> list[str]:
@@ -133,12 +133,12 @@ def _print_disks(disks: Sequence[DiskState]) -> None:
     print_rows(("DISK", "FREE", "SIZE", "USED FOR"), rows, right=("FREE", "SIZE"))
     for state in disks:
         if state.level is not None:
-            typer.echo(f"{state.level}: the disk {state} (runbook disk-full)")
+            show(f"{state.level}: the disk {state} (runbook disk-full)")
 
 
 def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
     if not pipelines:
-        typer.echo("no pipelines")
+        show("no pipelines")
         return
     headers = ("PIPELINE", "DESIRED", "APPLICATION", "LAG*", "FRESHNESS*", "LAST COMMIT", "NEXT OFFSETS")
     rows = [
@@ -158,14 +158,14 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
         by = f" by {found.desired_by}" if found.desired_by else ""
         notes = [*found.notes] if not found.reason else [f"{found.desired}{by}: {found.reason}", *found.notes]
         for note in notes:
-            typer.echo(f"{found.pipeline}: {note}")
+            show(f"{found.pipeline}: {note}")
         for name, one in found.references.items():
             loaded, checked = duration(one.loaded_seconds_ago), duration(one.checked_seconds_ago)
             held = f"version {one.version}, {number(one.rows)} rows"
-            typer.echo(f"{found.pipeline}: reference {name}: {held}, loaded {loaded} ago, checked {checked} ago")
+            show(f"{found.pipeline}: reference {name}: {held}, loaded {loaded} ago, checked {checked} ago")
         if found.spark_ui:
-            typer.echo(f"{found.pipeline}: Spark UI {found.spark_ui}")
-    typer.echo(
+            show(f"{found.pipeline}: Spark UI {found.spark_ui}")
+    show(
         "* as the application reports: lag behind Kafka's end offsets when it last read them; age of the newest record at its "
         "last commit"
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakebound.cli.output import Json, moment, number, print_json, print_rows
+from lakebound.cli.output import Json, moment, number, print_json, print_rows, show
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 
@@ -64,7 +64,7 @@ def ledger(
         print_json([_entry_body(name, committed) for name, entries in found.items() for committed in entries])
         return
     for name, entries in found.items():
-        typer.echo(f"{name}: " + (f"{len(entries)} newest entries" if entries else "no table yet"))
+        show(f"{name}: " + (f"{len(entries)} newest entries" if entries else "no table yet"))
         if entries:
             _print_entries(entries)
 
@@ -94,9 +94,9 @@ def tables(
     headers = ("PIPELINE", "TABLE", "ROWS", "FILES", "VERSION", "NEWEST ENTRY", "EPOCH", "AT (UTC)", "FOLDER")
     print_rows(headers, [_table_cells(row) for row in rows], right=("ROWS", "FILES", "EPOCH"))
     for line in [*(f"{row['table']}: {row['problem']}" for row in rows if row["problem"]), *loaded.problems]:
-        typer.echo(line)
+        show(line)
     if rows:
-        typer.echo("`lakebound tables NAME` shows how to open a table with Spark SQL, pandas, Polars, DuckDB and PyIceberg")
+        show("`lakebound tables NAME` shows how to open a table with Spark SQL, pandas, Polars, DuckDB and PyIceberg")
 
 
 def chosen_tables(spec: PipelineSpec, wanted: str | None) -> list[TableSpec]:
@@ -237,14 +237,14 @@ def _is_called(table: TableSpec, name: str) -> bool:
 def _print_access(row: dict[str, Any]) -> None:
     """Print where one table lies, and the lines that open it."""
     held = f"{number(row['rows'])} rows in {number(row['files'])} files" if row["exists"] else "no table yet"
-    typer.echo(f"{row['table']}: {row['problem'] or held}")
-    typer.echo(f"  pipeline: {row['pipeline']}")
-    typer.echo(f"  format:   {row['format']}")
-    typer.echo(f"  folder:   {row['path']}")
+    show(f"{row['table']}: {row['problem'] or held}")
+    show(f"  pipeline: {row['pipeline']}")
+    show(f"  format:   {row['format']}")
+    show(f"  folder:   {row['path']}")
     if row["catalog"]:
-        typer.echo(f"  catalog:  {row['catalog']['name']}, {row['catalog']['uri']}")
+        show(f"  catalog:  {row['catalog']['name']}, {row['catalog']['uri']}")
     for tool, lines in row["snippets"].items():
-        typer.echo(f"\n  {tool}:\n")
+        show(f"\n  {tool}:\n")
         for line in lines.splitlines():
-            typer.echo(f"    {line}")
-    typer.echo("")
+            show(f"    {line}")
+    show("")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lakebound.cli.output import Json, print_json
+from lakebound.cli.output import Json, print_json, show
 
 
 def tidy(
@@ -40,4 +40,4 @@ def tidy(
     if json:
         print_json({"is_plan": plan, "files": removed.files, "bytes": removed.bytes})
         return
-    typer.echo(f"{'to be removed' if plan else 'removed'}: {removed.files} files, {in_words(removed.bytes)}")
+    show(f"{'to be removed' if plan else 'removed'}: {removed.files} files, {in_words(removed.bytes)}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lakebound.cli.output import Json, number, print_json, print_rows, say
+from lakebound.cli.output import Json, number, print_json, print_rows, printable, say, show
 
 MOST_SHOWN = 40
 """Number of characters of a value that are shown."""
@@ -47,28 +47,28 @@ def try_records(
 
 def _print(body: dict[str, Any]) -> None:
     for problem in body["problems"]:
-        typer.echo(problem)
+        show(problem)
     for warning in body["warnings"]:
-        typer.echo(f"warning: {warning}")
+        show(f"warning: {warning}")
     if not body["tables"]:
         return
     for topic, partition, start, end in body["ranges"]:
-        typer.echo(f"{topic}, partition {partition}: offsets {start} to {end - 1}")
+        show(f"{topic}, partition {partition}: offsets {start} to {end - 1}")
     counts = f"{number(body['landed'])} give {number(body['rows'])} rows, {number(body['filtered'])} are filtered"
-    typer.echo(f"{number(body['read'])} records: {counts}, {number(body['bad'])} are bad")
+    show(f"{number(body['read'])} records: {counts}, {number(body['bad'])} are bad")
     for reason in body["reasons"]:
-        typer.echo(f"  {reason['reason']}: {number(reason['records'])}")
+        show(f"  {reason['reason']}: {number(reason['records'])}")
         for one in reason["examples"]:
-            typer.echo(f"    {one['topic']}, partition {one['partition']}, offset {one['offset']}: {one['error']}")
+            show(f"    {one['topic']}, partition {one['partition']}, offset {one['offset']}: {one['error']}")
     for name, table in body["tables"].items():
         _print_table(name, table)
-    typer.echo("nothing was written")
+    show("nothing was written")
 
 
 def _print_table(name: str, table: dict[str, Any]) -> None:
-    typer.echo(f"\n{name}" + (f", partitioned by {', '.join(table['partition_by'])}" if table["partition_by"] else ""))
+    show(f"\n{name}" + (f", partitioned by {', '.join(table['partition_by'])}" if table["partition_by"] else ""))
     for change in table["changes"]:
-        typer.echo(f"  {change}")
+        show(f"  {change}")
     headers = ["column", "type", *(f"row {index + 1}" for index in range(len(table["rows"])))]
     rows = [[column, kind, *(_cell(column, row[column]) for row in table["rows"])] for column, kind in table["columns"]]
     print_rows(headers, rows)
@@ -80,4 +80,5 @@ def _cell(column: str, value: Any) -> str:
     if column == "_kafka":
         return f"partition {value['partition']}, offset {value['offset']}"
     text = value if isinstance(value, str) else json_text.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
+    cell = printable(text[:MOST_SHOWN], lines=False)
+    return cell if len(text) <= MOST_SHOWN else f"{cell}..."

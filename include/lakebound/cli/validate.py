@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, duration, number, print_json, print_rows, say
+from lakebound.cli.output import Json, duration, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
     from lakebound.inspection.validation.by_hand import ByHand
@@ -128,24 +128,24 @@ def _say_due(spec: PipelineSpec, settings: Settings, file: ExpectationFile) -> i
 
 def _print(report: ValidationReport) -> None:
     if not report.ranges:
-        typer.echo(f"pipeline {report.pipeline}: nothing is due")
+        show(f"pipeline {report.pipeline}: nothing is due")
     for one in report.ranges:
-        typer.echo(f"{one.table} {one.span}: {number(one.rows)} rows, {one.passed} of {one.evaluated} expectations hold")
+        show(f"{one.table} {one.span}: {number(one.rows)} rows, {one.passed} of {one.evaluated} expectations hold")
         _print_range(one)
     for problem in report.problems:
-        typer.echo(f"not validated: {problem}")
+        show(f"not validated: {problem}")
     if report.stopped:
-        typer.echo(f"the stream was asked to stop: {report.stopped}")
+        show(f"the stream was asked to stop: {report.stopped}")
 
 
 def _print_range(one: ValidatedRange) -> None:
     for result in one.results:
         if not result.passed:
             where = f" ({', '.join(result.samples)})" if result.samples else ""
-            typer.echo(f"  {result.severity.value}: {result.label}: {result.sentence}{where}")
+            show(f"  {result.severity.value}: {result.label}: {result.sentence}{where}")
     for label, why in one.skipped.items():
-        typer.echo(f"  not evaluated: {label}: {why}")
+        show(f"  not evaluated: {label}: {why}")
     if one.copied:
-        typer.echo(f"  {number(one.copied)} rows were copied to the quarantine")
+        show(f"  {number(one.copied)} rows were copied to the quarantine")
     if one.data_docs:
-        typer.echo(f"  page: {one.data_docs}")
+        show(f"  page: {one.data_docs}")
