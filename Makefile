@@ -52,10 +52,12 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
 	  echo "Lakebound needs Python 3.11, 3.12 or 3.13 as '$(PYTHON)'; found: $$($(PYTHON) --version 2>&1)." \
 	       "Install one, or give its path: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@found=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1); \
-	  [ "$${found:-0}" -ge 17 ] || { \
-	  echo "Lakebound needs Java 17 or newer as 'java' on the PATH; found: $${found:-none}." \
-	       "Install a Java 17 runtime (for example the package openjdk-17-jre-headless)" >&2; exit 1; }
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	  found=$$("$$java" -version 2>&1 | sed -n 's/.*version "\([^"]*\)".*/\1/p' | head -1); \
+	  case "$$found" in 17 | 17[!0-9]* | 21 | 21[!0-9]*) ;; *) found="$${found:+is Java $$found}"; \
+	  echo "Lakebound needs Java 17 or 21 for Spark, but $$java $${found:-cannot be started, or is no Java}." \
+	       "Install one of them (for example the package openjdk-17-jre-headless), and set JAVA_HOME to its folder or put it" \
+	       "first on the PATH" >&2; exit 1 ;; esac
 	@[ -x $(BIN)/python ] || { echo "install: creating $(VENV)"; $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu install the package python3-venv" >&2; exit 1; }; }
 	@awk '/^uv==/ {inside = 1} inside {print; if ($$0 !~ /\\$$/) exit}' requirements.lock > $(VENV)/uv.lock

@@ -13,10 +13,12 @@ import shutil
 import sys
 from pathlib import Path
 
+from lakebound.landing.java import java_command
+
 
 def class_archive(jars: Path) -> Path:
     """Return where the archive of this Python environment, this Java and these jars is, or would be."""
-    java = os.path.realpath(shutil.which("java") or "java")
+    java = os.path.realpath(shutil.which(java_command()) or java_command())
     own = sorted((jars / "spark").glob("*.jar"))
     facts = [java, str(jars), *(_fact(file) for file in (Path(java), *pyspark_jars(), *own))]
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from lakebound.control import processes
 from lakebound.control.ports import LOOPBACK, free_port, is_free, is_open
 from lakebound.control.private_files import make_private_folder
 from lakebound.errors import ServiceError
+from lakebound.landing.java import check_java, java_command
 from lakebound.landing.kafka_clients import make_admin
 from lakebound.local.broker_config import BrokerPorts, SaslUser, log4j2_properties, server_properties
 from lakebound.local.ports_file import read_ports, write_ports
@@ -128,6 +128,7 @@ class Broker:
             ServiceError: Its jars, Java or port are missing.
         """
         self._check_jars()
+        check_java("Kafka broker")
         make_private_folder(self.folder)
         ports = ports or self._choose_ports()
         write_ports(self._ports_file, ports)
@@ -178,8 +179,6 @@ class Broker:
     def _check_jars(self) -> None:
         if not any((self.jars / "broker").glob("kafka_*.jar")):
             raise ServiceError("Kafka broker", f"its jars are not in {self.jars / 'broker'}; run: make jars")
-        if shutil.which("java") is None:
-            raise ServiceError("Kafka broker", "there is no java on the PATH; install Java 17")
 
     def _write_configuration(self, text: str) -> None:
         properties = self.folder / "server.properties"
@@ -244,7 +243,7 @@ def format_command(jars: Path, folder: Path) -> list[str]:
 
 def _java(jars: Path, folder: Path) -> list[str]:
     return [
-        "java",
+        java_command(),
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties",
         "-cp",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from lakebound.control.folder import locked
 from lakebound.errors import LakeboundError, ServiceError
 from lakebound.landing.class_archive import pyspark_jars
+from lakebound.landing.java import check_java, java_command
 from lakebound.settings import load_settings
 
 CONFIGURATIONS = ("spark", "broker")
@@ -155,7 +155,7 @@ def ivy_cache(jars: Path) -> Path:
 def ivy_command(ivy_jar: Path, ivy_file: Path, jars: Path) -> list[str]:
     """Return the command line that resolves ``ivy_file`` and lays the jars out by configuration."""
     return [
-        "java",
+        java_command(),
         "-jar",
         str(ivy_jar),
         "-cache",
@@ -177,8 +177,7 @@ def resolve_with_ivy(ivy_file: Path, jars: Path, say: Callable[[str], None] = pr
     Raises:
         ServiceError: Ivy or Java is not there, or something could not be resolved.
     """
-    if shutil.which("java") is None:
-        raise ServiceError("jars", "there is no java on the PATH; install Java 17")
+    check_java("jars")
     log = jars.parent / "ivy.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()

@@ -137,7 +137,8 @@ def test_main_answers_one_and_the_sentence_for_a_wrong_list(
     assert "line 1 of the list of sums" in capsys.readouterr().err
 
 
-def test_ivy_gets_its_cache_and_layout_beside_the_jars() -> None:
+def test_ivy_gets_its_cache_and_layout_beside_the_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
     command = ivy_command(Path("/p/ivy-2.jar"), Path("/r/ivy.xml"), Path("/c/jars"))
 
     assert command[:3] == ["java", "-jar", "/p/ivy-2.jar"]
