@@ -32,11 +32,13 @@ def up(kafka_port: KafkaPort = 9092, airflow_port: AirflowPort = 8080, json: Jso
 
 
 def down(json: Json = False) -> None:
-    """Stop Airflow, the streams and Kafka gracefully. Tables and state stay on disk."""
+    """Stop Airflow, the streams and Kafka gracefully, and a demo that runs. Tables and state stay on disk."""
     from lakebound.local import stack
+    from lakebound.local.earlier_demo import end_demo
     from lakebound.settings import load_settings
 
     settings = load_settings()
+    end_demo(settings, say, "down")
     stack.down(settings, say)
     if json:
         print_json({"services": [asdict(service) for service in stack.status(settings)]})

@@ -35,6 +35,7 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound.local import stack
 from lakebound.local.airflow_client import AirflowClient
 from lakebound.local.airflow_view import running_airflow
+from lakebound.local.earlier_demo import demo_home, end_demo, forget_demo, record_demo
 from lakebound.local.produce import Feed, Produced, produce
 from lakebound.settings import Settings
 from lakebound.spec.load import load_pipeline
@@ -97,15 +98,15 @@ def run_demo(settings: Settings, say: Say | None = None) -> int:
     """
     refuse_with_shared_state("lakebound demo", "Unset LAKEBOUND_STATE")
     say = say or _stopwatch()
-    home = settings.home / "demo"
-    if home.is_dir():
-        _end_earlier(replace(settings, home=home), say)
+    home = demo_home(settings)
+    end_demo(settings, say, "demo")
     shutil.rmtree(home, ignore_errors=True)
     # With the second compiler the orders' p50 was 5.4 s on two cores instead of 1.9 s. A stream that stays keeps it.
     jvm_options = f"{QUICK_START} {settings.jvm_options}".strip()
     own = replace(settings, home=home, warehouse=home / "warehouse", jvm_options=jvm_options)
     try:
         with _handling((signal.SIGTERM, signal.SIGHUP), _interrupt):
+            record_demo(home)
             services = stack.up(own, say, kafka_port=free_port(), airflow_port=free_port())
             own = replace(own, kafka=services.kafka)
             report = _land(own, stack.airflow_of(own).client(), home / "journal.csv", say)
@@ -113,15 +114,9 @@ def run_demo(settings: Settings, say: Say | None = None) -> int:
         # Stopping is under way: nothing may cut it short. Not SIG_IGN, which processes started meanwhile would inherit.
         with _handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), lambda *_: None):
             stack.down(own, say)
+            forget_demo(home)
     print(report)
     return 0
-
-
-def _end_earlier(settings: Settings, say: Say) -> None:
-    """Stop what a demo has left that was killed: only its folder, which is about to go, knows of it."""
-    if any(service.running for service in stack.status(settings)):
-        say("demo: an earlier demo was killed; what it left is stopped first")
-    stack.down(settings, lambda line: None)
 
 
 def run_demo_on_running(settings: Settings, say: Say | None = None) -> int:
@@ -134,7 +129,7 @@ def run_demo_on_running(settings: Settings, say: Say | None = None) -> int:
         LakeboundError: A service does not answer.
     """
     say = say or _stopwatch()
-    journal = settings.home / "demo" / "journal.csv"
+    journal = demo_home(settings) / "journal.csv"
     journal.unlink(missing_ok=True)  # that of an earlier demo
     for spec in (load_pipeline(name, settings) for name in PIPELINES):
         create_topics(spec.connection, spec.topics, partitions=stack.EXAMPLE_TOPICS[spec.pipeline])

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.streams.command_line import lakebound
 from tests.support.tables.local_tables import TOPIC, Lander, lander, make_table
 
 from lakebound.control import processes
@@ -131,11 +132,7 @@ def test_what_a_demo_left_that_was_killed_is_stopped_before_its_folder_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = load_settings({"LAKEBOUND_HOME": str(tmp_path)})
-    own = replace(settings, home=tmp_path / "demo")
-    folder = stack.broker_of(own).folder
-    make_private_folder(folder)
-    left = processes.start("Kafka broker", ["sleep", "600"], folder / "console.log")
-    left.save(folder / "process.json")
+    left, folder = leave_a_broker(tmp_path)
 
     def up(*_: object, **__: object) -> None:
         assert processes.members(left) == [] and not (folder / "process.json").exists()
@@ -144,6 +141,44 @@ def test_what_a_demo_left_that_was_killed_is_stopped_before_its_folder_goes(
     monkeypatch.setattr(stack, "up", up)
     with pytest.raises(DemoFailedError, match="enough"):
         run_demo(settings, print)
+
+
+def test_down_stops_what_a_demo_left_that_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEBOUND_HOME", str(tmp_path))
+    left, _ = leave_a_broker(tmp_path)
+    assert "down: an earlier demo was killed; what it left is stopped first" in lakebound("down").stderr
+    assert processes.members(left) == []
+    assert "earlier" not in lakebound("down").stderr
+
+
+def test_down_ends_a_demo_that_runs_as_ctrl_c_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEBOUND_HOME", str(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-c", STUB],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"LAKEBOUND_HOME": str(tmp_path), "PATH": ""},
+        cwd=tmp_path,
+    ) as demo:
+        assert demo.stdin is not None and demo.stdout is not None
+        assert demo.stdout.readline() == "started\n"
+        demo.stdin.write("go on\n")
+        demo.stdin.flush()
+        assert f"down: a demo runs (process {demo.pid}); it is stopped first" in lakebound("down").stderr
+        assert demo.poll() is not None, "down waits for its end"
+        assert demo.stdout.read().splitlines() == ["stopping", "stopped"]
+    assert "a demo" not in lakebound("down").stderr
+
+
+def leave_a_broker(home: Path) -> tuple[processes.ProcessRecord, Path]:
+    """Start what a demo in this home leaves when it is killed; return its process and its folder."""
+    own = replace(load_settings({"LAKEBOUND_HOME": str(home)}), home=home / "demo")
+    folder = stack.broker_of(own).folder
+    make_private_folder(folder)
+    left = processes.start("Kafka broker", ["sleep", "600"], folder / "console.log")
+    left.save(folder / "process.json")
+    return left, folder
 
 
 def test_the_last_line_names_the_worse_table() -> None:
