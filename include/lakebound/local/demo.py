@@ -35,6 +35,7 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound.local import stack
 from lakebound.local.airflow_client import AirflowClient
 from lakebound.local.airflow_view import running_airflow
+from lakebound.local.demo_broker import check_brokers
 from lakebound.local.earlier_demo import demo_home, end_demo, forget_demo, record_demo
 from lakebound.local.produce import Feed, Produced, produce
 from lakebound.settings import Settings
@@ -94,9 +95,11 @@ def run_demo(settings: Settings, say: Say | None = None) -> int:
     Raises:
         DemoFailedError: Records are missing or doubled, or a proof does not hold.
         LakeboundError: A part could not be started.
+        OtherBrokerError: An example pipeline was edited, and reads from another broker.
         NotWithSharedStateError: LAKEBOUND_STATE is set.
     """
     refuse_with_shared_state("lakebound demo", "Unset LAKEBOUND_STATE")
+    check_brokers(settings, PIPELINES)
     say = say or _stopwatch()
     home = demo_home(settings)
     end_demo(settings, say, "demo")

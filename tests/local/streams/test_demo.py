@@ -25,6 +25,8 @@ from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import local_warehouse
 from lakebound.tables.places import Places
 
+EXAMPLES = Path(__file__).parents[3] / "include" / "pipelines"
+
 SPEC = PipelineSpec.model_validate(
     {
         "pipeline": "orders",
@@ -131,7 +133,7 @@ def test_a_second_row_of_a_record_is_doubled(apps: tuple[Lander, Lander, Lander]
 def test_what_a_demo_left_that_was_killed_is_stopped_before_its_folder_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = load_settings({"LAKEBOUND_HOME": str(tmp_path)})
+    settings = load_settings({"LAKEBOUND_HOME": str(tmp_path), "LAKEBOUND_PIPELINES": str(EXAMPLES)})
     left, folder = leave_a_broker(tmp_path)
 
     def up(*_: object, **__: object) -> None:
@@ -158,7 +160,7 @@ def test_down_ends_a_demo_that_runs_as_ctrl_c_does(tmp_path: Path, monkeypatch: 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={"LAKEBOUND_HOME": str(tmp_path), "PATH": ""},
+        env={"LAKEBOUND_HOME": str(tmp_path), "LAKEBOUND_PIPELINES": str(EXAMPLES), "PATH": ""},
         cwd=tmp_path,
     ) as demo:
         assert demo.stdin is not None and demo.stdout is not None
@@ -198,7 +200,7 @@ def test_the_last_line_names_the_worse_table() -> None:
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_stops_what_was_started_and_a_second_one_does_not_disturb_that(first: signal.Signals, tmp_path: Path) -> None:
-    environment = {"LAKEBOUND_HOME": str(tmp_path), "PATH": ""}
+    environment = {"LAKEBOUND_HOME": str(tmp_path), "LAKEBOUND_PIPELINES": str(EXAMPLES), "PATH": ""}
     with subprocess.Popen(
         [sys.executable, "-c", STUB],
         stdin=subprocess.PIPE,
