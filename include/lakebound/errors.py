@@ -292,9 +292,9 @@ class StoreLedgerLostError(LakeboundError):
 
     def __init__(self, store: str, place: str, commit: str) -> None:
         super().__init__(
-            f"store {store} at {place}: its ledger is empty, and held commit {commit} before; this application writes nothing "
-            f"more to it. The next start builds an empty store anew, and refuses one that has rows without a ledger. Follow "
-            f"the runbook target-store"
+            f"store {store} at {place}: its ledger is empty, but it contained commit {commit} before; this application "
+            f"writes nothing more to it. The next start fills an empty store again, and refuses a store that has rows without "
+            f"a ledger. Follow the runbook target-store"
         )
 
 
@@ -306,7 +306,7 @@ class TopicCommitError(LakeboundError):
     is_seen_by_a_start_alone = True
 
     def __init__(self, target: str, reason: str) -> None:
-        super().__init__(f"{target}: the transaction did not take place: {reason}")
+        super().__init__(f"{target}: the transaction was not committed: {reason}")
 
 
 class OpenTransactionError(LakeboundError):
@@ -678,7 +678,7 @@ class SubmitUnknownError(SubmitFailedError):
 
     def __init__(self, pipeline: str, reason: str) -> None:
         super().__init__(
-            pipeline, f"{reason}. It may have been started all the same, so no other one is submitted for some minutes"
+            pipeline, f"{reason}. It may have been started anyway, so no other application is submitted for some minutes"
         )
 
 

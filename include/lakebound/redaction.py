@@ -11,7 +11,7 @@ import re
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 
-WHERE_THE_REST_IS = "the application's log has the whole message"
+WHERE_THE_REST_IS = "the application's log has the full message"
 
 _OF_THE_SYSTEM = frozenset({"confluent_kafka", "cimpl", "sqlite3", "sqlalchemy", "httpx", "psutil", "py4j", "pyiceberg"})
 """Packages whose errors are about connections, files, processes and metadata, and quote no record."""

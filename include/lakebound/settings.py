@@ -191,9 +191,9 @@ def load_airflow_access(environ: Mapping[str, str] | None = None) -> AirflowAcce
     except ValueError:
         named = None
     if url and not named:
-        raise SettingError("LAKEBOUND_AIRFLOW_URL", "it is no address such as https://airflow.example.com")
+        raise SettingError("LAKEBOUND_AIRFLOW_URL", "it is not an address such as https://airflow.example.com")
     if "@" in url:
-        raise SettingError("LAKEBOUND_AIRFLOW_URL", "the login belongs into the file LAKEBOUND_AIRFLOW_LOGIN_FILE")
+        raise SettingError("LAKEBOUND_AIRFLOW_URL", "the login belongs in the file LAKEBOUND_AIRFLOW_LOGIN_FILE")
     return AirflowAccess(url, Path(file).expanduser().absolute() if file else None)
 
 
@@ -233,10 +233,10 @@ def state_address(environ: Mapping[str, str] | None = None) -> str | None:
     parts = urlsplit(chosen)
     if parts.scheme != "s3" or not parts.netloc or not parts.path:
         raise SettingError(
-            "LAKEBOUND_STATE", f"{chosen!r} is no address such as s3://bucket/prefix; of a folder say LAKEBOUND_HOME"
+            "LAKEBOUND_STATE", f"{chosen!r} is not an address such as s3://bucket/prefix; for a folder, set LAKEBOUND_HOME"
         )
     if parts.query or parts.fragment or "@" in parts.netloc:
-        raise SettingError("LAKEBOUND_STATE", "it has more than a bucket and a prefix; keys belong into warehouses.yaml")
+        raise SettingError("LAKEBOUND_STATE", "it has more than a bucket and a prefix; keys belong in warehouses.yaml")
     return chosen
 
 

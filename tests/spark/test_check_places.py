@@ -103,7 +103,7 @@ def imported_transforms() -> list[str]:
             ("    name: shop.orders", "    name: shop.orders\n    partition_by: [nowhere]"),
             ("", ""),
             "orders.yaml:16: tables[0].partition_by: delta:shop.orders: it is partitioned by 'nowhere'",
-            "none of the columns id, city, at, items, _kafka",
+            "not one of the columns id, city, at, items, _kafka",
         ),
         (
             ("    name: shop.orders", "    name: shop.orders\n    partition_by: [city]"),

@@ -53,6 +53,6 @@ def test_both_ways_tell_the_same_hours_and_other_columns_are_refused(session: Sp
             assert by_driver == HOURS, name
     assert HourColumn("at").of_rows(collected.slice(0, 0)) == frozenset()
     assert make_hour_column(spec(column="day", unit="day"), rows.schema) == HourColumn("day")
-    for wrong, said in (("text", "is of type string"), ("day", "is of type date"), ("then", "is none of its columns")):
+    for wrong, said in (("text", "is of type string"), ("day", "is of type date"), ("then", "is not one of its columns")):
         with pytest.raises(NoHourError, match=said):
             make_hour_column(spec(column=wrong), rows.schema)

@@ -25,7 +25,7 @@ APPLICATION = "application"
 def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
     """Write the findings of every source that needs files alone; return what could not be looked at, a line each.
 
-    A source that could not look says nothing: what it named before stands.
+    A source that could not look says nothing: the findings that were read before still apply.
     """
     control = ControlFolder(settings.home, spec.pipeline)
     if not control.exists():

@@ -46,5 +46,5 @@ def _unwritable(home: Path, problem: OSError, memory: Memory, now: float) -> Fin
         since=next((alert.since for alert in memory.alerts if alert.key == (EVERYTHING, f"{SOURCE}:{CAUSE}")), now),
         evidence={"folder": str(home), "reason": reason},
         runbook="disk-full",
-        done="alerts are sent nevertheless; applications that run continue",
+        done="alerts are still sent; applications that run continue",
     )

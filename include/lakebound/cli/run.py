@@ -77,7 +77,7 @@ def run(
     submission, process = _start(orders, settings)
     said = f"run: {app_id}; log: {submission.log}; Spark UI: {submission.spark_ui or 'off'}"
     if detach:
-        say(f"{said}; it goes on without this command: lakebound status {pipeline}, lakebound stop {pipeline}")
+        say(f"{said}; it continues without this command: lakebound status {pipeline}, lakebound stop {pipeline}")
         if json:
             print_json({"app_id": app_id, "exit_code": None, "outcome": None})
         return

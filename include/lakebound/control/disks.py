@@ -96,7 +96,7 @@ def file_systems(places: Mapping[str, Path]) -> tuple[list[FileSystem], list[str
         try:
             device, disk = _in_time(partial(_read, path))
         except OSError as exc:
-            silent.append(f"the disk of {path} ({use}) does not say what is free: {exc.strerror or exc}")
+            silent.append(f"the disk of {path} ({use}) does not say how much space is free: {exc.strerror or exc}")
             continue
         uses = (*found[device].uses, use) if device in found else (use,)
         found[device] = replace(found.get(device, disk), uses=uses)

@@ -154,7 +154,7 @@ def read_sources(control: ControlFolder) -> tuple[list[Findings], list[str]]:
         try:
             found.append(Findings.model_validate(read_newest_json(file)))
         except (OSError, ValueError) as exc:
-            problems.append(f"{file} cannot be read: {type(exc).__name__}; what it named before stands")
+            problems.append(f"{file} cannot be read: {type(exc).__name__}; the findings that were read before still apply")
     return found, problems
 
 

@@ -21,7 +21,7 @@ class SharedFileBusyError(OSError):
     """Others changed a file of the shared state again and again, each time before a change could be put."""
 
     def __init__(self, file: SharedFile, seconds: float) -> None:
-        super().__init__(f"{file} was changed by others again and again for {seconds:g} s; try again")
+        super().__init__(f"{file} was changed by other processes repeatedly for {seconds:g} s; try again")
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class _HeldLock:
                     log.warning("the lock %s was taken by somebody else", self._file)
                     return
             except (LakeboundError, OSError) as exc:
-                log.warning("the lock %s got no sign of life: %s", self._file, exc)
+                log.warning("the lock %s could not be renewed: %s", self._file, exc)
 
     def _text(self, holder: str) -> str:
         return json.dumps({"holder": holder, "id": self._id, "signs": self._signs})

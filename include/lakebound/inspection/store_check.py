@@ -52,8 +52,8 @@ def _problem(name: str, warehouse: WarehouseSpec, *, with_race: bool) -> str:
     if result is None or result.is_safe:
         return ""
     wrong = f"{result.wrong_creates} of {result.create_rounds} races to create a file and {result.wrong_replaces} of "
-    wrong += f"{result.replace_rounds} races to replace one had another number of winners than one"
+    wrong += f"{result.replace_rounds} races to replace one did not have exactly one winner"
     return (
-        f"{told}: {wrong}. The store does not keep to If-None-Match and If-Match, so that one of two commits would be lost: "
-        f"tables must not lie there; use another store"
+        f"{told}: {wrong}. The store does not obey If-None-Match and If-Match, so one of two commits would be lost. Do not put "
+        f"tables there; use another store"
     )

@@ -39,8 +39,8 @@ class CatalogNotSharedError(LakeboundError):
     def __init__(self, table: str) -> None:
         super().__init__(
             f"table {table}: its manifests and delete files are not rewritten, nor data files while it has delete files: Spark "
-            f"is given the embedded catalog alone, and this table is in another one. Small files are compacted and snapshots "
-            f"expire nevertheless; do the rest with an engine of your own"
+            f"is given the embedded catalog alone, and this table is in another one. Small files are still compacted, and "
+            f"snapshots still expire; do the rest with your own engine"
         )
 
 

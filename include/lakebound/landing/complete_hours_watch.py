@@ -122,7 +122,7 @@ class CompleteHoursKeeper:
         try:
             known = read_complete_hours(self._control)
         except ValueError as exc:
-            log.error("complete hours: the file cannot be read, and begins anew with the present hour: %s", exc)
+            log.error("complete hours: the file cannot be read; it starts again with the current hour: %s", exc)
             return self._fresh
         if known is None or known.unit != self._fresh.unit:
             return self._fresh
@@ -198,7 +198,7 @@ class CompleteHoursWatch:
             self._is_lost = True
         except (LakeboundError, OSError, ValueError) as exc:
             if str(exc) != self._said:
-                log.warning("complete hours cannot be found out now, which is tried again: %s", exc)
+                log.warning("complete hours cannot be determined now; this is tried again: %s", exc)
             self._said = str(exc)
         except Exception:
-            log.exception("complete hours cannot be found out now, which is tried again")
+            log.exception("complete hours cannot be determined now; this is tried again")

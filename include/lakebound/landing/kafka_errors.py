@@ -46,7 +46,7 @@ def told_error(
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         return KafkaForbiddenError(servers, who(connection), f"{operation} on topic {topic}")
     if error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-        return KafkaForbiddenError(servers, who(connection), "what was asked of the cluster")
+        return KafkaForbiddenError(servers, who(connection), "this request to the cluster")
     return connection_error(connection, trouble if trouble is not None else error, said=error.str())
 
 
@@ -84,7 +84,11 @@ def who(connection: ConnectionSpec) -> str:
     sasl = connection.sasl
     if sasl is not None:
         return f"the user {sasl.username}" if sasl.username else f"the client {sasl.client_id}"
-    return f"the certificate in {connection.tls_certificate_file}" if connection.tls_certificate_file else "who does not log in"
+    return (
+        f"the certificate in {connection.tls_certificate_file}"
+        if connection.tls_certificate_file
+        else "clients without a login"
+    )
 
 
 def _login_problem(connection: ConnectionSpec, code: int, text: str) -> tuple[str, str] | None:

@@ -106,7 +106,7 @@ class LedgerRecorder:
             self._is_failing = False
         except Exception as exc:
             if not self._is_failing:
-                log.warning("the newest batches cannot be written, which is tried again: %s: %s", type(exc).__name__, exc)
+                log.warning("the newest batches cannot be written; this is tried again: %s: %s", type(exc).__name__, exc)
             self._is_failing = self._has_more = True
         finally:
             self._writing.release()

@@ -117,11 +117,11 @@ class LineageClient:
             emit(make_event(self._run, state, at, self._tables, landed, self._told, error=error))
         except Exception as exc:
             if not self._failures:
-                log.warning("lineage: an event was not taken, and the next one tells what it would have told: %s", _kind(exc))
+                log.warning("lineage: an event was not accepted; the next one contains its information: %s", _kind(exc))
             self._failures += 1
             return False
         if self._failures:
-            log.info("lineage: events are taken again; %d were not", self._failures)
+            log.info("lineage: events are accepted again; %d were not accepted", self._failures)
         self._failures, self._told = 0, landed
         return True
 

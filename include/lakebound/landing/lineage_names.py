@@ -58,7 +58,7 @@ def folder_name(address: str) -> DatasetName:
         return DatasetName("file", posixpath.normpath("/" + address.removeprefix("file:").lstrip("/")))
     bucket = parts.netloc.rpartition("@")[2]
     if not parts.scheme or not bucket:
-        raise ValueError("the address of a table is no path, and in no bucket")
+        raise ValueError("the address of a table is neither a path nor in a bucket")
     return DatasetName(f"{parts.scheme}://{bucket}", parts.path.strip("/") or "/")
 
 

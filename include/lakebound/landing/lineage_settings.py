@@ -85,12 +85,12 @@ def _address(url: str) -> str:
     if not url:
         return ""
     if "@" in url:
-        raise SettingError(_URL, f"the login belongs into {API_KEY}, or into the file that OPENLINEAGE_CONFIG names")
+        raise SettingError(_URL, f"the login belongs in {API_KEY}, or in the file that OPENLINEAGE_CONFIG names")
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
         is_address = False
     if not is_address:
-        raise SettingError(_URL, "it is no address such as https://marquez.example.com")
+        raise SettingError(_URL, "it is not an address such as https://marquez.example.com")
     return url

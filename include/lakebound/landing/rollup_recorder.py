@@ -126,7 +126,7 @@ class RollupRecorder:
             self._is_failing = False
         except Exception as exc:
             if not self._is_failing:
-                log.warning("rollups cannot be written, which is tried again: %s: %s", type(exc).__name__, exc)
+                log.warning("rollups cannot be written; this is tried again: %s: %s", type(exc).__name__, exc)
             self._is_failing = True
         finally:
             self._writing.release()

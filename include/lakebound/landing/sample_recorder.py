@@ -108,7 +108,7 @@ class SampleRecorder:
         except Exception as exc:
             if not self._is_failing:
                 # No text of the error: that of a file which cannot be read may quote it.
-                log.warning("samples of the quarantine cannot be written, which is tried again: %s", type(exc).__name__)
+                log.warning("samples of the quarantine cannot be written; this is tried again: %s", type(exc).__name__)
             self._is_failing = self._has_more = True
         finally:
             self._writing.release()

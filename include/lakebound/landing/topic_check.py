@@ -55,7 +55,7 @@ def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[
     try:
         kafka = KafkaFacts(spec.connection, timeout_seconds=LOOK_SECONDS)
     except (MissingSecretError, ForbiddenSecretError) as exc:
-        return [], [f"the topics were not looked at: {exc}"]
+        return [], [f"the topics could not be checked: {exc}"]
     found: dict[str, str] = {}
     missing: list[str] = []
     for topic in (*spec.topics, *(one.topic for one in spec.to_topics)):
@@ -66,7 +66,7 @@ def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[
         except TopicWithoutIdError as exc:
             return [str(exc)], []
         except (BrokerUnavailableError, KafkaRefusalError) as exc:
-            return [], [f"the topics were not looked at: {exc}"]
+            return [], [f"the topics could not be checked: {exc}"]
     warnings = []
     if missing:
         known = landed_topics(spec, places)

@@ -56,7 +56,7 @@ def unpack(text: str) -> Intervals:
         last = start + length
         found.append((start, last))
     if last > _MAX_OFFSET:
-        raise ValueError(f"go up to {last}, which no Kafka has")
+        raise ValueError(f"go up to {last}, which is more than Kafka can have")
     return tuple(found)
 
 

@@ -25,7 +25,7 @@ class NoSuchDayError(LakeboundError):
     """There is no report of the day that was asked for, and none can be made."""
 
     def __init__(self, day: date, reason: str) -> None:
-        super().__init__(f"there is no report of {day.isoformat()}: {reason}")
+        super().__init__(f"there is no report for {day.isoformat()}: {reason}")
 
 
 def reports_folder(settings: Settings) -> Path:
@@ -67,7 +67,7 @@ def report_of_day(settings: Settings, day: date | None, now: float) -> DayReport
     """
     day = day or day_before(now)
     if day > day_before(now) + timedelta(days=1):
-        raise NoSuchDayError(day, "it has not begun; days are those of UTC")
+        raise NoSuchDayError(day, "this day has not begun; days are in UTC")
     kept = _read(settings, day)
     if kept is not None:
         return kept

@@ -87,7 +87,7 @@ def _headline(report: DayReport) -> str:
 def _line(one: PipelineDay) -> str:
     if not one.has_figures:
         incidents = [_count(len(one.incidents), "incident")] if one.incidents else []
-        return f"{one.pipeline}: {', '.join(['no figures of this day', *incidents])}"
+        return f"{one.pipeline}: {', '.join(['no figures for this day', *incidents])}"
     rows = f"{_count(one.rows, 'row')} landed" + (f" in {len(one.tables)} tables" if len(one.tables) > 1 else "")
     said = [f"{_count(one.read, 'record')} read", rows, f"bad {one.quarantined:,} ({_share(one)})"]
     fresh = one.freshness
@@ -109,7 +109,7 @@ def _overview(pipelines: Sequence[PipelineDay]) -> str:
 
 def _counts(one: PipelineDay) -> tuple[str, ...]:
     if not one.has_figures:
-        return ("no figures of this day", *("–",) * 7)
+        return ("no figures for this day", *("–",) * 7)
     waits = "–" if one.lag_records is None else f"{one.lag_records:,}"
     counts = (f"{one.read:,}", f"{one.filtered:,}", f"{one.quarantined:,}", _share(one), waits)
     return *counts, f"{one.busy_seconds:,.0f} s", *_cost(one)

@@ -168,7 +168,7 @@ def _ownership(spec: PipelineSpec, one: TableSpec, found: FoundTable) -> Iterato
 def _partitioning(one: TableSpec, found: FoundTable) -> Iterator[Difference]:
     wanted = one.partition_fields()
     if found.fields is None:
-        text = "it is partitioned in a way that is not written here, such as by buckets: land into a new table"
+        text = "Lakebound cannot write its partitioning, such as by buckets: land into a new table"
         yield Difference(text, _PARTITIONING)
     elif found.fields != wanted:
         now, said = (f"[{', '.join(map(str, fields))}]" if fields else "nothing" for fields in (found.fields, wanted))

@@ -23,7 +23,7 @@ class StalePreparedError(LakeboundError):
     passes = True
 
     def __init__(self, table: str, reason: str) -> None:
-        super().__init__(f"table {table}: what maintenance prepared was not committed: {reason}; it is prepared anew")
+        super().__init__(f"table {table}: what maintenance prepared was not committed: {reason}; it is prepared again")
 
 
 class RemovedFile(Frozen):

@@ -214,7 +214,7 @@ class _Comparison:
         elif len(path) > 1:
             self._differ(path, f"({kind}) is missing in the table, and a field inside of a column cannot be left out")
         elif self.policy == "quarantine" and path[0] not in self.value_fields:
-            self._differ(path, f"({kind}) is missing in the table, and is none of the fields by which a record is known")
+            self._differ(path, f"({kind}) is missing in the table, and is not one of the fields that identify a record")
         else:
             self.left_out.append(addition)
 

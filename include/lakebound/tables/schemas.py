@@ -60,7 +60,7 @@ def check_partitioning(
     for field in fields:
         if field.column not in schema.names:
             raise TableMismatchError(
-                table, f"it is partitioned by {field.column!r}, which is none of the columns {', '.join(schema.names)}"
+                table, f"it is partitioned by {field.column!r}, which is not one of the columns {', '.join(schema.names)}"
             )
         kind = schema.field(field.column).type
         if not _partitions(table_format, field.transform, normalise_type(kind)):

@@ -92,7 +92,7 @@ class StreamOperator(BaseOperator):
             StreamStuckError: An application that must be replaced cannot be ended from here.
             StreamStalledError: The application lives and does not land.
             StreamFailedError: The application ended with an error, or without an outcome.
-            AirflowFailException: The application refused to start or to go on, or runs where its trigger cannot see it.
+            AirflowFailException: The application refused to start or to continue, or runs where its trigger cannot see it.
         """
         with noting_outages(context):
             return self._act(context, event)
@@ -196,7 +196,7 @@ class StreamOperator(BaseOperator):
             page = outcome.runbook if outcome is not None else LakeboundError.runbook
             alert(context, control, "refused", decision.reason, submission.app_id, runbook=page)
             had_read = outcome is not None and outcome.records > 0
-            what = f"refused to go on: {decision.reason}" if had_read else f"refused to start: {decision.reason}"
+            what = f"refused to continue: {decision.reason}" if had_read else f"refused to start: {decision.reason}"
             raise AirflowFailException(f"{submission.app_id} {what} (runbook include/runbooks/{page}.md)")
         if decision.end is End.FAILED:
             self._failed(context, settings, control, submission, decision)

@@ -33,7 +33,7 @@ def ledger_fragment(rows: Sequence[CoverageRow], ledger: RecentLedger, problems:
     """
     unread = told(problems)
     if not rows and not ledger.batches:
-        return f'{unread}<p class="quiet">No application has told of its offsets yet.</p>'
+        return f'{unread}<p class="quiet">No application has reported its offsets yet.</p>'
     return unread + _bars(rows, ledger.written_at) + _batches(ledger)
 
 
@@ -73,7 +73,7 @@ def _block(kind: str, start: int, end: int, first: int, whole: int) -> str:
 
 
 def _bars(rows: Sequence[CoverageRow], noted_at: float) -> str:
-    noted = moment(noted_at) if noted_at else "the application began, which notes it soon"
+    noted = moment(noted_at) if noted_at else "the application started; it will record the range soon"
     key = "".join(f'<li class="{kind}">{escape(words)}</li>' for kind, words in _KEY)
     more = f"; {len(rows) - MOST_ROWS} more are not shown" if len(rows) > MOST_ROWS else ""
     # Those with holes first, then those that are behind.

@@ -26,7 +26,7 @@ def _quarantine(quality: Quality) -> str:
     rows = reason_rows(quality.recent, quality.day)
     if not rows:
         return f'<p class="quiet">No record went to quarantine since {moment(quality.since)}.</p>'
-    minutes = "no application tells of the last minutes"
+    minutes = "no application reports on the last minutes"
     if quality.recent is not None:
         minutes = f"{quality.recent.quarantined:,} of {quality.recent.records:,} in the last {_minutes(quality)}"
     caption = (
@@ -81,8 +81,8 @@ def health_table(readings: Sequence[tuple[HealthReading, Trend | None]]) -> str:
         for one, change in readings
     )
     caption = (
-        "Health as it was last read: a score of 100 has nothing to mend. Points are lost by small files, large metadata, "
-        "commits since the last checkpoint of the log, and manifests. The reasons in words: lakebound health."
+        "Health as it was last read: with a score of 100 there is nothing to repair. Points are lost by small files, large "
+        "metadata, commits since the last checkpoint of the log, and manifests. The reasons in words: lakebound health."
     )
     return table(caption, heads, lines)
 

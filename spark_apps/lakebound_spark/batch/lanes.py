@@ -62,7 +62,7 @@ class UnlandableRowsError(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "rows of the batch cannot land; where their records were put aside already, a function of the transform is not "
+            "rows of the batch cannot land; if their records were already set aside, a function of the transform is not "
             "deterministic: it gave other rows when it was called again"
         )
 

@@ -78,7 +78,7 @@ def make_hour_column(spec: PipelineSpec, output: StructType) -> HourColumn | Non
     if wanted is None or wanted.column is None:
         return hour_column_of(spec)
     if wanted.column not in output.names:
-        raise NoHourError(spec.pipeline, wanted.column, f"is none of its columns ({', '.join(output.names)})")
+        raise NoHourError(spec.pipeline, wanted.column, f"is not one of its columns ({', '.join(output.names)})")
     kind: DataType = output[wanted.column].dataType
     if not isinstance(kind, TimestampType | TimestampNTZType) and not (isinstance(kind, DateType) and wanted.unit == "day"):
         raise NoHourError(spec.pipeline, wanted.column, f"is of type {kind.simpleString()}")

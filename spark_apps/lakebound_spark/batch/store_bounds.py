@@ -26,7 +26,7 @@ _TOLD = {
     "key": f"is null, or longer than {MOST_KEY_BYTES} bytes",
     "time": "is null",
     "summand": f"is larger than {LARGEST_SUMMAND:,} or smaller than -{LARGEST_SUMMAND:,}",
-    "text": "has the character U+0000, which PostgreSQL has in no text",
+    "text": "has the character U+0000, which PostgreSQL cannot store in text",
 }
 
 

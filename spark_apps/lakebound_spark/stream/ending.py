@@ -71,7 +71,7 @@ def write_down(write: Callable[[], None], control: ControlFolder, signalled: Eve
             if not _may_come_right(control, exc) or time.monotonic() > ends:
                 raise
             if not is_said:
-                log.warning("the end cannot be written down yet, which is tried for %.0f s: %s", WRITE_DOWN_SECONDS, exc)
+                log.warning("the end cannot be recorded yet; this is tried for %.0f s: %s", WRITE_DOWN_SECONDS, exc)
                 is_said = True
             if signalled.wait(_AGAIN_SECONDS):
                 raise

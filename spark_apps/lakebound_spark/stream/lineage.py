@@ -55,7 +55,7 @@ class StreamLineage:
     def wait(self) -> None:
         """Give the last event a moment to arrive."""
         if self._client is not None and not self._client.wait():
-            log.warning("lineage: the last event was not taken in time")
+            log.warning("lineage: the last event was not accepted in time")
 
     def _made(self, targets: Sequence[Target], quarantine: Target, spark_version: str) -> LineageClient:
         spec = self._run.spec

@@ -331,7 +331,7 @@ class LandingStream:
             try:
                 target.table.keep_cheap()
             except Exception as exc:
-                log.warning("%s: care for the log failed and is tried again: %s", target.id, exc)
+                log.warning("%s: maintenance of the log failed and is tried again: %s", target.id, exc)
 
 
 def _reach_after(query: StreamingQuery, batch: int) -> None:

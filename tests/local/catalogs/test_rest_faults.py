@@ -64,7 +64,7 @@ def test_a_redirected_commit_is_refused_and_the_ledger_says_that_nothing_landed(
     server.faults += [Fault("POST", "/tables/orders", status)] * app.attempts
     with pytest.raises(
         CommitFailedError,
-        match=r"redirects what is to change something to http://127\.0\.0\.1.*correct catalog\.uri in warehouses\.yaml",
+        match=r"redirects a request for a change to http://127\.0\.0\.1.*correct catalog\.uri in warehouses\.yaml",
     ):
         app.land(10, 20)
     assert installation.offsets(TABLE) == list(range(10))

@@ -45,7 +45,7 @@ def test_a_store_that_decides_races_has_no_problem_and_keeps_no_file(
 def test_a_store_in_which_two_writers_win_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_check, "race", lambda folder: RaceResult(20, 3, 10, 0))
     (problem,) = store_problems(settings, None, with_race=True)
-    assert "3 of 20 races to create a file" in problem and "tables must not lie there" in problem
+    assert "3 of 20 races to create a file" in problem and "Do not put tables there" in problem
 
 
 def test_keys_that_the_store_refuses_are_told_apart_from_a_store_that_does_not_answer(

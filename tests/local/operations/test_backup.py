@@ -472,5 +472,8 @@ def test_a_plan_says_that_a_table_which_the_backup_does_not_know_must_not_be_sta
         opened.executemany(f"insert into iceberg_tables values ({', '.join('?' * len(rows[0]))})", rows)
         opened.commit()
     said = "\n".join(plan_restore(case.settings, source).lines())
-    assert "shop.orders: it will not know this table: a start would make it anew and hide what is there; do not start" in said
+    assert (
+        "shop.orders: it will not know this table: a start would create it again and hide the rows that are there; do not start"
+        in said
+    )
     assert "runbook catalog-behind" in said

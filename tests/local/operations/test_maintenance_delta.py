@@ -70,14 +70,14 @@ def test_log_cleanup_leaves_every_promised_version_readable(at: Places) -> None:
 
 def test_log_cleanup_without_a_whole_checkpoint_is_refused(at: Places) -> None:
     app = small_commits(PLAIN, at, 8)
-    with pytest.raises(LogNotCleanableError, match="no whole log checkpoint"):
+    with pytest.raises(LogNotCleanableError, match="no complete log checkpoint"):
         DeltaEngine(at).clean_log(PLAIN, clean(PLAIN, 5))
     DeltaTable(str(at.delta_path(PLAIN))).create_checkpoint()
     app.land(8, 9)
     DeltaTable(str(at.delta_path(PLAIN))).create_checkpoint()
     torn = at.delta_path(PLAIN) / "_delta_log" / f"{8:020d}.checkpoint.parquet"
     torn.write_bytes(torn.read_bytes()[:-20])
-    with pytest.raises(LogNotCleanableError, match="no whole log checkpoint"):
+    with pytest.raises(LogNotCleanableError, match="no complete log checkpoint"):
         DeltaEngine(at).clean_log(PLAIN, clean(PLAIN, 8))
     assert f"{0:020d}.json" in log_names(PLAIN, at)
 

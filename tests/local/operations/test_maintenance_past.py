@@ -186,7 +186,7 @@ def test_an_iceberg_reader_is_found_by_its_snapshots(at: Places) -> None:
     assert past.pins == {"r": ids[3], "r#1": ids[2]} and past.problems == ()
     lost = checkpoint_of(at.home / "lost", iceberg_offset(77))
     (problem,) = past_of(ICEBERG, at, ReaderSpec(name="r", table=ICEBERG.id, checkpoint=lost)).problems
-    assert "reader 'r' stands on version 77" in problem and "remove it from maintenance.readers" in problem
+    assert "reader 'r' is at version 77" in problem and "remove it from maintenance.readers" in problem
 
 
 def test_a_reader_of_another_table_pins_nothing(spec: TableSpec, at: Places) -> None:

@@ -86,7 +86,7 @@ def test_released_records_whose_entry_is_gone_are_found_by_their_rows(world: Qua
     for table in world.targets:
         world.commit(table, None, kind="reset", coverage=span((0, 100)), released=5)
     found = list_quarantine(world.spec, world.at)
-    assert found.open == 12 and "its rows were looked at instead" in found.notes[0]
+    assert found.open == 12 and "its rows were read instead" in found.notes[0]
 
 
 def test_what_was_landed_when_it_was_read_again_is_no_longer_open(world: Quarantined) -> None:

@@ -77,4 +77,4 @@ def test_a_file_that_is_torn_is_named(tmp_path: Path) -> None:
     control.folder.mkdir(parents=True)
     control.recent_ledger.write_text("{")
     assert "recent-ledger.json" in read_ledger(control)[1][0]
-    assert "No application has told" in ledger_fragment([], RecentLedger())
+    assert "No application has reported" in ledger_fragment([], RecentLedger())

@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_read_is_replaced_and_no_log_quotes_it(
         failing.add([ONE])
         failing.tick()
         failing.tick()
-    assert caplog.text.count("cannot be written, which is tried again") == 1 and SECRET not in caplog.text
+    assert caplog.text.count("cannot be written; this is tried again") == 1 and SECRET not in caplog.text
 
 
 def test_samples_of_a_clock_that_was_ahead_are_dropped_and_hide_none(control: ControlFolder) -> None:

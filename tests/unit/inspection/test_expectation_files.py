@@ -107,7 +107,9 @@ def test_mistakes_of_the_file_itself(spec: PipelineSpec, settings: Settings) -> 
         in wrong(spec, settings, "pipeline: others\nexpectations: [{expect: fresh, max_seconds: 1}]\n")[0]
     )
     two = HEAD + "  - {expect: fresh, max_seconds: 1}\n  - {expect: fresh, max_seconds: 2}\n"
-    assert wrong(spec, settings, two) == ["4: expectations[1]: is called 'fresh()' as the one in line 3; give it a name"]
+    assert wrong(spec, settings, two) == [
+        "4: expectations[1]: has the same name 'fresh()' as the one in line 3; give it another name"
+    ]
     assert "cannot be read here" in wrong(spec, settings, "pipeline: [orders\n")[0]
 
 

@@ -77,15 +77,15 @@ def test_the_reason_has_the_numbers() -> None:
     assert compaction(small(20)).reason == "20 small files, 20 make it due; 20 of 1.9 MiB become 1"
     assert compaction(small(5, 2 * HOUR_MS)).reason == "5 small files, the oldest 2.0 h old; 5 of 488.3 KiB become 1"
     assert compaction(small(300, MINUTE_MS)).reason.startswith(
-        "300 small files, 200 make it due while files still come; 300 of"
+        "300 small files, 200 make it due although new files still arrive; 300 of"
     )
 
 
 def test_a_hot_partition_is_left_and_said() -> None:
-    assert look(small(150, MINUTE_MS)) == f"{DELTA}: hot, files still come"
+    assert look(small(150, MINUTE_MS)) == f"{DELTA}: hot, because new files still arrive"
     table = facts(DELTA, {"2026-11-20": small(150, MINUTE_MS), "2026-11-21": small(90, MINUTE_MS), "2026-11-22": small(3)})
     _, left = candidates(table, PastRun(table=DELTA), POLICY, NOW_MS)
-    assert left == (f"{DELTA}: day=2026-11-20 and 1 more: hot, files still come",)
+    assert left == (f"{DELTA}: day=2026-11-20 and 1 more: hot, because new files still arrive",)
 
 
 def test_what_would_remove_too_few_files_is_left() -> None:

@@ -135,7 +135,7 @@ def test_a_problem_of_the_past_stops_what_takes_away_and_is_said() -> None:
     for table in (DELTA, ICEBERG):
         found = planned(situation(table, 50, log_tail_commits=300), past(table, 5000, problems=(torn,)), NEVER)
         assert set(kinds(found)) <= {"compact", "checkpoint_log"} and "compact" in kinds(found)
-        assert found.left == (f"{table}: nothing is removed from its past: {torn}",)
+        assert found.left == (f"{table}: none of its old versions is removed: {torn}",)
 
 
 def test_a_reader_that_stands_still_is_said() -> None:

@@ -120,7 +120,7 @@ def test_the_page_says_what_was_missed_and_links_the_runbook(settings: Settings)
         "2 pipelines: 1,100 records read, 1,040 rows landed, 60 bad records, 1 incident, 1 freshness objective missed, "
         "1 pipeline without figures.",
         "| orders | 1,100 | 0 | 60 | 5.45% | 7 | 6 s | 3 s | 3,000.0 s | **missing 3, duplicated 0** (11-24 23:50) |",
-        "| quiet | no figures of this day |",
+        "| quiet | no figures for this day |",
         "**5 s, missed** | 14:00 |",
         "| orders | `delta:lake.orders` | 1,040 | 3 | 25 (+15) | 25 kB (+15 kB) |",
         "[topic-recreated](https://wiki/topic-recreated)",
@@ -171,7 +171,7 @@ def test_the_message_has_figures_and_no_text_of_an_incident(settings: Settings) 
     }  # fmt: skip
     assert "orders: 1,100 records read, 1,040 rows landed, bad 60 (5.45%)" in body["reason"]
     assert (
-        "of 5 s: missed, CPU 3 s (3,000.0 s per million records), 1 incident\nquiet: no figures of this day" in body["reason"]
+        "of 5 s: missed, CPU 3 s (3,000.0 s per million records), 1 incident\nquiet: no figures for this day" in body["reason"]
     )
     assert "canary" not in json.dumps(body) + html_of(message, Links())
     assert title_of(message).startswith("[lakebound] info: all pipelines: daily report: 2026-11-24: 2 pipelines: 1,100 records")

@@ -67,7 +67,7 @@ SCHEMA = StructType(
         ('"d": 1e400', "d: 1E+400 is beyond DOUBLE"),
         ('"day": 20000', "day: 20000 is not a DATE"),
         ('"day": 1700000000', "day: 1700000000 looks like epoch seconds; the schema says DATE"),
-        ('"day": "2026-02-30"', "day: '2026-02-30' is no day of the calendar"),
+        ('"day": "2026-02-30"', "day: '2026-02-30' is not a day of the calendar"),
         ('"at": "12:30"', "at: '12:30' is a time without a day"),
         ('"day": "12:30"', "day: '12:30' is a time without a day"),
         ('"at": "yesterday"', "at: 'yesterday' is not a TIMESTAMP"),

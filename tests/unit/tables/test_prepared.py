@@ -92,7 +92,7 @@ def test_appends_since_do_no_harm_and_the_totals_count_them() -> None:
 @pytest.mark.parametrize("operation", ["delete", "overwrite", "replace"])
 def test_anything_else_since_makes_it_stale(operation: str) -> None:
     metadata = history(snapshot(1, None), snapshot(2, 1, operation), snapshot(3, 2))
-    with pytest.raises(StalePreparedError, match="snapshot 2, which came since, is no append"):
+    with pytest.raises(StalePreparedError, match="snapshot 2, which was committed since, is not an append"):
         check_graftable(metadata, metadata, prepared(metadata), TABLE)
 
 

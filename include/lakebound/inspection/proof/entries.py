@@ -73,7 +73,7 @@ def named(texts: Iterable[str]) -> list[str]:
     """Return the first texts, and how many more there are."""
     every = list(texts)
     more = len(every) - MAX_NAMED
-    return every[:MAX_NAMED] + ([f"and {more} more of the kind"] if more > 0 else [])
+    return every[:MAX_NAMED] + ([f"and {more} more of this kind"] if more > 0 else [])
 
 
 _ORIGIN = {"statistics": "files' statistics", "scan": "rows"}

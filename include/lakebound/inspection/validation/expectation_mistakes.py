@@ -117,7 +117,7 @@ def _expectation(body: Mapping[str, Any], place: Keys, source: YamlSource) -> tu
         keys = (*place, "expect")
         close = difflib.get_close_matches(str(name), [*OWN_KINDS, *CATALOG], n=1)
         hint = f"did you mean {close[0]!r}?" if close else "see the list in docs/how-to/quality.md"
-        return None, [Mistake(source.line_of(keys), f"{name!r} is no expectation that can be used; {hint}", keys)]
+        return None, [Mistake(source.line_of(keys), f"{name!r} is not an expectation that can be used; {hint}", keys)]
     model: type[Expectation] = OWN_KINDS.get(str(name), GxExpectation)
     try:
         one = model.model_validate(body)
@@ -140,7 +140,7 @@ def _argument_mistakes(one: GxExpectation, place: Keys, source: YamlSource) -> I
             yield Mistake(source.line_of(place), f"{one.expect} needs {key}", (*place, key))
     if one.where is not None and not kind.takes_where:
         keys = (*place[:-1], "where")
-        yield Mistake(source.line_of(keys), f"{one.expect} is asked of the whole range; it takes no condition", keys)
+        yield Mistake(source.line_of(keys), f"{one.expect} applies to the whole range; it takes no condition", keys)
 
 
 def _described(error: ValidationError, source: YamlSource, model: type[BaseModel], place: Keys) -> list[Mistake]:
@@ -170,7 +170,9 @@ def _same_labels(expectations: Sequence[Expectation], source: YamlSource) -> Ite
         if one.label in first:
             keys: Keys = ("expectations", position)
             line = source.line_of(("expectations", first[one.label]))
-            yield Mistake(source.line_of(keys), f"is called {one.label!r} as the one in line {line}; give it a name", keys)
+            yield Mistake(
+                source.line_of(keys), f"has the same name {one.label!r} as the one in line {line}; give it another name", keys
+            )
         first.setdefault(one.label, position)
 
 

@@ -83,7 +83,7 @@ def parse_metadata(content: bytes, crc: bytes | None = None) -> MetadataFile:
         body = _json(_text(content), "the JSON")
         query_id = body.get("id") if isinstance(body, dict) else None
         if not isinstance(query_id, str) or not _is_uuid(query_id):
-            raise FlawError("there is no id of a query in it")
+            raise FlawError("it contains no query id")
     except FlawError as exc:
         return MetadataFile(None, str(exc), checksum)
     return MetadataFile(query_id, None, checksum)

@@ -43,7 +43,7 @@ class StoreCommitError(LakeboundError):
     """A commit to a store failed for a reason that would come again."""
 
     def __init__(self, store: str, reason: str) -> None:
-        super().__init__(f"store {store}: the commit did not take place: {reason}")
+        super().__init__(f"store {store}: the commit was not made: {reason}")
 
 
 class PostgresStore:
@@ -78,7 +78,7 @@ class PostgresStore:
         where = f"{statements.LEDGER} at {self._spec.place}, {self._spec.id}"
         record = decode_record(entry.encode(), version, round(at * 1000), where)
         if oid != record.totals.topic_id:
-            told = "is gone" if oid is None else "was dropped and made again"
+            told = "is gone" if oid is None else "was dropped and created again"
             raise self._refused(f"its table {told}: the rows that the ledger names are lost")
         return Held(commit, record)
 
@@ -186,7 +186,7 @@ class PostgresStore:
             given = (what.pipeline, what.epoch, what.commit, entry, at, self._spec.id, what.expected, what.epoch)
             cursor.execute(statements.named(statements.NEXT, self._spec), given)
         if cursor.rowcount != 1:
-            raise CommitRefusedError(self._spec.id, "another commit came between")
+            raise CommitRefusedError(self._spec.id, "another commit was made in between")
         return int(self._one(cursor, statements.named(statements.LOCK, self._spec), self._spec.id))
 
     def _has_table(self, cursor: psycopg.Cursor[Any], name: str) -> bool:

@@ -87,7 +87,7 @@ class RedisStore:
         try:
             numbers = int(version), int(at)
         except (TypeError, ValueError) as exc:
-            raise BadEntryError(f"{self._ledger} at {self._spec.place}", "its version or time is no number") from exc
+            raise BadEntryError(f"{self._ledger} at {self._spec.place}", "its version or time is not a number") from exc
         return Held(commit.decode(), decode_record(entry, *numbers, f"{self._ledger} at {self._spec.place}"))
 
     def check(self, schema: pa.Schema) -> None:
@@ -151,7 +151,7 @@ class RedisStore:
         # No value of a row is told: the key of a card may be one.
         if said == "spoilt":
             field = told[1]
-            return self._refused(f"the field {field} of one of its keys is no whole number, or too large to be added to")
+            return self._refused(f"the field {field} of one of its keys is not a whole number, or is too large to add to")
         return self._refused("one of its keys is not a hash: somebody else has written it")
 
     def _judged(self, facts: dict[str, Any]) -> str | None:
@@ -169,7 +169,7 @@ class RedisStore:
         if facts and not facts.get("aof_enabled"):
             return (
                 "it writes no log (appendonly no): after a restart it is as at its last snapshot, or empty, and what it lost "
-                "is read from Kafka again, as far as Kafka has it"
+                "is read from Kafka again, if Kafka still has it"
             )
         return None
 

@@ -97,7 +97,7 @@ def decode_record(value: bytes | None, offset: int, timestamp_ms: int, where: st
         raise BadEntryError(place, "it is not text") from exc
     entry = read_entry(text, place)
     if entry is None:
-        raise BadEntryError(place, "there is no entry in it")
+        raise BadEntryError(place, "it contains no entry")
     body: Any = json.loads(text)
     try:
         totals = TargetTotals.model_validate(body.get(_TARGET))

@@ -49,7 +49,7 @@ _DAMAGE = (OSError, EOFError, KeyError, tarfile.TarError, zlib.error)
 """What reading an archive raises that is cut, damaged or none."""
 
 
-INSTEAD = "Switch on versions of the bucket, or copy it by the means of the store"
+INSTEAD = "Switch on versions of the bucket, or copy it with the tools of the store"
 """Of a backup, where state is shared."""
 
 
@@ -72,7 +72,7 @@ def write_backup(settings: Settings, target: Path) -> tuple[Path, Manifest]:
         names = (folder / f"{stem}{'' if number == 1 else f'-{number}'}.tar.gz" for number in itertools.count(1))
         target = folder / f"{stem}.tar.gz"
     elif target.exists():
-        raise BackupError(target, "this file is there already; name another one")
+        raise BackupError(target, "this file exists already; choose another name")
     if not target.parent.is_dir():
         raise BackupError(target, f"the folder {target.parent} does not exist")
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
@@ -103,7 +103,7 @@ def read_manifest(source: Path) -> Manifest:
     except FileNotFoundError:
         raise BackupError(source, "this file does not exist") from None
     except (*_DAMAGE, ValidationError) as exc:
-        raise BackupError(source, f"it is no backup, or it is damaged ({type(exc).__name__})") from exc
+        raise BackupError(source, f"it is not a backup, or it is damaged ({type(exc).__name__})") from exc
     if manifest.format > FORMAT:
         raise BackupError(source, f"version {manifest.writer} of Lakebound made it; restore it with that version")
     if unsafe := [file.path for file in manifest.files if not is_safe(file.path)]:
@@ -179,7 +179,7 @@ def _publish(partial: Path, names: Iterable[Path]) -> Path:
                 os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 os.replace(partial, target)
             return target
-    raise BackupError(target, "this file is there already; name another one")
+    raise BackupError(target, "this file exists already; choose another name")
 
 
 def _write(settings: Settings, file: io.BufferedWriter, beside: Path, now: float) -> Manifest:

@@ -1,4 +1,4 @@
-"""What a backup holds: its list, with sums, and which files of the state belong into it. Pure."""
+"""What a backup holds: its list, with sums, and which files of the state belong in it. Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Manifest(FrozenRecord):
 
 
 def is_state(path: PurePosixPath) -> bool:
-    """Return whether a file belongs into a backup, by its path in a pipeline's folder."""
+    """Return whether a file belongs in a backup, by its path in a pipeline's folder."""
     name = path.name
     passing = name.startswith((".", "stop-")) or name.endswith(".lock")
     return not passing and path.parts[0] not in _LEFT_OUT and path.name != _SAMPLES

@@ -78,8 +78,8 @@ class RestorePlan:
         yield "- tables' data and logs are not in a backup: they stay as they are"
         if manifest.has_catalog:
             yield (
-                "- a table that went on after the backup is named by lakebound doctor PIPELINE, and repaired by "
-                "lakebound recover PIPELINE --action repoint"
+                "- lakebound doctor PIPELINE names a table that was written after the backup, and lakebound recover PIPELINE "
+                "--action repoint repairs it"
             )
 
     def _changed_pointers(self) -> Iterator[str]:
@@ -91,8 +91,8 @@ class RestorePlan:
         for table in now:
             if table not in self.manifest.iceberg_tables:
                 yield (
-                    f"{table}: it will not know this table: a start would make it anew and hide what is there; do not start "
-                    f"its pipeline, and follow the runbook catalog-behind"
+                    f"{table}: it will not know this table: a start would create it again and hide the rows that are there; "
+                    f"do not start its pipeline, and follow the runbook catalog-behind"
                 )
 
 

@@ -130,8 +130,8 @@ def _trigger(partition: PartitionFacts, policy: MaintenanceSpec, now_ms: int, *,
     count = count_words(len(small), "small file")
     if not is_closed:
         if len(small) >= spec.hot_min_small_files:
-            return True, f"{count}, {spec.hot_min_small_files:,} make it due while files still come"
-        return False, "hot, files still come" if len(small) >= spec.min_small_files else ""
+            return True, f"{count}, {spec.hot_min_small_files:,} make it due although new files still arrive"
+        return False, "hot, because new files still arrive" if len(small) >= spec.min_small_files else ""
     if len(small) >= spec.min_small_files:
         return True, f"{count}, {spec.min_small_files:,} make it due"
     age = max((now_ms - file.added_at_ms for file in small), default=0) / 1000

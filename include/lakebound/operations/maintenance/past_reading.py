@@ -210,7 +210,7 @@ def _with_pins(past: TablePast, positions: Mapping[str, tuple[int, ...]], proble
         pins |= {f"{name}#{number}" if number else name: version for number, version in enumerate(own)}
         if not own:
             gone.append(
-                f"reader {name!r} stands on version {found[0]} of {past.table}, which no longer exists, so it cannot "
+                f"reader {name!r} is at version {found[0]} of {past.table}, which no longer exists, so it cannot "
                 f"continue; give it a new checkpoint, or remove it from maintenance.readers; until then nothing is removed"
             )
     return past.model_copy(update={"pins": pins, "problems": (*past.problems, *problems, *gone)})

@@ -109,7 +109,7 @@ def _finish(one: TableSituation, compactions: Sequence[Compact], policy: Mainten
     looking = list(_orphans(facts, past, one.runs, policy, now_ms))
     steps += [step for step in looking if not _is_refused(step, one.refusals)]
     left = [*_refused(one, facts, looking, policy, now_ms)]
-    left += [f"{one.table}: nothing is removed from its past: {problem}" for problem in past.problems]
+    left += [f"{one.table}: none of its old versions is removed: {problem}" for problem in past.problems]
     left += _slow_readers(past, policy, now_ms)
     if not facts.rows and not compactions:
         left.append(f"{one.table}: it holds no rows, so there are no files to rewrite")

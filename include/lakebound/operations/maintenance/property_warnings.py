@@ -55,13 +55,13 @@ def _delta(properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator[s
         properties,
         DELETED_FILES,
         max(history.removed_files_seconds, history.keep_delta_seconds, history.undo_seconds),
-        "anybody's VACUUM then takes files that maintenance.history promises to keep: raise it, or unset it",
+        "any VACUUM then deletes files that maintenance.history promises to keep: raise it, or unset it",
     )
     for name in _AUTO:
         if _is_true(properties, name):
             yield f"{name} = true: Spark then compacts within its writes, a second engine on the log: unset it"
     if _is_false(properties, CLEANS_LOG):
-        yield f"{CLEANS_LOG} = false: the log is never cleaned, and grows by each commit for ever: unset it"
+        yield f"{CLEANS_LOG} = false: the log is never cleaned, and grows with each commit without limit: unset it"
     if properties.get("delta.checkpointPolicy", "").strip().lower() == "v2":
         yield "delta.checkpointPolicy = v2: the sidecars of such log checkpoints are never cleaned up: set it to classic"
     interval = properties.get(CHECKPOINT_INTERVAL, "")
@@ -101,7 +101,7 @@ def _iceberg(properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator
         )
     mode = properties.get(DISTRIBUTION, "none").strip().lower()
     if mode != "none":
-        yield f"{DISTRIBUTION} = {mode}: nothing of ours follows it, and each write of another Spark shuffles: set it to none"
+        yield f"{DISTRIBUTION} = {mode}: Lakebound does not use it, and each write by another Spark shuffles: set it to none"
     retries = _number(properties, RETRIES)
     if retries is not None and retries < _MIN_RETRIES:
         yield (
@@ -121,7 +121,7 @@ def _short(properties: Mapping[str, str], name: str, needed_seconds: float, dang
         return
     found = parse_ms(text)
     if found is None:
-        yield f"{name} = {text!r} is no duration: write it as 'interval 7 days'"
+        yield f"{name} = {text!r} is not a duration: write it as 'interval 7 days'"
     elif found < needed_seconds * 1000:
         yield f"{name} = {text!r} is less than {needed_seconds / 3600:g} hours: {danger}"
 

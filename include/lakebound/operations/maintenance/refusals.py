@@ -11,7 +11,7 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 ORPHANS_STAY = (
-    "orphans in an object store are not moved aside; set maintenance.orphans.mode to dry_run: their names are then told, and "
+    "orphans in an object store are not moved aside; set maintenance.orphans.mode to dry_run: their names are then listed, and "
     "the store's own rules or a person can delete them"
 )
 

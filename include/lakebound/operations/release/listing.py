@@ -151,7 +151,7 @@ def _released_in(table: Table, index: pa.Table) -> tuple[Spans, str]:
     landed = look_at(table, tried).landed
     if not unnamed:
         return union([named, spans_from(landed)]), ""
-    text = f"{table.spec.id}: the entries of {unnamed:,} released offsets are no longer kept; its rows were looked at instead"
+    text = f"{table.spec.id}: the entries of {unnamed:,} released offsets are no longer kept; its rows were read instead"
     return union([named, spans_from(landed)]), text
 
 

@@ -76,7 +76,7 @@ def resolve(bound: ReplayBound, topics: Mapping[str, TopicFacts], at_time: NextO
     if bound.offsets is not None:
         for topic, partitions in bound.offsets.items():
             if topic not in topics:
-                raise BadBoundError(bound.option, bound.text, f"names {topic!r}, which is no topic of the pipeline")
+                raise BadBoundError(bound.option, bound.text, f"names {topic!r}, which is not a topic of the pipeline")
             strange = sorted(set(partitions) - set(topics[topic].latest))
             if strange:
                 raise BadBoundError(bound.option, bound.text, f"names partition {strange[0]}, which {topic!r} does not have")

@@ -64,5 +64,5 @@ def _wrong_day(match: re.Match[str]) -> str | None:
     try:
         date(year, month, day)
     except ValueError:
-        return "is no day of the calendar"
+        return "is not a day of the calendar"
     return None

@@ -150,7 +150,7 @@ def _check_follows(log: int, folder: Location, tip: Tip, table: str) -> None:
     """
     at = (folder / "_delta_log").path
     if not _is_at(log, at):
-        raise CommitRefusedError(table, f"another folder lies at {at} now")
+        raise CommitRefusedError(table, f"another folder is at {at} now")
     if tip.version < 0:
         return
     name = commit_file(folder, tip.version).name
@@ -187,7 +187,9 @@ def _check_there(log: int, name: str, table: str) -> None:
     try:
         os.stat(name, dir_fd=log)
     except FileNotFoundError as exc:
-        raise CommitRefusedError(table, f"its commit {name} was deleted at once; somebody put the table's log back") from exc
+        raise CommitRefusedError(
+            table, f"its commit {name} was deleted at once; somebody restored an older log of the table"
+        ) from exc
 
 
 def _take_back(log: int, folder: Location, tip: Tip, content: bytes) -> None:

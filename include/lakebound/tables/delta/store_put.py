@@ -110,4 +110,6 @@ def _check_there(folder: Location, tip: Tip, table: str) -> None:
     """
     own = commit_file(folder, tip.version + 1)
     if not own.exists():
-        raise CommitRefusedError(table, f"its commit {own.name} was deleted at once; somebody put the table's log back")
+        raise CommitRefusedError(
+            table, f"its commit {own.name} was deleted at once; somebody restored an older log of the table"
+        )

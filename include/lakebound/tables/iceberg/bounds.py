@@ -120,7 +120,7 @@ def _packed(kind: PrimitiveType, value: Any) -> bytes:
     try:
         return struct.pack(_FORMATS[type(kind)], value)
     except (KeyError, struct.error) as exc:
-        raise FileRefusedError(f"a value is no {kind}") from exc
+        raise FileRefusedError(f"a value is not a {kind}") from exc
 
 
 def _cut(kind: PrimitiveType, value: Raw, length: int) -> bytes | None:

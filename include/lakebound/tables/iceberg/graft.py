@@ -139,7 +139,7 @@ def check_graftable(metadata: TableMetadata, history: TableMetadata, prepared: M
         if snapshot.snapshot_id == prepared.base:
             break
         if snapshot.summary is None or snapshot.summary.operation != Operation.APPEND:
-            raise StalePreparedError(name, f"snapshot {snapshot.snapshot_id}, which came since, is no append")
+            raise StalePreparedError(name, f"snapshot {snapshot.snapshot_id}, which was committed since, is not an append")
     else:
         raise StalePreparedError(name, f"the current snapshot does not come from {prepared.base}, which it was prepared for")
     current = metadata.current_snapshot()

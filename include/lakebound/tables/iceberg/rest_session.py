@@ -101,7 +101,7 @@ class CatalogSession(requests.Session):
             # By 301, 302 and 303 a POST becomes a GET (https://www.rfc-editor.org/rfc/rfc9110#status.301), whose answer looks
             # like success.
             where = urlsplit(answer.url)
-            reason = f"it redirects what is to change something to {where.scheme}://{where.netloc}"
+            reason = f"it redirects a request for a change to {where.scheme}://{where.netloc}"
             raise CatalogRefusedError(self._spec.uri, "catalog.uri", reason)
         return answer
 

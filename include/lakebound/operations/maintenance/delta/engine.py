@@ -170,7 +170,9 @@ class DeltaEngine:
         files = list_log(path)
         base = base_version(files, limit, lambda name: is_readable(log / name))
         if base is None:
-            raise LogNotCleanableError(table.id, "no whole log checkpoint stands at or below it; the next run writes one first")
+            raise LogNotCleanableError(
+                table.id, "there is no complete log checkpoint at or below it; the next run writes one first"
+            )
         doomed = deletable(files, base)
         if not doomed:
             return StepEffect()
@@ -254,7 +256,9 @@ def _entry_version(path: Location, newest: int, table: TableSpec) -> int:
     """Return the version whose entry counts: it must stay."""
     found = counting_entry(path, newest, table.id)
     if found is None or found.entry.kind == "carry":
-        raise LogNotCleanableError(table.id, "no ledger entry but carried ones is in it; the pipeline's next commit adds one")
+        raise LogNotCleanableError(
+            table.id, "all ledger entries in it were copied by maintenance; the pipeline's next commit adds one"
+        )
     return int(found.version)
 
 

@@ -77,7 +77,9 @@ def expire(
     except LookupError as exc:
         raise TableGoneError(table.id) from exc
     except TimeoutError as exc:
-        raise StepLostError(table.id, f"others changed it each of {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS) from exc
+        raise StepLostError(
+            table.id, f"other writers changed it during each of {_COMMIT_ATTEMPTS} attempts", _COMMIT_ATTEMPTS
+        ) from exc
     if changed is None:
         return StepEffect()
     before, after = _ids(changed.before), _ids(changed.after)
@@ -85,7 +87,7 @@ def expire(
     try:
         dead = only_needed_by(before - after, changed.before, places)
     except ManifestUnreadableError as exc:
-        note = f"the snapshots are expired, their files are left to the look for orphans: {exc}"
+        note = f"the snapshots are expired, their files are left to the search for orphan files: {exc}"
         return done.model_copy(update={"note": note})
     sizes, removed = _delete(dead, changed.after["location"], places)
     return done.model_copy(update={"bytes_removed": sizes, "removed": told(removed)})
