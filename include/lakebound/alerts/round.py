@@ -15,7 +15,7 @@ from lakebound.alerts.routes import AlertsSpec, by_channel
 from lakebound.alerts.store import AlertState, AlertStore
 from lakebound.alerts.unwritable import is_turn_without_memory, look_at_state, told_at_once
 from lakebound.control.applications import pipelines_with_state
-from lakebound.control.findings import Finding, Findings, Severity, read_source, read_sources, write_findings
+from lakebound.control.findings import Finding, Findings, Severity, read_sources
 from lakebound.control.folder import ControlFolder
 from lakebound.control.old_files import Removed, remove_old_files
 from lakebound.inspection.disk_look import look_at_disks
@@ -118,40 +118,6 @@ def watch_folder(settings: Settings) -> ControlFolder:
     if shared is not None:
         shared = shared.model_copy(update={"location": f"{shared.location}/{ALERTS}"})
     return ControlFolder(settings.home / ALERTS, EVERYTHING, shared)
-
-
-def note_health_late(settings: Settings, minutes: float) -> None:
-    """Record that the pipelines were not checked for this time; the record stays until they are.
-
-    Airflow counts a run that failed as late, too: where another one has looked since, nothing is.
-    """
-    now = time.time()
-    if _newest_look(settings) > now - minutes * 60:
-        return
-    found = Finding(
-        cause="health-late",
-        severity=Severity.CRITICAL,
-        what=f"checkpoint_health did not finish within {minutes:g} minutes: the pipelines are not being watched",
-        since=now,
-        evidence={"dag_id": "checkpoint_health"},
-        runbook="health-late",
-    )
-    write_findings(watch_folder(settings), WATCH, [found])
-
-
-def look_whether_health_is_late(settings: Settings) -> None:
-    """Take the word back once the doctor has looked again."""
-    folder = watch_folder(settings)
-    before, newest = read_source(folder, WATCH), _newest_look(settings)
-    if before is None:
-        return
-    write_findings(folder, WATCH, [finding for finding in before.findings if finding.since >= newest])
-
-
-def _newest_look(settings: Settings) -> float:
-    """Return when the doctor last looked at any pipeline, in epoch seconds."""
-    looks = [read_source(control, "doctor") for control in pipelines_with_state(settings)]
-    return max((look.at for look in looks if look is not None), default=0.0)
 
 
 def message_of_test(pipeline: str, now: float) -> Message:

@@ -25,6 +25,7 @@ _HEADS = {
 _VERDICTS = {"doctor": "unwell", "application": "unwell", "incidents": "incident", "watch": "health_late"}
 _DAGS = {
     "doctor": "checkpoint_health",
+    "doctor_deadline": "checkpoint_health",
     "watch": "checkpoint_health",
     "alerts": "alerts",
     "maintenance": "maintain__{pipeline}",

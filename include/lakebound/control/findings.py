@@ -162,3 +162,19 @@ def found_before(before: Findings | None, findings: Iterable[Finding]) -> tuple[
     """Return findings, those that were there before with the time from which they were: for sources that know no other."""
     known = {finding.cause: finding.since for finding in before.findings} if before is not None else {}
     return tuple(one.model_copy(update={"since": min(one.since, known.get(one.cause, one.since))}) for one in findings)
+
+
+def replace_findings(control: ControlFolder, source: str, findings: Iterable[Finding]) -> None:
+    """Write what a source found, what it found before with its time; nothing where it never found anything.
+
+    Args:
+        control: State folder of the pipeline, or of the watch itself.
+        source: Which part has looked.
+        findings: All that is wrong now.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    before, found = read_source(control, source), tuple(findings)
+    if found or before is not None:
+        write_findings(control, source, found_before(before, found))

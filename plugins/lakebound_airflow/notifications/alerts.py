@@ -21,9 +21,10 @@ from typing import Any, Literal
 
 import structlog
 
+from lakebound.alerts.lateness import note_health_late
 from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
 from lakebound.alerts.outbox import Send
-from lakebound.alerts.round import RoundReport, note_health_late, run_round
+from lakebound.alerts.round import RoundReport, run_round
 from lakebound.alerts.stream_findings import add_event, event
 from lakebound.control.folder import ControlFolder
 from lakebound.control.private_files import make_private_folder, open_private

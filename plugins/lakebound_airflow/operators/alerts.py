@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import BaseOperator
 
 from lakebound.settings import load_settings
-from lakebound_airflow.pipelines import valid_specs
+from lakebound_airflow.pipelines import control_of, valid_specs
 
 Context = Mapping[str, Any]
 
@@ -27,15 +27,16 @@ class AlertsOperator(BaseOperator):
         Raises:
             InvalidAlertsError: ``alerts.yaml`` is wrong. The default webhook was told so, and of everything else.
         """
+        from lakebound.alerts.lateness import look_whether_health_is_late, take_back_late
         from lakebound.alerts.load import alerts_file, load_alerts
         from lakebound.alerts.look import look_at
-        from lakebound.alerts.round import look_whether_health_is_late
         from lakebound_airflow.notifications.alerts import report_last_day, tell
 
         settings = load_settings()
         for spec in valid_specs(settings):
             for problem in look_at(spec, settings):
                 self.log.error(problem)
+            take_back_late(control_of(spec.pipeline, settings))
         look_whether_health_is_late(settings)
         for problem in report_last_day(settings):
             self.log.error(problem)

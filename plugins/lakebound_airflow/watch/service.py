@@ -11,7 +11,8 @@ import time
 
 import structlog
 
-from lakebound.alerts.doctor_processes import LOOK_EVERY_SECONDS, DoctorProcesses, due_looks
+from lakebound.alerts.doctor_processes import LOOK_EVERY_SECONDS, LOOK_SECONDS, DoctorProcesses, LookReport, due_looks
+from lakebound.alerts.lateness import is_late, write_late
 from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
 from lakebound.alerts.round import RoundReport
 from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec, connections_of
@@ -21,7 +22,7 @@ from lakebound.settings import Settings
 from lakebound.tables.declared import owned_pipelines
 from lakebound_airflow.notifications.alerts import report_last_day, tell
 from lakebound_airflow.notifications.channels import ping, sender
-from lakebound_airflow.watch.looks import look_at_airflow, look_at_files, write_late
+from lakebound_airflow.watch.looks import look_at_airflow, look_at_files
 from lakebound_airflow.watch.sending import ConnectionFiles, missing_connections, sending_from_here
 
 _POLL_SECONDS = 0.2
@@ -135,11 +136,22 @@ class Watch:
             for report in self._doctor.reap():
                 if report.problem is not None:
                     problems.append(f"{report.pipeline}: the doctor could not run: {report.problem}")
-                elif report.is_late:
-                    write_late(self._settings, report.pipeline)
+                self._write_late(report)
         except Exception as exc:
             problems.append(f"the doctor's checks failed: {redacted(exc)}")
         return problems
+
+    def _write_late(self, report: LookReport) -> None:
+        """Write down that a look did not end; of one that failed, once the pipeline was not checked for two looks."""
+        pipeline = report.pipeline
+        if report.is_late:
+            why = (
+                f"the doctor did not finish checking {pipeline} within {LOOK_SECONDS:g} s and was stopped: a table, a catalog "
+                f"or a broker does not answer"
+            )
+            write_late(self._settings, pipeline, why)
+        elif report.problem is not None and is_late(self._settings, pipeline, time.time() - 2 * self._look_every_seconds):
+            write_late(self._settings, pipeline, f"the doctor cannot check {pipeline}: {report.problem}")
 
 
 def _problems_of(report: RoundReport, state: AlertState) -> list[str]:

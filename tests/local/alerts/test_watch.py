@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tests.support.waiting import wait_until
 
 from lakebound.alerts.channel_check import channels_with_plain_addresses
 from lakebound.alerts.doctor_processes import DoctorProcesses, LookReport, due_looks
+from lakebound.alerts.lateness import LATE, write_late
 from lakebound.alerts.outbox import NotDeliveredError
 from lakebound.alerts.round import message_of_test, run_round
 from lakebound.alerts.routes import AlertsSpec, HeartbeatSpec
@@ -37,7 +38,7 @@ from lakebound.tables.declared import owned_pipelines
 from lakebound.tables.places import places_of
 from lakebound_airflow.notifications.channels import ping, sender
 from lakebound_airflow.watch.__main__ import alone
-from lakebound_airflow.watch.looks import LATE, look_at_files, write_late
+from lakebound_airflow.watch.looks import look_at_files
 from lakebound_airflow.watch.sending import sending_from_here
 from lakebound_airflow.watch.service import Watch
 
@@ -308,13 +309,43 @@ def test_a_pipeline_that_hangs_or_is_wrong_keeps_no_other_from_being_looked_at(s
 
 def test_a_late_look_is_told_until_anybody_has_looked(settings: Settings, control: ControlFolder) -> None:
     spec = owned_pipelines(settings)
-    write_late(settings, "orders")
+    write_late(settings, "orders", "a broker does not answer")
     assert look_at_files(settings, spec) == []
     (late,) = (read_source(control, LATE) or pytest.fail("nothing is written")).findings
     assert late.runbook == "health-late"
     write_findings(control, "doctor", [])
     assert look_at_files(settings, spec) == []
     assert (read_source(control, LATE) or pytest.fail("nothing is written")).findings == ()
+
+
+class FailingDoctor(DoctorProcesses):
+    """Every look that begins fails at once."""
+
+    reports: tuple[LookReport, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.reports
+
+    def begin(self, pipelines: Iterable[str]) -> None:
+        self.reports = tuple(LookReport(name, problem="the library broke") for name in pipelines)
+
+    def reap(self) -> list[LookReport]:
+        reports, self.reports = list(self.reports), ()
+        return reports
+
+
+@pytest.mark.parametrize(("minutes", "told"), [(6, 0), (11, 1)])
+def test_a_pipeline_whose_looks_fail_is_told_when_it_was_not_checked_for_two_looks(
+    settings: Settings, control: ControlFolder, monkeypatch: pytest.MonkeyPatch, minutes: float, told: int
+) -> None:
+    file = control.findings / "doctor.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "at": time.time() - 60 * minutes}))
+    monkeypatch.setattr("lakebound_airflow.watch.service.DoctorProcesses", FailingDoctor)
+    assert not Watch(settings, threading.Event()).once()
+    late = read_source(control, LATE)
+    said = [one.what for one in late.findings] if late is not None else []
+    assert [what.startswith("the doctor cannot check orders: the library broke") for what in said] == [True] * told
 
 
 def test_the_watch_goes_on_where_nothing_can_be_locked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,8 @@ from tests.support.s3.running import S3Server
 from tests.support.state.shared import shared_control, tell_state
 from tests.support.tables.stored import KEY_ID, SECRET
 
-from lakebound.alerts.round import note_health_late, watch_folder
+from lakebound.alerts.lateness import note_health_late
+from lakebound.alerts.round import watch_folder
 from lakebound.control import process_identity
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.findings import read_sources

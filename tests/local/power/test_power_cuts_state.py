@@ -14,7 +14,7 @@ from tests.support.power.recording import Recording
 from tests.support.tables.local_tables import places
 from tests.support.tables.maintained import maintained_settings
 
-from lakebound.alerts.round import look_whether_health_is_late, note_health_late
+from lakebound.alerts.lateness import look_whether_health_is_late, note_health_late
 from lakebound.alerts.store import AlertState, AlertStore
 from lakebound.control.crash_loop import CrashLoop, read_crash_loop, write_crash_loop
 from lakebound.control.desired import change_desired, read_desired

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import time
 from typing import Any
 
 import pytest
+import yaml
 from airflow.sdk.module_loading import import_string
-from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
+from tests.support.streams.stand_ins import ORDERS, orders, settings_fixture  # noqa: F401
 
 import lakebound.inspection.doctor.examine
-from lakebound.alerts import round as round_module
+from lakebound.alerts.lateness import LATE, look_whether_health_is_late
+from lakebound.alerts.round import watch_folder
 from lakebound.alerts.wording import body_of
 from lakebound.control.findings import read_source
 from lakebound.control.folder import ControlFolder
@@ -16,6 +21,7 @@ from lakebound.control.submission import Submission, write_submission
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.settings import Settings
 from lakebound_airflow.notifications import alerts, channels
+from lakebound_airflow.operators.alerts import AlertsOperator
 from lakebound_airflow.operators.health import DIAGNOSIS_KEY, HealthOperator, PipelineUnwellError
 
 LOST = RuleFinding(rule="retention-passed", verdict="needs_approval", sentence="7 offsets are gone", runbook="retention-passed")
@@ -89,13 +95,13 @@ def test_a_late_run_is_told_and_taken_back_when_the_doctor_has_looked(
     (body,) = told
     assert (body["pipeline"], body["verdict"], body["kind"]) == ("*", "health_late", "opened")
     assert "within 10 minutes" in body["reason"]
-    round_module.look_whether_health_is_late(settings)
-    (late,) = read_source(round_module.watch_folder(settings), "watch").findings  # type: ignore[union-attr]
-    assert late.cause == "health-late"
+    look_whether_health_is_late(settings)
+    (found,) = read_source(watch_folder(settings), "watch").findings  # type: ignore[union-attr]
+    assert found.cause == "health-late"
     saying(monkeypatch)
     HealthOperator(task_id="examine", pipeline="orders").execute(context())
-    round_module.look_whether_health_is_late(settings)
-    assert read_source(round_module.watch_folder(settings), "watch").findings == ()  # type: ignore[union-attr]
+    look_whether_health_is_late(settings)
+    assert read_source(watch_folder(settings), "watch").findings == ()  # type: ignore[union-attr]
 
 
 def test_a_run_that_failed_is_not_late_where_another_has_looked(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +110,54 @@ def test_a_run_that_failed_is_not_late_where_another_has_looked(settings: Settin
     saying(monkeypatch)
     HealthOperator(task_id="examine", pipeline="orders").execute(context())
     asyncio.run(alerts.health_is_late(minutes=10))
-    assert read_source(round_module.watch_folder(settings), "watch") is None
+    assert read_source(watch_folder(settings), "watch") is None
     assert not [message for message in told if "checkpoint_health" in str(message)]
+
+
+def declared_long_ago(settings: Settings, pipeline: str) -> ControlFolder:
+    file = settings.pipelines / f"{pipeline}.yaml"
+    tables = [{"format": "delta", "name": f"lake.{pipeline}"}]
+    file.write_text(yaml.safe_dump({**ORDERS, "pipeline": pipeline, "tables": tables}))
+    os.utime(file, (time.time() - 3600, time.time() - 3600))
+    return ControlFolder(settings.home, pipeline)
+
+
+def late(control: ControlFolder) -> list[str]:
+    found = read_source(control, LATE)
+    return [] if found is None else [one.what for one in found.findings]
+
+
+def test_a_pipeline_that_was_not_checked_is_told_though_another_one_was(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "send", lambda *_: None)
+    never, long_ago = declared_long_ago(settings, "payments"), declared_long_ago(settings, "returns")
+    saying(monkeypatch)
+    for pipeline in ("orders", "returns"):
+        HealthOperator(task_id="examine", pipeline=pipeline).execute(context())
+    file = long_ago.findings / "doctor.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "at": time.time() - 601}))
+    asyncio.run(alerts.health_is_late(minutes=10))
+    assert read_source(watch_folder(settings), "watch") is None, "not all pipelines are late"
+    assert late(ControlFolder(settings.home, "orders")) == []
+    for control in (never, long_ago):
+        (what,) = late(control)
+        assert what.startswith(f"the doctor did not finish checking {control.pipeline} within the last 10 minutes")
+    AlertsOperator(task_id="round").execute({})
+    assert late(never) and late(long_ago), "nobody has looked since"
+    HealthOperator(task_id="examine", pipeline="returns").execute(context())
+    AlertsOperator(task_id="round").execute({})
+    assert late(never) and late(long_ago) == []
+
+
+def test_a_new_pipeline_is_not_late_before_the_doctor_could_look(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "send", lambda *_: None)
+    new = declared_long_ago(settings, "payments")
+    os.utime(settings.pipelines / "payments.yaml")
+    saying(monkeypatch)
+    HealthOperator(task_id="examine", pipeline="orders").execute(context())
+    asyncio.run(alerts.health_is_late(minutes=10))
+    assert late(new) == []
 
 
 def test_a_late_run_raises_nothing_where_nothing_can_be_written(settings: Settings) -> None:
@@ -115,7 +167,7 @@ def test_a_late_run_raises_nothing_where_nothing_can_be_written(settings: Settin
 
 
 def test_a_pipeline_nobody_has_looked_at_is_no_late_run(settings: Settings) -> None:
-    round_module.look_whether_health_is_late(settings)
+    look_whether_health_is_late(settings)
     assert not (settings.home / "alerts").exists()
 
 
