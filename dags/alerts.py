@@ -1,7 +1,7 @@
 """Sends alerts: a message when a problem begins, and a message when it is resolved. It runs every minute.
 
-It reads the pipelines' state folders and the findings of the doctor, validation, maintenance and the streams. It sends
-messages through the channels of `include/alerts.yaml`; without that file, through the connection `lakebound_webhook`. A
+It reads the pipelines' files, their state folders, and the findings of the doctor, validation, maintenance and the streams. It
+sends messages through the channels of `include/alerts.yaml`; without that file, through the connection `lakebound_webhook`. A
 message that a channel does not accept is kept and sent again. The first run after 00:10 UTC also makes
 the daily report of all pipelines (`lakebound report`) and sends it. This DAG reads neither tables nor Kafka. `lakebound alerts`
 lists the open alerts.

@@ -1,4 +1,4 @@
-"""The operator behind the DAG ``alerts``: one look at every pipeline's folder of state, and one round of alerts.
+"""The operator behind the DAG ``alerts``: one look at every pipeline's files and folder of state, and one round of alerts.
 
 The first round of a day also makes the daily report of the day before.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import BaseOperator
 
 from lakebound.settings import load_settings
-from lakebound_airflow.pipelines import control_of, valid_specs
+from lakebound.tables.declared import owned_pipelines
 
 Context = Mapping[str, Any]
 
@@ -27,18 +27,16 @@ class AlertsOperator(BaseOperator):
         Raises:
             InvalidAlertsError: ``alerts.yaml`` is wrong. The default webhook was told so, and of everything else.
         """
-        from lakebound.alerts.lateness import look_whether_health_is_late, take_back_late
         from lakebound.alerts.load import alerts_file, load_alerts
-        from lakebound.alerts.look import look_at
         from lakebound_airflow.notifications.alerts import report_last_day, tell
+        from lakebound_airflow.watch.looks import look_again_at_airflow, look_at_files
 
         settings = load_settings()
-        for spec in valid_specs(settings):
-            for problem in look_at(spec, settings):
-                self.log.error(problem)
-            take_back_late(control_of(spec.pipeline, settings))
-        look_whether_health_is_late(settings)
-        for problem in report_last_day(settings):
+        loaded = owned_pipelines(settings)
+        problems = look_at_files(settings, loaded)
+        problems += look_again_at_airflow(settings, loaded.specs.values())
+        problems += report_last_day(settings)
+        for problem in problems:
             self.log.error(problem)
         report = tell(settings)
         load_alerts(alerts_file(settings))

@@ -1,4 +1,4 @@
-"""What a round of the watch looks at itself: files of pipelines, folders of state, Airflow. One that fails hides no other."""
+"""What a round of alerts looks at itself: files of pipelines, folders of state, Airflow. One that fails hides no other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakebound.alerts.round import watch_folder
 from lakebound.control.airflow_health import AirflowHealth
 from lakebound.control.applications import app_is_alive
 from lakebound.control.desired import read_desired
-from lakebound.control.findings import Finding, replace_findings
+from lakebound.control.findings import Finding, read_source, replace_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import read_submission
 from lakebound.local.airflow_view import airflow_health
@@ -22,6 +22,9 @@ from lakebound.redaction import redacted
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines
 from lakebound.spec.pipeline import PipelineSpec
+
+_WATCH_IS_GONE_SECONDS = 900.0
+"""Age from which what the watch found of Airflow is looked at by others: as long as it runs, it looks in each round."""
 
 
 def look_at_files(settings: Settings, loaded: LoadedPipelines) -> list[str]:
@@ -68,6 +71,22 @@ def look_at_airflow(settings: Settings, specs: Iterable[PipelineSpec]) -> list[s
         if control.exists():
             problems += _trying(spec.pipeline, partial(_look_at_dag, control, health))
     return problems
+
+
+def look_again_at_airflow(settings: Settings, specs: Iterable[PipelineSpec]) -> list[str]:
+    """Look at Airflow where something stands that the watch found of it, and the watch has not looked for long.
+
+    Else nobody would take that back. Apart from this, Airflow does not look at itself: a worker may not reach its address.
+
+    Args:
+        settings: This machine's.
+        specs: The pipelines.
+    """
+    chosen, now = list(specs), time.time()
+    controls = (watch_folder(settings), *(ControlFolder(settings.home, spec.pipeline) for spec in chosen))
+    looks = [look for control in controls if (look := read_source(control, airflow_findings.SOURCE)) is not None]
+    is_left = any(look.findings and now - look.at > _WATCH_IS_GONE_SECONDS for look in looks)
+    return look_at_airflow(settings, chosen) if is_left else []
 
 
 def _look_at_dag(control: ControlFolder, health: AirflowHealth | None) -> None:
