@@ -14,6 +14,7 @@ from lakebound.control.incidents import read_incidents
 from lakebound.control.progress import read_outcome, read_progress
 from lakebound.control.summaries import read_proof, read_validation
 from lakebound.inspection.validation import findings_file
+from lakebound.inspection.validation.expectation_files import expectations_path
 from lakebound.operations.maintenance.past_reading import read_runs
 from lakebound.redaction import redacted
 from lakebound.settings import Settings
@@ -37,7 +38,7 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
         (incident_findings.SOURCE, lambda: _incidents(control)),
         (maintenance_findings.SOURCE, lambda: _maintenance(control)),
         (findings_file.SOURCE, lambda: findings_file.look_again(control, spec, settings)),
-        (objectives.SOURCE, lambda: _objectives(spec, control)),
+        (objectives.SOURCE, lambda: _objectives(spec, control, settings)),
     )
     for source, look in looks:
         try:
@@ -85,14 +86,16 @@ def _maintenance(control: ControlFolder) -> None:
     write_findings(control, maintenance_findings.SOURCE, maintenance_findings.maintenance_findings(read_runs(control), now))
 
 
-def _objectives(spec: PipelineSpec, control: ControlFolder) -> None:
+def _objectives(spec: PipelineSpec, control: ControlFolder, settings: Settings) -> None:
     progress = read_progress(control)
+    # The last validation of a pipeline of which nothing is expected any more stays the last one for ever.
+    is_validated = expectations_path(spec.pipeline, settings).is_file()
     facts = objectives.ObjectiveFacts(
         desired=read_desired(control),
         progress=progress,
         outcome=read_outcome(control, progress.app_id) if progress is not None else None,
         proof=read_proof(control),
-        validation=read_validation(control),
+        validation=read_validation(control) if is_validated else None,
     )
     _write(control, objectives.SOURCE, objectives.objective_findings(spec.objectives, facts, time.time()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
 
 from lakebound.alerts.look import look_at
+from lakebound.alerts.round import run_round
 from lakebound.control.findings import Severity, read_source
 from lakebound.control.folder import ControlFolder
 from lakebound.inspection.validation.expectation_files import load_expectations
@@ -107,14 +109,60 @@ def test_a_run_that_died_is_said_beside_what_stands_until_one_reports(control: C
     assert wrong(control) == ["delta:lake.orders totals"]
 
 
-@pytest.mark.parametrize("text", [None, "pipeline: orders\nexpectations: [{expect: nonsense}]\n"])
-def test_without_a_right_file_what_was_said_stands(
-    control: ControlFolder, settings: Settings, expectations: Path, text: str | None
+def test_with_a_wrong_file_what_was_said_stands(control: ControlFolder, settings: Settings, expectations: Path) -> None:
+    validated(control, time.time(), bad=2)
+    tell(control, settings)
+    expectations.write_text("pipeline: orders\nexpectations: [{expect: nonsense}]\n")
+    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == ["delta:lake.orders totals"]
+
+
+def test_without_a_file_nothing_that_validation_said_stands(
+    control: ControlFolder, settings: Settings, expectations: Path
 ) -> None:
     validated(control, time.time(), bad=2)
     tell(control, settings)
-    if text is None:
-        expectations.unlink()
-    else:
-        expectations.write_text(text)
-    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == ["delta:lake.orders totals"]
+    add_failed_run(control, "it died")
+    expectations.unlink()
+    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == []
+    before = read_source(control, SOURCE)
+    assert look_at(spec_of("orders", settings), settings) == []
+    after = read_source(control, SOURCE)
+    assert before is not None and after is not None and after.at >= before.at, "the source still looks, so its alerts end"
+
+
+def test_a_run_that_could_not_begin_is_over_without_a_file_and_a_record(
+    control: ControlFolder, settings: Settings, expectations: Path
+) -> None:
+    add_failed_run(control, "it died")
+    expectations.unlink()
+    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == []
+
+
+def test_nothing_is_written_of_a_pipeline_of_which_nothing_was_ever_expected(
+    control: ControlFolder, settings: Settings, expectations: Path
+) -> None:
+    expectations.unlink()
+    assert look_at(spec_of("orders", settings), settings) == [] and read_source(control, SOURCE) is None
+
+
+def test_the_alert_of_a_pipeline_that_lost_its_expectations_says_resolved(
+    control: ControlFolder, settings: Settings, expectations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated(control, time.time(), bad=2)
+    (folder(control) / "summary.json").write_text(json.dumps({"evaluated": 10, "passed": 8, "at": time.time()}))
+    tell(control, settings)
+    spec = spec_of("orders", settings)
+    spec = spec.model_copy(update={"objectives": spec.objectives.model_copy(update={"quality_pass_rate": 0.9})})
+    now = time.time()
+
+    def round_after(seconds: float) -> list[tuple[str, str]]:
+        monkeypatch.setattr(time, "time", lambda: now + seconds)
+        assert look_at(spec, settings) == []
+        report = run_round(settings, lambda *_: None, clock=time.time)
+        return sorted((message.kind.value, told.source) for message in report.said for told in message.alerts)
+
+    round_after(0)
+    assert round_after(61) == [("opened", "objectives"), ("opened", "validation")]
+    expectations.unlink()
+    round_after(122)
+    assert round_after(243) == [("resolved", "objectives"), ("resolved", "validation")]

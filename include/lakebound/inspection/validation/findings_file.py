@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from lakebound.control.findings import found_before, read_source, write_findings
+from lakebound.control.findings import found_before, read_source, replace_findings, write_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.inspection.validation.expectation_files import InvalidExpectationsError, load_expectations
 from lakebound.inspection.validation.expectations import ExpectationFile
@@ -51,7 +51,8 @@ def add_failed_run(control: ControlFolder, problem: str) -> None:
 def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -> None:
     """Write what stands now, between runs: without new data no run says that something is over.
 
-    The record may be long, so it is read only when it has changed, or when something stands that may be over.
+    Of a pipeline without a file of expectations nothing stands; as it has no runs any more, none says so. The record may be
+    long, so it is read only when it has changed, or when something stands that may be over.
 
     Args:
         control: State folder of the pipeline; its findings of validation are replaced.
@@ -60,11 +61,12 @@ def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -
     """
     before = read_source(control, SOURCE)
     try:
-        changed_at = history_file(control).stat().st_mtime
         file = load_expectations(spec, settings)
+        if file is None:
+            replace_findings(control, SOURCE, ())
+            return
+        changed_at = history_file(control).stat().st_mtime
     except (FileNotFoundError, InvalidExpectationsError):
-        return
-    if file is None:
         return
     standing = before.findings if before is not None else ()
     found = [one for one in standing if one.cause == RUN]
