@@ -12,6 +12,11 @@ from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 
 WHERE_THE_REST_IS = "the application's log has the full message"
+"""Of an error of an application, which logs it whole."""
+TOLD_TO_ITS_CALLER = "the output of the command, or the log of its task, has the full message"
+"""Of an error that is raised to a command or a task of Airflow."""
+NOT_SHOWN = "its message is not shown, as it may quote a record or a secret"
+"""Of an error that nobody logs whole: of looks, of rounds, and of what a command catches."""
 
 _OF_THE_SYSTEM = frozenset({"confluent_kafka", "cimpl", "sqlite3", "sqlalchemy", "httpx", "psutil", "py4j", "pyiceberg"})
 """Packages whose errors are about connections, files, processes and metadata, and quote no record."""
@@ -31,22 +36,29 @@ _OF_NAMES = frozenset(
 """Conditions of Spark's that come up before any record is read: their messages quote names and code."""
 
 
-def redacted(error: BaseException) -> str:
+def redacted(error: BaseException, rest: str = WHERE_THE_REST_IS) -> str:
     """Return a sentence on an error that quotes no record.
 
     Args:
         error: One of Lakebound's is told in full: its author has seen to it. So are those of the system (files, networks).
+        rest: Where the whole message is, of one that is not told in full.
     """
     if isinstance(error, LakeboundError):
         return str(error)
     name, text = type(error).__name__, first_line(error)
     if _is_of_the_system(error) or _OS_ERROR.search(text):
         return f"{name}: {_IN_A_PATH.sub(lambda found: f'{found[1]}=…', text)}"
-    return redacted_text(name, str(error))
+    return redacted_text(name, str(error), rest)
 
 
-def redacted_text(name: str, message: str) -> str:
-    """Return what may be said about an error of which only its class's name and its message are at hand."""
+def redacted_text(name: str, message: str, rest: str = WHERE_THE_REST_IS) -> str:
+    """Return what may be said about an error of which only its class's name and its message are at hand.
+
+    Args:
+        name: Of its class.
+        message: Its whole message.
+        rest: Where that message is.
+    """
     # What Spark says of values stands in quotes, behind its conditions.
     head = re.split(r"['\"`]", message, maxsplit=1)[0]
     conditions = list(dict.fromkeys(_CONDITION.findall(head)))[:_MOST_NAMES]
@@ -54,7 +66,7 @@ def redacted_text(name: str, message: str) -> str:
         return f"{name}: {first_line(message)}"
     kinds = conditions or [found.rpartition(".")[2] for found in dict.fromkeys(_JAVA_CLASS.findall(message))][:_MOST_NAMES]
     of_kind = f" ({', '.join(kinds)})" if kinds else ""
-    return f"{name}{of_kind}; {WHERE_THE_REST_IS}"
+    return f"{name}{of_kind}; {rest}"
 
 
 def _is_of_the_system(error: BaseException) -> bool:

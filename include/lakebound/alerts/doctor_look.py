@@ -17,7 +17,7 @@ from lakebound.control.findings import found_before, read_source, write_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.inspection.doctor.diagnosis import Diagnosis
 from lakebound.inspection.doctor.examine import examine_pipeline
-from lakebound.redaction import redacted
+from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.settings import Settings, load_settings
 from lakebound.tables.declared import owned_pipeline
 
@@ -51,7 +51,7 @@ def _look(pipeline: str, settings: Settings) -> str | None:
         spec = owned_pipeline(pipeline, settings)
         write_diagnosis(ControlFolder(settings.home, pipeline), examine_pipeline(spec, settings))
     except Exception as exc:
-        return redacted(exc)[:_MOST_CHARACTERS]
+        return redacted(exc, NOT_SHOWN)[:_MOST_CHARACTERS]
     return None
 
 

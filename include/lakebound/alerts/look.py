@@ -16,7 +16,7 @@ from lakebound.control.summaries import read_proof, read_validation
 from lakebound.inspection.validation import findings_file
 from lakebound.inspection.validation.expectation_files import expectations_path
 from lakebound.operations.maintenance.past_reading import read_runs
-from lakebound.redaction import redacted
+from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 
@@ -44,7 +44,7 @@ def look_at(spec: PipelineSpec, settings: Settings) -> list[str]:
         try:
             look()
         except (OSError, ValueError) as exc:
-            problems.append(f"{spec.pipeline}: {source} could not be checked: {redacted(exc)}")
+            problems.append(f"{spec.pipeline}: {source} could not be checked: {redacted(exc, NOT_SHOWN)}")
     return problems
 
 

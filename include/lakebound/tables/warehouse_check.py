@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lakebound.errors import LakeboundError
-from lakebound.redaction import redacted
+from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec
 from lakebound.tables.places import Places
@@ -35,7 +35,7 @@ def catalog_problems(places: Places, tables: Iterable[TableSpec]) -> list[str]:
     except LakeboundError as exc:
         return [str(exc)]
     except Exception as exc:  # of a driver or a server: whatever it is, who runs the check is told of it
-        return [f"the Iceberg catalog cannot be used: {redacted(exc)}"]
+        return [f"the Iceberg catalog cannot be used: {redacted(exc, NOT_SHOWN)}; check its address, login and other settings"]
 
 
 def _problems(places: Places, tables: list[TableSpec]) -> Iterator[str]:

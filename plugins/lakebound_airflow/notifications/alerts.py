@@ -28,7 +28,7 @@ from lakebound.alerts.round import RoundReport, run_round
 from lakebound.alerts.stream_findings import add_event, event
 from lakebound.control.folder import ControlFolder
 from lakebound.control.private_files import make_private_folder, open_private
-from lakebound.redaction import redacted
+from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.settings import Settings, load_settings
 
 StreamVerdict = Literal["stalled", "failed", "incident", "refused", "crash_loop"]
@@ -113,7 +113,7 @@ def report_last_day(settings: Settings) -> list[str]:
     try:
         report = report_if_due(settings, time.time())
     except Exception as exc:
-        return [f"the daily report could not be made; it is tried again: {redacted(exc)}"]
+        return [f"the daily report could not be made; it is tried again: {redacted(exc, NOT_SHOWN)}"]
     if report is not None:
         log.info("daily report", day=report.day.isoformat(), pipelines=len(report.pipelines))
     return []

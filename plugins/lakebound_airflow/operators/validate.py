@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
-from lakebound.redaction import redacted
+from lakebound.redaction import TOLD_TO_ITS_CALLER, redacted
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
@@ -70,7 +70,8 @@ class ValidateOperator(BatchOperator):
             file = load_expectations(spec, settings)
             rows = None if file is None or by_hand is not None else self._rows_due(spec, file, settings)
         except Exception as exc:
-            self._record_end(settings, by_hand, f"the validation could not be planned: {first_line(redacted(exc))}")
+            problem = first_line(redacted(exc, TOLD_TO_ITS_CALLER))
+            self._record_end(settings, by_hand, f"the validation could not be planned: {problem}")
             raise
         if file is None:
             raise NoExpectationsError(self.pipeline, expectations_path(self.pipeline, settings))

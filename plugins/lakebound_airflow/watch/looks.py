@@ -18,7 +18,7 @@ from lakebound.control.findings import Finding, read_source, replace_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import read_submission
 from lakebound.local.airflow_view import airflow_health
-from lakebound.redaction import redacted
+from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.settings import Settings
 from lakebound.spec.load import LoadedPipelines
 from lakebound.spec.pipeline import PipelineSpec
@@ -105,4 +105,4 @@ def _trying(what: str, look: Callable[[], list[str] | None]) -> list[str]:
     try:
         return look() or []
     except Exception as exc:
-        return [f"{what} could not be checked: {redacted(exc)}"]
+        return [f"{what} could not be checked: {redacted(exc, NOT_SHOWN)}"]

@@ -17,7 +17,7 @@ from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
 from lakebound.alerts.round import RoundReport
 from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec, connections_of
 from lakebound.alerts.store import AlertState, AlertStore
-from lakebound.redaction import redacted
+from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.settings import Settings
 from lakebound.tables.declared import owned_pipelines
 from lakebound_airflow.notifications.alerts import report_last_day, tell
@@ -93,7 +93,7 @@ class Watch:
             for connection in missing_connections(connections):
                 log.warning("connection not found; alerts that need it are kept, and not sent from here", connection=connection)
         except Exception as exc:
-            log.error("the connections cannot be looked up", problem=redacted(exc))
+            log.error("the connections cannot be looked up", problem=redacted(exc, NOT_SHOWN))
 
     def _round(self, problems: list[str]) -> bool:
         """Look, tell, and give a sign of life if all of it went well; return whether it did."""
@@ -110,7 +110,7 @@ class Watch:
             if not problems and alerts.heartbeat is not None:
                 ping(alerts.heartbeat)
         except Exception as exc:
-            problems.append(f"the round failed: {redacted(exc)}")
+            problems.append(f"the round failed: {redacted(exc, NOT_SHOWN)}")
         for problem in problems:
             log.error("the round had a problem", problem=problem)
         return not problems
@@ -126,7 +126,7 @@ class Watch:
             self._begun |= dict.fromkeys(due, now)
             self._doctor.begin(due)
         except Exception as exc:
-            return [f"the doctor could not run: {redacted(exc)}"]
+            return [f"the doctor could not run: {redacted(exc, NOT_SHOWN)}"]
         return []
 
     def _reap(self) -> list[str]:
@@ -138,7 +138,7 @@ class Watch:
                     problems.append(f"{report.pipeline}: the doctor could not run: {report.problem}")
                 self._write_late(report)
         except Exception as exc:
-            problems.append(f"the doctor's checks failed: {redacted(exc)}")
+            problems.append(f"the doctor's checks failed: {redacted(exc, NOT_SHOWN)}")
         return problems
 
     def _write_late(self, report: LookReport) -> None:

@@ -66,3 +66,12 @@ def test_airflow_is_not_asked_where_the_watch_found_nothing(settings: Settings, 
     monkeypatch.delattr("lakebound_airflow.watch.looks.airflow_health")
     AlertsOperator(task_id="round").execute({})
     assert read_source(watch_folder(settings), "airflow") is None
+
+
+def test_a_look_that_failed_names_no_applications_log(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> list[str]:
+        raise KeyError("4711-1111-card")
+
+    monkeypatch.setattr("lakebound_airflow.watch.looks.look_at", fail)
+    (problem,) = look_at_files(settings, owned_pipelines(settings))
+    assert problem.startswith("orders could not be checked: KeyError; its message is not shown") and "4711" not in problem

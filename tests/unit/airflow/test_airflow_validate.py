@@ -194,6 +194,17 @@ def test_a_run_that_dies_or_cannot_be_planned_is_said_until_one_reports(
     with pytest.raises(OSError, match="no table"):
         operator().execute(context())
     assert wrong(settings) == ["validation did not run: the validation could not be planned: OSError: no table"]
+
+    def fail(*_: object) -> list[DueTable]:
+        raise KeyError("4711-1111-card")
+
+    monkeypatch.setattr(lakebound.inspection.validation.planning, "plan_validation", fail)
+    with pytest.raises(KeyError):
+        operator().execute(context())
+    assert wrong(settings) == [
+        "validation did not run: the validation could not be planned: KeyError; "
+        "the output of the command, or the log of its task, has the whole message"
+    ]
     monkeypatch.setattr(lakebound.inspection.validation.planning, "plan_validation", lambda spec, places, file: [])
     with pytest.raises(AirflowSkipException, match="nothing landed"):
         operator().execute(context())

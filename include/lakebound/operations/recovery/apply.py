@@ -23,7 +23,7 @@ from lakebound.operations.recovery.plan import (
 )
 from lakebound.operations.recovery.repointing import repoint
 from lakebound.operations.recovery.takeover import taken_over
-from lakebound.redaction import redacted
+from lakebound.redaction import TOLD_TO_ITS_CALLER, redacted
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
@@ -165,7 +165,7 @@ def _carry_out(
                 check_held(control, lease)
                 committed[step.table] = repoint(_table_spec(spec, step), places, step)
     except BaseException as exc:
-        record(outcome=f"interrupted after {committed or 'no commit'}: {redacted(exc)}")
+        record(outcome=f"interrupted after {committed or 'no commit'}: {redacted(exc, TOLD_TO_ITS_CALLER)}")
         raise
     done = ", ".join(f"{table} version {version}" for table, version in committed.items()) or "no table was written"
     return Applied(plan, record(outcome=f"applied: {done}", loses=plan.loses), committed)

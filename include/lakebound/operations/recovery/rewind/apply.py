@@ -17,7 +17,7 @@ from lakebound.operations.recovery.plan import RepairPlan, RepairStep, check_has
 from lakebound.operations.recovery.rewind.facts import Rewinding, RewindRequest, make_plan
 from lakebound.operations.recovery.rewind.plan import RewindFacts, moved_forward
 from lakebound.operations.recovery.takeover import taken_over
-from lakebound.redaction import redacted
+from lakebound.redaction import TOLD_TO_ITS_CALLER, redacted
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
@@ -84,7 +84,7 @@ def _carry_out(
         for step in _in_safe_order(plan.steps, found.facts):
             done.append(_put_back(spec, places, plan, step, lease))
     except BaseException as exc:
-        record(done, f"interrupted ({redacted(exc)}): plan and apply it again")
+        record(done, f"interrupted ({redacted(exc, TOLD_TO_ITS_CALLER)}): plan and apply it again")
         raise
     return record(done, "done")
 
