@@ -10,6 +10,7 @@ import atexit
 import errno
 import os
 import sys
+import threading
 from typing import NoReturn, TextIO
 
 from lakebound.cli import app
@@ -26,7 +27,9 @@ def main() -> NoReturn:
         code = 1
     else:
         code = 0
-    # What libraries do at Python's end, such as to remove temporary folders, they do here; what comes after that is left out.
+    # As Python ends: threads that are no daemons end, such as those that write to a store, and libraries do what they do then,
+    # such as to remove temporary folders. What comes after that is left out.
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     os._exit(_flushed(code))
 

@@ -203,7 +203,7 @@ def test_a_run_that_dies_or_cannot_be_planned_is_said_until_one_reports(
         operator().execute(context())
     assert wrong(settings) == [
         "validation did not run: the validation could not be planned: KeyError; "
-        "the output of the command, or the log of its task, has the whole message"
+        "the output of the command, or the log of its task, has the full message"
     ]
     monkeypatch.setattr(lakebound.inspection.validation.planning, "plan_validation", lambda spec, places, file: [])
     with pytest.raises(AirflowSkipException, match="nothing landed"):
