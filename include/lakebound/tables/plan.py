@@ -16,7 +16,7 @@ from lakebound.spec.pipeline import PipelineSpec, SchemaEvolution
 from lakebound.spec.table import PartitionField, TableSpec
 from lakebound.tables.delta.log import with_kafka_statistics
 from lakebound.tables.schema_change import Path, SchemaPlan, plan_schema
-from lakebound.tables.schemas import partition_names
+from lakebound.tables.schemas import partition_names, unusable_names
 
 _CHANGEABLE_DELTA = (
     "delta.autoOptimize",
@@ -136,17 +136,8 @@ def new_table_problems(one: TableSpec, wanted: pa.Schema) -> Iterator[Difference
     for name in sorted(set(partition_names(one)) & set(wanted.names) - partitioned_by):
         text = f"its partition field {name} would have the name of a column: give the column another name"
         yield Difference(text, column=(name,))
-    folded: dict[str, str] = {}
-    for name in wanted.names:
-        other = folded.setdefault(name.casefold(), name)
-        if other != name:
-            text = f"its columns {other} and {name} differ by upper and lower case only: give one of them another name"
-            yield Difference(text, column=(name,))
-    if one.format == "delta":
-        for name in wanted.names:
-            if set(name) & set(" ,;{}()\n\t="):
-                refused = "a character that Delta's readers refuse (one of ' ,;{}()=' or a line break)"
-                yield Difference(f"its column {name!r} has {refused}: give it another name", column=(name,))
+    for name, problem in unusable_names(one.format, wanted.names).items():
+        yield Difference(f"its column {name!r} {problem}", column=(name,))
 
 
 def _policy(spec: PipelineSpec, one: TableSpec) -> SchemaEvolution:

@@ -8,7 +8,7 @@ not write.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, SchemaEvolution
 from lakebound.tables.renames import likely_renames, question
-from lakebound.tables.schemas import normalise_schema
+from lakebound.tables.schemas import normalise_schema, unusable_names
 
 Path = tuple[str, ...]
 """Names from the column down; ``element`` of a list, ``key`` and ``value`` of a map."""
@@ -135,7 +135,8 @@ def plan_schema(
         value_fields: Fields of the records' schema: of ``quarantine`` only these can be told in a record.
         reserved: Names that no new column may have: those of the table's partition fields.
     """
-    comparison = _Comparison(policy, format_, frozenset(value_fields), frozenset(reserved))
+    unusable = unusable_names(format_, wanted.names)
+    comparison = _Comparison(policy, format_, frozenset(value_fields), frozenset(reserved), unusable)
     return comparison.plan(normalise_schema(found), normalise_schema(wanted))
 
 
@@ -164,7 +165,8 @@ class _Comparison:
     policy: SchemaEvolution
     format: str
     value_fields: frozenset[str]
-    reserved: frozenset[str] = frozenset()
+    reserved: frozenset[str]
+    unusable: Mapping[str, str]
     additions: list[Addition] = field(default_factory=list)
     widenings: list[Widening] = field(default_factory=list)
     left_out: list[Addition] = field(default_factory=list)
@@ -200,6 +202,8 @@ class _Comparison:
             self._differ(
                 path, f"({kind}) is missing in the table, which has a partition field of this name: give it another name"
             )
+        elif self.policy in ("add_columns", "refuse") and len(path) == 1 and path[0] in self.unusable:
+            self._differ(path, f"({kind}) is missing in the table, and {self.unusable[path[0]]}")
         elif self.policy == "add_columns":
             self.additions.append(addition)
         elif self.policy == "refuse" and addition.former is not None:

@@ -11,6 +11,7 @@ from lakebound.errors import TableMismatchError
 from lakebound.spec.table import PartitionField, TableSpec
 
 _SUFFIXES = {"identity": "", "truncate": "_trunc"}
+_REFUSED_IN_DELTA = frozenset(" ,;{}()\n\t=")
 
 
 def normalise_schema(schema: pa.Schema) -> pa.Schema:
@@ -83,6 +84,25 @@ def partition_names(spec: TableSpec) -> tuple[str, ...]:
     if spec.format == "delta":
         return ()
     return tuple(column + _SUFFIXES.get(transform, f"_{transform}") for transform, _, column in spec.partition_fields())
+
+
+def unusable_names(table_format: Literal["delta", "iceberg"], names: Sequence[str]) -> dict[str, str]:
+    """Return why columns cannot have their names, by name: in a new table, and in one that they are added to.
+
+    Args:
+        table_format: Of the table.
+        names: Of all its columns.
+    """
+    found: dict[str, str] = {}
+    folded: dict[str, str] = {}
+    for name in names:
+        other = folded.setdefault(name.casefold(), name)
+        if other != name:
+            found[name] = f"differs from {other} by upper and lower case only: give one of them another name"
+        elif table_format == "delta" and set(name) & _REFUSED_IN_DELTA:
+            refused = "a character that Delta's readers refuse (one of ' ,;{}()=' or a line break)"
+            found[name] = f"has {refused}: give it another name"
+    return found
 
 
 def leaves(schema: pa.Schema) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,33 @@ def test_the_name_of_a_partition_field_is_refused_before_any_table_is_touched(at
     assert [finding.cause for finding in read_findings(ControlFolder(at.home, "orders"))[0].findings] == [
         "schema of iceberg:shop.days"
     ]
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new tables", "existing tables"])
+@pytest.mark.parametrize(
+    ("columns", "refused"),
+    [
+        ({"net amount": pa.string()}, {"delta:shop.days": "net amount.* has a character that Delta's readers refuse"}),
+        (
+            {"note": pa.string(), "Note": pa.string()},
+            dict.fromkeys(("delta:shop.days", "iceberg:shop.days"), "Note.* differs from note by upper and lower case only"),
+        ),
+    ],
+    ids=["character", "case"],
+)
+def test_a_name_is_refused_in_a_new_table_and_in_an_existing_one(
+    at: Places, columns: dict[str, pa.DataType], refused: dict[str, str], is_new: bool
+) -> None:
+    spec = pipeline(tables=[{"format": name, "name": "shop.days"} for name in ("delta", "iceberg")])
+    made = [] if is_new else [make_table(one, at) for one in spec.tables]
+    wanted = {one.id: changed(**columns) for one in spec.tables}
+    found = compare_tables(spec, at, wanted).differences
+    assert sorted(found) == sorted(refused)
+    assert all(re.search(text, found[table][0]) for table, text in refused.items()), found
+    with pytest.raises(SchemaChangedError):
+        settle(spec, at, wanted)
+    assert [table.schema() for table in made] == [SCHEMA] * len(made)
+    assert not is_new or not any(open_table(one, at).exists() for one in spec.tables)
 
 
 def test_a_partitioning_that_the_yaml_no_longer_says_is_refused(at: Places) -> None:

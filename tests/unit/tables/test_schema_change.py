@@ -109,6 +109,35 @@ def test_a_partition_fields_name_is_no_name_for_a_new_column(policy: SchemaEvolu
     ).differences
 
 
+@pytest.mark.parametrize("name", ["net amount", "a,b", "a;b", "a{b", "a}b", "a(b", "a)b", "a\nb", "a\tb", "a=b"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_name_that_no_new_delta_table_may_have_is_no_name_for_a_new_column(name: str, policy: SchemaEvolution) -> None:
+    found, wanted = schema(id=pa.int64()), schema(id=pa.int64(), **{name: pa.string()})
+    done = plan(found, wanted, policy, "delta")
+    if policy in ("quarantine", "ignore"):
+        assert done.left_out and not done.differences
+        return
+    assert [str(one) for one in done.differences] == [
+        f"column {name} (string) is missing in the table, and has a character that Delta's readers refuse "
+        f"(one of ' ,;{{}}()=' or a line break): give it another name"
+    ]
+    assert not plan(found, wanted, "add_columns", "iceberg").differences
+    assert not plan(wanted, wanted, policy, "delta").differences, "a column that is there stays"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("format_", FORMATS)
+def test_two_new_columns_must_differ_by_more_than_case(policy: SchemaEvolution, format_: str) -> None:
+    done = plan(schema(id=pa.int64()), schema(id=pa.int64(), note=pa.string(), Note=pa.string()), policy, format_)
+    if policy in ("quarantine", "ignore"):
+        assert done.left_out and not done.differences
+        return
+    assert str(done.differences[-1]) == (
+        "column Note (string) is missing in the table, and differs from note by upper and lower case only: give one of them "
+        "another name"
+    )
+
+
 @pytest.mark.parametrize("policy", ["quarantine", "ignore"])
 def test_a_new_column_can_be_left_out(policy: SchemaEvolution) -> None:
     done = plan(schema(a=pa.int64()), schema(a=pa.int64(), new=pa.string()), policy)
