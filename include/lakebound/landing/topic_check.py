@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from lakebound.control import situations
 from lakebound.errors import (
@@ -16,10 +17,12 @@ from lakebound.errors import (
     TopicWithoutIdError,
 )
 from lakebound.landing.kafka import KafkaFacts
-from lakebound.landing.to_topics.messages import compaction_problem
+from lakebound.landing.to_topics.messages import compaction_problem, quarantine_compaction_problem
 from lakebound.ledger.entry import check_topic_ids
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.placed import PlacedProblem
+from lakebound.spec.real_time import REAL_TIME
+from lakebound.spec.yaml_source import Keys
 from lakebound.tables.landed import landed_topics
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
@@ -81,21 +84,31 @@ def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[
 
 
 def look_at_target_topics(spec: PipelineSpec) -> list[PlacedProblem]:
-    """Return what a start would refuse of the settings of target topics; nothing where Kafka does not tell.
+    """Return what a start would refuse of the settings of topics that are written; nothing where Kafka does not tell.
 
     Args:
         spec: The pipeline.
     """
-    # With a key, a topic with any settings takes the rows.
-    keyless = [(number, one) for number, one in enumerate(spec.to_topics) if one.key is None]
+    asked = list(_if_compacted(spec))
+    found: list[PlacedProblem] = []
     try:
-        kafka = KafkaFacts(spec.connection, timeout_seconds=LOOK_SECONDS) if keyless else None
-        settings = kafka.written_settings(one.topic for _, one in keyless) if kafka is not None else {}
+        kafka = KafkaFacts(spec.connection, timeout_seconds=LOOK_SECONDS) if asked else None
+        for topic, problem in asked:
+            with suppress(MissingTopicError):  # ``look_at_topics`` and ``look_at_real_time`` tell of it, and of what follows
+                if kafka is not None and kafka.written_settings([topic])[topic].is_compacted:
+                    found.append(problem)
     except LakeboundError:
-        return []  # ``look_at_topics`` tells of it
-    found = []
-    for number, one in keyless:
-        problem = compaction_problem(one, is_compacted=settings[one.topic].is_compacted)
-        if problem is not None:
-            found.append(PlacedProblem(f"{one.id}: {problem}", ("to_topics", number)))
+        return found
     return found
+
+
+def _if_compacted(spec: PipelineSpec) -> Iterator[tuple[str, PlacedProblem]]:
+    """Yield the topics that take messages without a key, each with what is wrong if it is compacted."""
+    for number, one in enumerate(spec.to_topics):
+        problem = compaction_problem(one, is_compacted=True)  # with a key, a topic with any settings takes the rows
+        if problem is not None:
+            yield one.topic, PlacedProblem(f"{one.id}: {problem}", ("to_topics", number))
+    if spec.freshness == REAL_TIME:
+        problem = quarantine_compaction_problem(spec.quarantine_topic, is_compacted=True)
+        keys: Keys = ("real_time", "quarantine_topic") if spec.real_time.quarantine_topic is not None else ("freshness",)
+        yield spec.quarantine_topic, PlacedProblem(f"topic:{spec.quarantine_topic}: {problem}", keys)

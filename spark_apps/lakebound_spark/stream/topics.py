@@ -12,10 +12,16 @@ from lakebound.errors import BrokerUnavailableError, LakeboundError, TableMismat
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import is_local
-from lakebound.landing.to_topics.messages import JSON_COLUMN, compaction_problem, staged_schema
+from lakebound.landing.to_topics.messages import (
+    JSON_COLUMN,
+    compaction_problem,
+    quarantine_compaction_problem,
+    staged_schema,
+)
 from lakebound.landing.to_topics.producer import TopicProducer
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import check_owner, check_topic_ids
+from lakebound.spec.real_time import REAL_TIME
 from lakebound_spark.batch.message_bounds import MessageBound
 from lakebound_spark.batch.targets import Writer
 
@@ -47,15 +53,20 @@ def check_target_topics(run: RunSpec, output: pa.Schema, topic_ids: Mapping[str,
         topic_ids: Kafka's ids of the topics that are read, by their names.
 
     Raises:
-        TableMismatchError: There is no such key column, or a topic is compacted, and its messages would have no key.
+        TableMismatchError: There is no such key column, or a topic is compacted, and its messages would have no key: a target,
+            or in real time the topic of bad records.
         TopicRecreatedError: A topic that is read is another one than that of the ledger.
         TargetNotEmptyError: A topic has messages, and the ledger topic no entry of it.
         TargetRecreatedError: A topic is another one than its entry names.
         ForeignTableError: Another pipeline's entry stands in the ledger topic.
         MissingTopicError: There is no such topic.
     """
-    topics = run.spec.to_topics
-    settings = KafkaFacts(run.spec.connection).written_settings(one.topic for one in topics) if topics else {}
+    topics, bad = run.spec.to_topics, [run.spec.quarantine_topic] if run.freshness == REAL_TIME else []
+    written = [*(one.topic for one in topics), *bad]
+    settings = KafkaFacts(run.spec.connection).written_settings(written) if written else {}
+    for topic in bad:
+        if (problem := quarantine_compaction_problem(topic, is_compacted=settings[topic].is_compacted)) is not None:
+            raise TableMismatchError(f"topic:{topic}", problem)
     for one in topics:
         staged_schema(one, output)
         if (problem := compaction_problem(one, is_compacted=settings[one.topic].is_compacted)) is not None:

@@ -68,6 +68,21 @@ def compaction_problem(spec: ToTopicSpec, *, is_compacted: bool) -> str | None:
     )
 
 
+def quarantine_compaction_problem(topic: str, *, is_compacted: bool) -> str | None:
+    """Return why a topic cannot take bad records as it is set up; None where it can.
+
+    Args:
+        topic: The quarantine topic of a pipeline in real time.
+        is_compacted: Whether its ``cleanup.policy`` has ``compact``.
+    """
+    if not is_compacted:
+        return None
+    return (
+        f"topic {topic} is compacted (cleanup.policy), so Kafka takes no bad record without a key; set cleanup.policy=delete "
+        f"on the topic, or name another one as 'quarantine_topic' in real_time"
+    )
+
+
 def messages_of(rows: pa.RecordBatch, key: str | None) -> Iterator[RowMessage]:
     """Yield the message of each row.
 
