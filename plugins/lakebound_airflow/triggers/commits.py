@@ -54,7 +54,7 @@ class TableCommitsTrigger(BaseEventTrigger):
         control = ControlFolder(Path(load_settings().home), self.pipeline)
         announced: Announced | None = None
         while True:
-            progress = await ask_state(read_progress, control)
+            progress = await ask_state(control, read_progress, control, patience_seconds=None)
             table = None if progress is None else progress.tables.get(self.table)
             if progress is not None and table is not None:
                 if announced is None:

@@ -56,7 +56,7 @@ class WishTrigger(SettledTrigger):
         control = ControlFolder(Path(self.home), self.pipeline)
         deadline = time.monotonic() + self.wait_seconds
         while True:
-            sight = await ask_state(look, control)
+            sight = await ask_state(control, look, control)
             found = wish_state(cast(Awaited, self.awaited), cast(DesiredState, self.state), self.generation, sight)
             if found.state != "waiting":
                 return {"event": found.state, "reason": found.reason}

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from lakebound.control.complete_hours import CompleteHours, after, last_number
+from lakebound.control.complete_hours import after, last_number
 from lakebound.control.complete_hours_file import read_complete_hours
 from lakebound.control.folder import ControlFolder
 from lakebound.settings import load_settings
@@ -44,7 +44,7 @@ class HoursDueTrigger(BaseEventTrigger):
         told: tuple[int, dict[str, int]] | None = None
         told_at, looked_at_number, looked_at = 0.0, 0, 0.0
         while True:
-            hours = await ask_state(_readable, control)
+            hours = await ask_state(control, read_complete_hours, control, patience_seconds=None)
             number, now = 0 if hours is None else last_number(hours), time.monotonic()
             if hours is not None and (number > looked_at_number or now - looked_at > POLL_SECONDS * 15):
                 looked_at_number, looked_at = number, now
@@ -61,10 +61,3 @@ class HoursDueTrigger(BaseEventTrigger):
             return 0
         recorded: Any = await self.asset_state_store.aget(f"{RECORDED}{table}", 0)
         return int(recorded or 0)
-
-
-def _readable(control: ControlFolder) -> CompleteHours | None:
-    try:
-        return read_complete_hours(control)
-    except (OSError, ValueError):
-        return None

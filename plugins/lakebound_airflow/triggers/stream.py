@@ -54,7 +54,7 @@ class StreamTrigger(SettledTrigger):
         outside = asyncio.create_task(self._look_outside(watch))
         try:
             while True:
-                event = await ask_state(watch.look, time.time())
+                event = await ask_state(control, watch.look, time.time())
                 if event is not None:
                     return event
                 await asyncio.to_thread(metrics.tell, time.time())
@@ -111,8 +111,8 @@ class WantedTrigger(SettledTrigger):
         """Return ``wanted``."""
         control = ControlFolder(Path(self.home), self.pipeline)
         while True:
-            desired = await ask_state(read_desired, control)
-            loop = (await ask_state(read_crash_loop, control)).since(desired.since)
+            desired = await ask_state(control, read_desired, control)
+            loop = (await ask_state(control, read_crash_loop, control)).since(desired.since)
             if desired.wants_app and time.time() >= loop.not_before(self.pause_seconds):
                 return {"event": "wanted", "reason": f"the desired state is running: {desired.reason or 'no reason given'}"}
             await asyncio.sleep(control.watched_every(POLL_SECONDS))
@@ -145,7 +145,7 @@ class ReplaceTrigger(SettledTrigger):
         control = ControlFolder(Path(self.home), self.pipeline)
         deadline = time.monotonic() + self.stop_seconds
         while True:
-            event = await ask_state(end_of_replaced, control, self.app_id, deadline)
+            event = await ask_state(control, end_of_replaced, control, self.app_id, deadline)
             if event is not None:
                 return event
             await asyncio.sleep(control.watched_every(POLL_SECONDS / 2))

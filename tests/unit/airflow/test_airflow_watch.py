@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +17,15 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Progress, TableProgress, write_progress
 from lakebound.control.submission import Submission, write_submission
 from lakebound.control.supervision import KafkaView
-from lakebound.errors import BrokerUnavailableError
+from lakebound.errors import BrokerUnavailableError, MissingSecretError
 from lakebound.ledger.topics import TopicFacts
 from lakebound.settings import Settings
-from lakebound_airflow.triggers import settled, stream, stream_watch
+from lakebound.storage.objects import ObjectStoreRefusedError
+from lakebound_airflow.triggers import asking, settled, stream, stream_watch
+from lakebound_airflow.triggers.asking import StateUnreadableError, ask_state
 from lakebound_airflow.triggers.commits import TableCommitsTrigger
 from lakebound_airflow.triggers.control import WishTrigger
+from lakebound_airflow.triggers.stream import ReplaceTrigger, StreamTrigger, WantedTrigger
 from lakebound_airflow.triggers.stream_watch import StreamWatch
 
 
@@ -138,6 +144,124 @@ def test_no_error_ends_the_looks_outside(
     asked_times[:] = [1]
     watch.look_outside()
     assert watch.kafka == KafkaView(), "what is not known is no reason for a verdict"
+
+
+REFUSED = ObjectStoreRefusedError("state/desired.json: the store refuses it: ExpiredToken: Generic S3 error")
+
+
+@pytest.mark.parametrize("error", [REFUSED, ValueError("torn"), OSError("the disk"), MissingSecretError("store.key", "KEY")])
+def test_state_that_cannot_be_read_for_a_moment_is_asked_again_and_told_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    monkeypatch.setattr(asking, "_AGAIN_SECONDS", 0.01)
+    control, answers = orders(settings).control, iter([error, error, "read"])
+
+    def ask(what: str) -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return f"{what}: {answer}"
+
+    assert asyncio.run(ask_state(control, ask, "the lease")) == "the lease: read"
+    said = capsys.readouterr().out
+    assert said.count("the state cannot be read") == 1 and str(error) in said
+    assert said.count("the state can be read again") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "page"), [(REFUSED, "state-folder"), (ValueError("torn"), "control-files"), (OSError("the disk"), "state-folder")]
+)
+def test_state_that_stays_unreadable_ends_the_wait_with_what_to_do(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception, page: str
+) -> None:
+    monkeypatch.setattr(asking, "_AGAIN_SECONDS", 0.01)
+    control, asked = orders(settings).control, list[int]()
+
+    def ask() -> None:
+        asked.append(1)
+        raise error
+
+    with pytest.raises(StateUnreadableError) as caught:
+        asyncio.run(ask_state(control, ask, patience_seconds=0.1))
+    said = str(caught.value)
+    assert "pipeline 'orders': its state in " in said and str(error) in said and f"runbook {page};" in said
+    assert len(asked) > 1
+
+
+@pytest.mark.parametrize(
+    ("error", "patience_seconds"),
+    [(ConnectionError("away"), 0.0), (OSError(errno.EIO, "the disk"), 0.0), (REFUSED, None), (ValueError("torn"), None)],
+)
+def test_an_outage_and_a_watcher_know_no_end(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception, patience_seconds: float | None
+) -> None:
+    monkeypatch.setattr(asking, "_AGAIN_SECONDS", 0.01)
+    control, asked = orders(settings).control, list[int]()
+
+    def ask() -> int:
+        asked.append(1)
+        if len(asked) < 10:
+            raise error
+        return len(asked)
+
+    assert asyncio.run(ask_state(control, ask, patience_seconds=patience_seconds)) == 10
+
+
+def torn(file: Path) -> Callable[[], None]:
+    """Leave half of a file, and return what writes it again."""
+    whole = file.read_text()
+    file.write_text(whole[: len(whole) // 2])
+
+    def mend() -> None:
+        file.write_text(whole)
+
+    return mend
+
+
+@pytest.mark.parametrize("name", ["desired", "submission"])
+def test_a_torn_file_keeps_every_trigger_waiting(settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(asking, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(stream_watch, "KafkaFacts", FakeKafka)
+    control = orders(settings).control
+    desired = change_desired(control, "running", reason="test")
+    write_submission(control, Submission(app_id="app-1", pid=2**22 + 1, pid_started_at=1.0))
+    home = str(settings.home)
+    triggers = {
+        "desired": [WantedTrigger("orders", home), WishTrigger("orders", home, "stopped", "running", desired.generation, 0.0)],
+        "submission": [StreamTrigger("orders", home, "app-1"), ReplaceTrigger("orders", home, "app-1", 60.0)],
+    }
+
+    async def wait_for(trigger: Any, mend: Callable[[], None]) -> dict[str, str]:
+        waiting = asyncio.create_task(trigger.wait())
+        await asyncio.sleep(0.3)
+        assert not waiting.done(), waiting
+        mend()
+        async with asyncio.timeout(20):
+            return await waiting  # type: ignore[no-any-return]
+
+    for trigger in triggers[name]:
+        mend = torn(getattr(control, name))
+        assert asyncio.run(wait_for(trigger, mend))["event"] in ("wanted", "met", "late", "ended", "replaced")
+
+
+def test_a_torn_file_does_not_end_the_watcher_of_commits(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "_AGAIN_SECONDS", 0.01)
+    control = orders(settings).control
+    progress(control, commits=7, version="7")
+    mend = torn(control.progress)
+
+    async def watch_commits() -> dict[str, Any]:
+        first = asyncio.ensure_future(anext(TableCommitsTrigger("orders", "delta:lake.orders", 3, 60.0).run()))
+        await asyncio.sleep(0.3)
+        assert not first.done()
+        mend()
+        await asyncio.sleep(1.5)
+        assert not first.done(), "what was there before is not announced"
+        progress(control, commits=10, version="10")
+        async with asyncio.timeout(10):
+            return (await first).payload  # type: ignore[no-any-return]
+
+    assert asyncio.run(watch_commits())["commits"] == 3
 
 
 def test_a_changed_yaml_shows_as_outdated_and_a_broken_one_keeps_the_watch_going(
