@@ -171,6 +171,9 @@ def test_a_server_that_takes_no_writes_is_waited_for(trouble: str, server: Redis
         app.land_next()
     with pytest.raises(StoreUnavailableError, match="replica" if trouble == "demoted" else "OOM"):
         app.target.check()  # as a start does
+    assert app.target.read_ledger().entry is not None, "reads are answered"
+    with pytest.raises(StoreUnavailableError, match="replica" if trouble == "demoted" else "OOM: its memory is full"):
+        app.target.advice()  # as the doctor does
 
     client.config_set("maxmemory", "0")
     client.execute_command("REPLICAOF", "NO", "ONE")

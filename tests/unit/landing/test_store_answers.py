@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
@@ -77,6 +78,54 @@ def test_what_a_person_has_to_change_is_refused(answer: str, what: str) -> None:
 def test_a_redis_that_closes_the_connection_is_waited_for() -> None:
     told = redis_store()._told(redis.exceptions.ConnectionError("Connection closed by server."))
     assert isinstance(told, StoreUnavailableError) and "Connection closed by server." in str(told)
+
+
+FULL = {"maxmemory": 100, "maxmemory_policy": "noeviction", "used_memory": 150, "mem_not_counted_for_evict": 10}
+LOGGED = {"aof_enabled": 1, "aof_last_write_status": "ok"}
+
+
+class Info:
+    """A server that answers one command."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self._facts = facts
+
+    def info(self) -> dict[str, Any]:
+        return self._facts
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        (LOGGED | FULL, "OOM: its memory is full (maxmemory 100 bytes)"),
+        (LOGGED | {"aof_last_write_status": "err"}, "MISCONF: it cannot write its log"),
+        (LOGGED | {"role": "slave"}, "the server is a replica"),
+    ],
+)
+def test_a_redis_that_takes_no_writes_is_named_before_anything_is_written(facts: dict[str, Any], named: str) -> None:
+    found = redis_store()
+    found._client = Info(facts)  # type: ignore[assignment]
+    with pytest.raises(StoreUnavailableError, match=re.escape(named)):
+        found.advice()
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        LOGGED | FULL | {"used_memory": 110},
+        LOGGED | FULL | {"maxmemory": 0},
+        LOGGED | FULL | {"maxmemory_policy": "volatile-ttl"},
+        LOGGED,
+    ],
+    ids=["not counted", "unbounded", "evicts", "empty"],
+)
+def test_a_redis_that_has_room_is_not_called_full(facts: dict[str, Any]) -> None:
+    found = redis_store()
+    found._client = Info(facts)  # type: ignore[assignment]
+    assert found.advice() is None
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,8 @@ class RedisStore:
         policy, most = str(facts.get("maxmemory_policy", "noeviction")), int(facts.get("maxmemory", 0))
         if most and policy.startswith("allkeys"):
             raise self._refused(f"it evicts any key when its memory is full (maxmemory-policy {policy}), also the ledger's")
+        if (reason := _takes_no_writes(facts)) is not None:
+            raise self._unavailable(reason)
         if most and policy != "noeviction" and self._spec.counters is not None:
             return f"it evicts counters when its memory is full (maxmemory-policy {policy}); set noeviction"
         if facts and not facts.get("aof_enabled"):
@@ -221,6 +223,18 @@ class RedisStore:
 
     def _unavailable(self, reason: str) -> StoreUnavailableError:
         return StoreUnavailableError(self._spec.id, self._spec.place, reason)
+
+
+def _takes_no_writes(facts: dict[str, Any]) -> str | None:
+    """Return why a server answers reads alone, as its INFO says it; begins as its answer to a write would."""
+    policy, most = str(facts.get("maxmemory_policy", "noeviction")), int(facts.get("maxmemory", 0))
+    # The server does not count its buffers for replicas and its log, either.
+    used = int(facts.get("used_memory", 0)) - int(facts.get("mem_not_counted_for_evict", 0))
+    if most and policy == "noeviction" and used > most:
+        return f"OOM: its memory is full (maxmemory {most:,} bytes), and it takes no writes until it has more or keys go"
+    if facts.get("aof_enabled") and facts.get("aof_last_write_status", "ok") != "ok":
+        return "MISCONF: it cannot write its log (a full or broken disk), and takes no writes until it can"
+    return None
 
 
 def _answer(error: Exception) -> str:
