@@ -2,24 +2,27 @@
 
 A producer may give a record's time in nanoseconds, and older brokers take it. Spark multiplies it by a thousand, which
 overflows, and the whole batch fails before anything of it is seen. The driver's own consumer takes any time.
+
+What the driver reads goes to the executors slice by slice, and stays on their disks: they may have no disk in common with the
+driver, and the driver has no memory for a whole batch.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
-from pathlib import Path
+from contextlib import suppress
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from lakebound.control.private_files import make_private_folder
 from lakebound.landing.direct_read import DirectReader, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
+from lakebound_spark.batch.local_relation import LocalRelations
 from lakebound_spark.batch.transform import KAFKA_SCHEMA
 
 log = logging.getLogger(__name__)
@@ -36,38 +39,48 @@ def may_be_rescued(error: Exception) -> bool:
 class Rescuer:
     """Reads batches for Spark."""
 
-    def __init__(self, session: SparkSession, spec: PipelineSpec, folder: Path) -> None:
+    def __init__(self, session: SparkSession, spec: PipelineSpec) -> None:
         """Read nothing yet.
 
         Args:
             session: Spark's.
             spec: The pipeline.
-            folder: Where a batch's records are kept until the next one.
         """
         self._session = session
         self._spec = spec
-        self._folder = folder
+        self._relation = LocalRelations(KAFKA_SCHEMA)
+        self._held: list[DataFrame] = []
 
     def read(self, offsets: Offsets) -> DataFrame:
         """Return Kafka's columns of the records with these offsets, and of those in between.
+
+        An executor that is lost takes its part along. The batch then fails, and is read again.
 
         Raises:
             DirectReadRefusedError: Kafka does not give them.
         """
         log.warning("the driver reads this batch for Spark, which cannot read the time of one of its records")
         self.close()
-        make_private_folder(self._folder)
         reader = DirectReader(self._spec.connection, self._spec.pipeline)
         try:
-            for number, records in enumerate(reader.read(_without_holes(offsets), _PATIENCE_SECONDS)):
-                pq.write_table(kafka_columns(records), self._folder / f"{number:06d}.parquet")
+            for records in reader.read(_without_holes(offsets), _PATIENCE_SECONDS):
+                if len(records):
+                    self._held.append(self._hold(kafka_columns(records)))
         finally:
             reader.close()
-        return self._session.read.schema(KAFKA_SCHEMA).parquet(f"file://{self._folder}")
+        return reduce(DataFrame.unionAll, self._held or [self._session.createDataFrame([], KAFKA_SCHEMA)])
 
     def close(self) -> None:
-        """Delete what is kept."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Delete what the executors hold."""
+        held, self._held = self._held, []
+        with suppress(Exception):  # with its executors, or with Spark, it is gone
+            context = self._session.sparkContext._jsc.sc()
+            for frame in held:
+                context.unpersistRDD(frame._jdf.queryExecution().analyzed().rdd().id(), False)
+
+    def _hold(self, rows: pa.Table) -> DataFrame:
+        # Without a plan that leads back to the rows: the driver would keep them.
+        return self._relation(self._session, rows).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 
 
 def _without_holes(offsets: Offsets) -> Offsets:

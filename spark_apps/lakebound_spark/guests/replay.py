@@ -129,7 +129,7 @@ class _Landing:
         schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
         schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
         self._schemas, self._places = schemas, orders.places
-        self._rescuer = Rescuer(session, spec, orders.control.checkpoint(orders.app_id) / "rescued")
+        self._rescuer = Rescuer(session, spec)
         self._topic_ids = facts.topic_ids(spec.topics)
         self._settled = check_settled(spec, orders.places, schemas, value_fields(spec))
         self._decoder = make_decoder(spec, self._topic_ids, self._settled.unhoused)

@@ -166,7 +166,7 @@ def open_in_batches(
     kept, schema = spec.quarantine_samples, value_schema(spec)
     sampling = QuarantineSampling(samples, kept, schema) if kept else None
     bad = QuarantineLander(quarantine, writer, own_places, schema, sampling)
-    rescuer = Rescuer(session, spec, run.control.checkpoint(run.app_id) / "rescued")
+    rescuer = Rescuer(session, spec)
     lander = BatchLander(
         spec,
         decoder,
