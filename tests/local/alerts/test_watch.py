@@ -121,7 +121,7 @@ def test_a_round_that_reached_nobody_is_not_good_and_gives_no_heartbeat(
     control: ControlFolder, hook: WebhookEndpoint, settings: Settings
 ) -> None:
     tell_at_once(settings)
-    write_findings(control, "validation", [GONE])
+    write_findings(control, "nightly_load", [GONE])
     hook.status = 503
     assert not Watch(settings, threading.Event()).once()
     assert not Watch(settings, threading.Event()).once(), "the message waits for its next try"
@@ -141,7 +141,7 @@ def test_one_round_tells_before_a_look_that_hangs(
     control: ControlFolder, hook: WebhookEndpoint, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tell_at_once(settings)
-    write_findings(control, "validation", [GONE])
+    write_findings(control, "nightly_load", [GONE])
     stopping = threading.Event()
     monkeypatch.setattr(DoctorProcesses, "begin", lambda *_: None)
     monkeypatch.setattr(DoctorProcesses, "is_idle", property(lambda _: False))
@@ -162,7 +162,7 @@ def test_a_watch_that_is_asked_to_end_sends_nothing_more(
     control: ControlFolder, hook: WebhookEndpoint, settings: Settings
 ) -> None:
     tell_at_once(settings)
-    write_findings(control, "validation", [GONE])
+    write_findings(control, "nightly_load", [GONE])
     stopping = threading.Event()
     send = sending_from_here(sender(None), stopping.is_set)
     stopping.set()
@@ -211,7 +211,7 @@ def test_a_connection_may_be_in_a_file_and_what_only_airflow_can_send_is_left_to
     in_airflow = os.environ.pop("AIRFLOW_CONN_OPS_HOOK")
     channels = {**WATCHED["channels"], "other": {"webhook": {"connection": "in_airflow_only"}}}  # type: ignore[dict-item]
     tell_at_once(settings, channels=channels, routes=[{"to": ["hook", "other"]}])
-    write_findings(control, "validation", [GONE])
+    write_findings(control, "nightly_load", [GONE])
     capsys.readouterr()
     assert not Watch(settings, threading.Event()).once(), "it could not tell everybody"
     said = capsys.readouterr().out

@@ -11,7 +11,7 @@ from tests.support.worlds.simulated_engines import facts, files, rewritten
 
 from lakebound.operations.maintenance.compaction import candidates
 from lakebound.operations.maintenance.history import PastRun
-from lakebound.operations.maintenance.packing import GROWTH, delta_bins, iceberg_files_written, pack, small_below
+from lakebound.operations.maintenance.packing import GROWTH, delta_bins, even_bins, iceberg_files_written, pack, small_below
 from lakebound.operations.maintenance.steps import Compact
 from lakebound.spec.maintenance import MIB, CompactionSpec, MaintenanceSpec
 from lakebound.tables.health import FileFacts
@@ -90,6 +90,17 @@ def test_what_is_rewritten_can_be_bounded() -> None:
 )
 def test_iceberg_rounds_as_its_planner_does(total: int, below: int, written: int) -> None:
     assert iceberg_files_written(total, below, 100) == written
+
+
+@given(sizes=st.lists(st.integers(0, 96 * MIB), min_size=1, max_size=60), count=st.integers(1, 20))
+@example(sizes=[0, 0], count=1)
+@example(sizes=[70 * MIB] * 20, count=11)
+def test_neighbours_are_joined_evenly_and_nothing_is_written_alone(sizes: list[int], count: int) -> None:
+    bins = even_bins(sizes, count)
+    taken = [number for joined in bins for number in joined]
+    assert taken == sorted(set(taken)) and all(len(joined) > 1 for joined in bins) and len(bins) <= count
+    assert bins or len(sizes) <= count, "there is always something to join"
+    assert all(sum(sizes[number] for number in joined) <= sum(sizes) / count + max(sizes) for joined in bins)
 
 
 def test_delta_joins_neighbours_in_time() -> None:

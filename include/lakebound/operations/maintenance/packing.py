@@ -94,6 +94,21 @@ def iceberg_files_written(total_bytes: int, below_bytes: int, target_bytes: int)
     return int(whole)
 
 
+def even_bins(sizes: Sequence[int], count: int) -> list[range]:
+    """Return which neighbours are written together as one of ``count`` files of about one size; none of one file alone.
+
+    Args:
+        sizes: Of the files in bytes, in their order.
+        count: Of the files that are written.
+    """
+    total = sum(sizes)
+    joined: dict[int, list[int]] = {}
+    for number, after in enumerate(accumulate(sizes)):
+        middle = after - sizes[number] / 2
+        joined.setdefault(int(middle * count / total) if total else 0, []).append(number)
+    return [range(one[0], one[-1] + 1) for one in joined.values() if len(one) > 1]
+
+
 def delta_bins(files: Sequence[FileFacts], target_bytes: int) -> list[list[FileFacts]]:
     """Return which files Delta's engine joins: neighbours in time, as long as they are no more than the target together."""
     bins: list[list[FileFacts]] = []

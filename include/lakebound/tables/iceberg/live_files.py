@@ -1,34 +1,45 @@
-"""The data files of an Iceberg table's current snapshot, as whoever rewrites them needs them: with partition and statistics."""
+"""The data files of an Iceberg table's current snapshot, as whoever rewrites them needs them: path, partition and size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from pyiceberg.manifest import DataFile, ManifestContent, ManifestFile
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 
 from lakebound.tables.iceberg.append import holding
 from lakebound.tables.iceberg.health import partition_texts
 from lakebound.tables.iceberg.manifests import AvroFields
 
+_FILES = AvroFields(ids=(0, 3, 2), nested={2: AvroFields(ids=(100, 101, 102, 103, 104))})
+"""Of a manifest: each entry's status and sequence number, and the file's path, format, partition, rows and bytes."""
 _PATHS = AvroFields(ids=(0, 2), nested={2: AvroFields(ids=(100,))})
 """Of a manifest: each entry's status, and the file's path."""
 _DELETED = 2
 
+Partition = Mapping[str, str | None]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class LiveFile:
-    """A data file of the current snapshot.
+    """A data file of the current snapshot. Small: a table may have a hundred thousand.
 
     Attributes:
-        file: As its manifest describes it.
+        path: As its manifest names it.
+        format: As its manifest names it, such as ``PARQUET``.
         partition: Partition field to value, as in ``lakebound.tables.health.PartitionFacts``.
+        rows: How many it holds.
+        size_bytes: Its size.
         sequence_number: Of the snapshot that added its rows: files are older the smaller it is.
     """
 
-    file: DataFile
-    partition: Mapping[str, str | None]
+    path: str
+    format: str
+    partition: Partition
+    rows: int
+    size_bytes: int
     sequence_number: int
 
 
@@ -37,38 +48,66 @@ class LiveFiles:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[LiveFile, ...]] = {}
+        self._partitions: dict[tuple[int, tuple[Any, ...]], Partition] = {}
 
     def of(self, table: Table) -> list[LiveFile]:
         """Return the data files of the table's default partitioning, oldest first."""
         spec_id = table.metadata.default_spec_id
         manifests = [
-            one for one in _manifests(table) if one.content == ManifestContent.DATA and one.partition_spec_id == spec_id
+            one for one in manifests_of(table) if one.content == ManifestContent.DATA and one.partition_spec_id == spec_id
         ]
         self._known = {
-            one.manifest_path: self._known.get(one.manifest_path) or tuple(_files_in(one, table)) for one in manifests
+            one.manifest_path: self._known.get(one.manifest_path) or tuple(self._read(one, table)) for one in manifests
         }
         files = [file for files in self._known.values() for file in files]
-        return sorted(files, key=lambda one: (one.sequence_number, one.file.file_path))
+        return sorted(files, key=lambda one: (one.sequence_number, one.path))
+
+    def _read(self, manifest: ManifestFile, table: Table) -> Iterator[LiveFile]:
+        for status, sequence_number, file in _rows(_FILES, manifest, table, 3):
+            if status != _DELETED:
+                own = manifest.sequence_number or 0 if sequence_number is None else sequence_number
+                yield LiveFile(file[0], file[1], self._partition(manifest, file[2], table), file[3], file[4], own)
+
+    def _partition(self, manifest: ManifestFile, partition: Any, table: Table) -> Partition:
+        key = manifest.partition_spec_id, tuple(partition[number] for number in range(len(partition)))
+        if key not in self._partitions:
+            self._partitions[key] = partition_texts(table.metadata, *key)
+        return self._partitions[key]
+
+
+class KnownManifests:
+    """What data manifests of a table hold. They never change, so each is read once, however often a commit is tried."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, frozenset[str]] = {}
+        self._entries: dict[str, list[ManifestEntry]] = {}
+
+    def paths(self, manifest: ManifestFile, table: Table) -> frozenset[str]:
+        """Return the paths of the files that a manifest holds."""
+        if manifest.manifest_path not in self._paths:
+            rows = _rows(_PATHS, manifest, table, 2)
+            self._paths[manifest.manifest_path] = frozenset(file[0] for status, file in rows if status != _DELETED)
+        return self._paths[manifest.manifest_path]
+
+    def entries(self, manifest: ManifestFile, table: Table) -> list[ManifestEntry]:
+        """Return the entries of the files that a manifest holds."""
+        if manifest.manifest_path not in self._entries:
+            self._entries[manifest.manifest_path] = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+        return self._entries[manifest.manifest_path]
 
 
 def has_deletes(table: Table) -> bool:
     """Whether the current snapshot has delete files: a data file then holds more rows than the table."""
-    return any(one.content != ManifestContent.DATA for one in _manifests(table))
+    return any(one.content != ManifestContent.DATA for one in manifests_of(table))
 
 
-def paths_in(manifest: ManifestFile, table: Table) -> set[str]:
-    """Return the paths of the files that a manifest holds."""
-    with table.io.new_input(manifest.manifest_path).open() as file:
-        return {entry[1][0] for entry in _PATHS.rows(file.read()) if entry[0] != _DELETED}
-
-
-def _manifests(table: Table) -> list[ManifestFile]:
+def manifests_of(table: Table) -> list[ManifestFile]:
+    """Return the manifests of the current snapshot that hold files."""
     snapshot = table.current_snapshot()
     return holding(snapshot.manifests(table.io)) if snapshot is not None else []
 
 
-def _files_in(manifest: ManifestFile, table: Table) -> Iterator[LiveFile]:
-    for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
-        file = entry.data_file
-        values = tuple(file.partition[number] for number in range(len(file.partition)))
-        yield LiveFile(file, partition_texts(table.metadata, manifest.partition_spec_id, values), entry.sequence_number or 0)
+def _rows(fields: AvroFields, manifest: ManifestFile, table: Table, width: int) -> Iterator[tuple[Any, ...]]:
+    with table.io.new_input(manifest.manifest_path).open() as file:
+        for row in fields.rows(file.read()):
+            yield tuple(row[number] for number in range(width))

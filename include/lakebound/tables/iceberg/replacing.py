@@ -14,7 +14,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollec
 
 from lakebound.errors import LakeboundError
 from lakebound.tables.iceberg.append import SnapshotWriter, commit_snapshot, holding
-from lakebound.tables.iceberg.live_files import paths_in
+from lakebound.tables.iceberg.live_files import KnownManifests
 from lakebound.tables.iceberg.local_files import sync_contents, sync_locations
 from lakebound.tables.iceberg.merging import EncodedEntries
 
@@ -41,36 +41,39 @@ def replace_files(
     added: Sequence[DataFile],
     properties: Mapping[str, str],
     name: str,
-    wait_for_files: Callable[[], None] = lambda: None,
+    known: KnownManifests,
+    before_commit: Callable[[Snapshot], None],
 ) -> Snapshot:
     """Commit new files in place of others as a child of the table's current snapshot; the handle then stands at it.
 
     Args:
         table: The handle.
         removed: Paths of the files that go, as manifests name them.
-        added: The files that come, with the same rows, of the table's default partitioning.
+        added: The files that come, with the same rows, of the table's default partitioning; they are where they belong.
         properties: Of the snapshot.
         name: Id of the table, for messages.
-        wait_for_files: Returns when the files are in their object store.
+        known: What was read for earlier attempts.
+        before_commit: Is told of the snapshot before the catalog is.
 
     Raises:
         NotReplaceableError: A file that goes is not live, or the table has delete files now.
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
     """
-    replacing = _Replacing(table, frozenset(removed), name)
+    replacing = _Replacing(table, frozenset(removed), name, known)
     snapshot = replacing.snapshot(added, properties)
     sync_locations((file.file_path for file in added), table.location())
     sync_contents(replacing.written)
     replacing.put_drafts()
-    wait_for_files()
+    before_commit(snapshot)
     commit_snapshot(table, snapshot, replacing.written)
     return snapshot
 
 
 class _Replacing(SnapshotWriter):
-    def __init__(self, table: Table, removed: frozenset[str], name: str) -> None:
+    def __init__(self, table: Table, removed: frozenset[str], name: str, known: KnownManifests) -> None:
         super().__init__(table, table.current_snapshot(), EncodedEntries())
         self._table = table
+        self._read = known
         self._removed = removed
         self._name = name
         self._added_paths: frozenset[str] = frozenset()
@@ -87,22 +90,23 @@ class _Replacing(SnapshotWriter):
 
     def _of_parent(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """Return the parent's manifests; of those that hold a file which goes, the others' entries in a new one."""
+        held = holding(manifests)
+        data = [one for one in held if one.content == ManifestContent.DATA]
+        paths = {one.manifest_path: self._read.paths(one, self._table) for one in data}
+        # First of all: whatever else has come since, what an earlier attempt committed is in the table.
+        if any(self._added_paths & found for found in paths.values()):
+            raise NotReplaceableError(self._name, "they are in it already", is_replaced=True)
         if self._metadata.format_version != FORMAT:
             raise NotReplaceableError(self._name, f"it has format version {self._metadata.format_version} now")
-        untouched: list[ManifestFile] = []
+        if len(data) < len(held):
+            raise NotReplaceableError(self._name, "another engine has added delete files meanwhile")
+        touched = [one for one in data if paths[one.manifest_path] & self._removed]
+        if any(one.partition_spec_id != self._metadata.default_spec_id for one in touched):
+            raise NotReplaceableError(self._name, "its partitioning was changed meanwhile")
+        untouched = [one for one in data if not paths[one.manifest_path] & self._removed]
         stay: list[ManifestEntry] = []
-        for manifest in holding(manifests):
-            if manifest.content != ManifestContent.DATA:
-                raise NotReplaceableError(self._name, "another engine has added delete files meanwhile")
-            paths = paths_in(manifest, self._table)
-            if self._added_paths and paths & self._added_paths:
-                raise NotReplaceableError(self._name, "they are in it already", is_replaced=True)
-            if not paths & self._removed:
-                untouched.append(manifest)
-                continue
-            if manifest.partition_spec_id != self._metadata.default_spec_id:
-                raise NotReplaceableError(self._name, "its partitioning was changed meanwhile")
-            for entry in manifest.fetch_manifest_entry(self._io, discard_deleted=True):
+        for manifest in touched:
+            for entry in self._read.entries(manifest, self._table):
                 (self._gone if entry.data_file.file_path in self._removed else stay).append(entry)
         missing = len(self._removed) - len(self._gone)
         if missing:

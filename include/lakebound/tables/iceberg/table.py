@@ -29,6 +29,7 @@ from lakebound.tables.iceberg.catalog import LedgerCatalog, slim
 from lakebound.tables.iceberg.expirable import expire
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
 from lakebound.tables.iceberg.graft import graft
+from lakebound.tables.iceberg.live_files import KnownManifests
 from lakebound.tables.iceberg.merging import EncodedEntries
 from lakebound.tables.iceberg.metadata import metadata_location
 from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catalog
@@ -75,6 +76,8 @@ class IcebergTable:
         self._epoch = 0
         self._history: TableMetadata | None = None
         self._encoded = EncodedEntries()
+        self._manifests = KnownManifests()
+        self._tried: list[Snapshot] = []
 
     @property
     def spec(self) -> TableSpec:
@@ -216,7 +219,7 @@ class IcebergTable:
 
         Args:
             removed: Paths of the files that go, as manifests name them.
-            files: The files that come.
+            files: The files that come; they are where they belong.
             entry: The ledger's, as ``lakebound.ledger.entry.carried`` returns it.
 
         Raises:
@@ -228,11 +231,19 @@ class IcebergTable:
         self._check_may_commit(entry)
         described, properties = describe(files, handle.metadata, self._spec.id), {ENTRY_KEY: encode(entry)}
         try:
-            snapshot = replace_files(handle, removed, described, properties, self._spec.id, lambda: wait_stored(files))
+            snapshot = replace_files(
+                handle, removed, described, properties, self._spec.id, self._manifests, before_commit=self._tried.append
+            )
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
         self._history = None
         return str(snapshot.snapshot_id)
+
+    def may_hold_tried(self) -> bool:
+        """Whether a replacement that was tried is in the table, whatever was answered, or may still come into it."""
+        metadata = self._current().metadata
+        known = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+        return any(one.snapshot_id in known or one.parent_snapshot_id == metadata.current_snapshot_id for one in self._tried)
 
     def _check_may_commit(self, entry: Entry) -> None:
         if not self._is_seen:
