@@ -144,7 +144,7 @@ def test_a_ledger_that_vanishes_while_its_application_runs_is_not_an_empty_store
     app = StoreLander(world.home, world.spec, 1)
     app.land_next(2)
     world.forget_ledger()
-    with pytest.raises(StoreLedgerLostError, match="held commit"):
+    with pytest.raises(StoreLedgerLostError, match="contained commit"):
         app.land_next()
     with pytest.raises(StoreLedgerLostError):
         app.target.read_ledger()

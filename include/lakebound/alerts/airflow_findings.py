@@ -17,6 +17,8 @@ _MEANS = {
     "triggerer": "nobody notices the end or a stall of an application",
     "dag_processor": "new and changed pipelines do not become DAGs",
 }
+DISPROVED_BY_A_TASK = frozenset({"unreachable", "scheduler", "metadatabase"})
+"""Causes that are over when Airflow runs a task."""
 _MOST_CHARACTERS = 300
 _WARNINGS = frozenset({"dag_processor"})
 

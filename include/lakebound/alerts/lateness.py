@@ -64,7 +64,12 @@ def is_late(settings: Settings, pipeline: str, since: float) -> bool:
         since: Epoch seconds; a pipeline that the doctor never looked at and that is newer is not late.
     """
     look = read_source(ControlFolder(settings.home, pipeline), DOCTOR)
-    return (path_of(pipeline, settings).stat().st_mtime if look is None else look.at) <= since
+    if look is not None:
+        return look.at <= since
+    try:
+        return path_of(pipeline, settings).stat().st_mtime <= since
+    except FileNotFoundError:
+        return False  # it was taken away this moment
 
 
 def write_late(settings: Settings, pipeline: str, why: str) -> None:

@@ -53,21 +53,25 @@ def show(text: str) -> None:
     typer.echo(printable(text))
 
 
+_JOINERS = "\u200c\u200d"
+"""Persian words and many emoji have them."""
+
+
 def printable(text: str, *, lines: bool = True) -> str:
     """Return text that does nothing to a terminal but to be shown: every other character is escaped.
 
     Args:
         text: It may quote records, which may hold anything.
-        lines: Keep ends of lines; else they are escaped, too.
+        lines: Keep ends of lines and tabs; else they are escaped, too.
     """
     # Most text is. Other spaces than " ", such as that of Japanese, are none of Python's printable characters.
     if text.isprintable():
         return text
-    return "".join(char if _is_shown(char) or (lines and char == "\n") else _escaped(char) for char in text)
+    return "".join(char if _is_shown(char) or (lines and char in "\n\t") else _escaped(char) for char in text)
 
 
 def _is_shown(char: str) -> bool:
-    return char.isprintable() or unicodedata.category(char) == "Zs"
+    return char.isprintable() or unicodedata.category(char) == "Zs" or char in _JOINERS
 
 
 def _escaped(char: str) -> str:
@@ -81,7 +85,7 @@ def print_json(body: Any) -> None:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _finite(one) for key, one in value.items()}
+        return {_finite(key): _finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(one) for one in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

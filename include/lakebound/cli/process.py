@@ -22,15 +22,18 @@ def main() -> NoReturn:
         app()
     except SystemExit as ended:
         code = _code_of(ended)
-    except Exception as exc:  # of ``--debug``
+    except BaseException as exc:  # of ``--debug``, and what Rust panics with
         sys.excepthook(type(exc), exc, exc.__traceback__)
         code = 1
     else:
         code = 0
     # As Python ends: threads that are no daemons end, such as those that write to a store, and libraries do what they do then,
     # such as to remove temporary folders. What comes after that is left out.
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    except KeyboardInterrupt:
+        code = code or 130
     os._exit(_flushed(code))
 
 

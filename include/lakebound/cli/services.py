@@ -38,8 +38,10 @@ def down(json: Json = False) -> None:
     from lakebound.settings import load_settings
 
     settings = load_settings()
-    end_demo(settings, say, "down")
-    stack.down(settings, say)
+    try:
+        end_demo(settings, say, "down")
+    finally:
+        stack.down(settings, say)
     if json:
         print_json({"services": [asdict(service) for service in stack.status(settings)]})
 

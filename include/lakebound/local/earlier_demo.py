@@ -59,6 +59,7 @@ def end_demo(settings: Settings, say: Callable[[str], None], who: str) -> None:
         with suppress(psutil.NoSuchProcess):
             if process := find(record.process):
                 process.terminate()
+                process.resume()  # one that was suspended by Ctrl-Z would not hear it
         wait_until(lambda: not is_alive(record), END_DEADLINE_SECONDS, f"the end of the demo (process {record.pid})")
     own = replace(settings, home=home)
     if any(service.running for service in stack.status(own)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ T = TypeVar("T")
 PATIENCE_SECONDS = 300.0
 """So long may a store refuse its keys, as while a session token is renewed, or a file be torn, as while it is written again."""
 _AGAIN_SECONDS = 5.0
+_NUMBER = re.compile(r"[0-9.]+")
 
 log = structlog.get_logger(__name__)
 
@@ -61,8 +63,10 @@ async def ask_state(
             unreadable_since = None if passes(exc) else unreadable_since or now
             if unreadable_since is not None and patience_seconds is not None and now - unreadable_since >= patience_seconds:
                 raise StateUnreadableError(control, now - unreadable_since, exc) from exc
-            if reason != told:
-                told = reason
+            # An object store's error says how long the request took.
+            kind = _NUMBER.sub("", reason)
+            if kind != told:
+                told = kind
                 log.warning("the state cannot be read; it is asked again", pipeline=control.pipeline, error=reason)
             await asyncio.sleep(_AGAIN_SECONDS)
         else:

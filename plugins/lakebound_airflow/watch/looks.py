@@ -76,7 +76,8 @@ def look_at_airflow(settings: Settings, specs: Iterable[PipelineSpec]) -> list[s
 def look_again_at_airflow(settings: Settings, specs: Iterable[PipelineSpec]) -> list[str]:
     """Look at Airflow where something stands that the watch found of it, and the watch has not looked for long.
 
-    Else nobody would take that back. Apart from this, Airflow does not look at itself: a worker may not reach its address.
+    Else nobody would take that back. Apart from this, Airflow does not look at itself: a worker may not know or reach its
+    address. Then it is known only that this very task was scheduled, and the rest stays as it was found.
 
     Args:
         settings: This machine's.
@@ -86,7 +87,19 @@ def look_again_at_airflow(settings: Settings, specs: Iterable[PipelineSpec]) -> 
     controls = (watch_folder(settings), *(ControlFolder(settings.home, spec.pipeline) for spec in chosen))
     looks = [look for control in controls if (look := read_source(control, airflow_findings.SOURCE)) is not None]
     is_left = any(look.findings and now - look.at > _WATCH_IS_GONE_SECONDS for look in looks)
-    return look_at_airflow(settings, chosen) if is_left else []
+    if not is_left:
+        return []
+    health = airflow_health(settings)
+    if health is None or health.problem is not None:
+        return _trying("Airflow", partial(_take_back_what_this_task_disproves, watch_folder(settings)))
+    return look_at_airflow(settings, chosen)
+
+
+def _take_back_what_this_task_disproves(everything: ControlFolder) -> None:
+    before = read_source(everything, airflow_findings.SOURCE)
+    if before is not None:
+        stays = [one for one in before.findings if one.cause not in airflow_findings.DISPROVED_BY_A_TASK]
+        replace_findings(everything, airflow_findings.SOURCE, stays)
 
 
 def _look_at_dag(control: ControlFolder, health: AirflowHealth | None) -> None:

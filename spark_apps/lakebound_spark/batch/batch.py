@@ -192,7 +192,10 @@ class BatchLander:
                 raise
             rescued = self._rescuer.read(work.offsets).where(in_offsets(work.offsets))
             records = Records(work.records.session, work.offsets, lambda: rescued)
-            self._land_group(replace(work, records=records), report, verify)
+            try:
+                self._land_group(replace(work, records=records), report, verify)
+            finally:
+                self._rescuer.close()
 
     def _land_group(self, work: _Work, report: BatchReport, verify: Callable[[], None]) -> None:
         faults.reach("after_trim")

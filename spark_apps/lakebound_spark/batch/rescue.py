@@ -80,7 +80,8 @@ class Rescuer:
 
     def _hold(self, rows: pa.Table) -> DataFrame:
         # Without a plan that leads back to the rows: the driver would keep them.
-        return self._relation(self._session, rows).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+        # One partition: each is a task of every job on the batch, which has many slices.
+        return self._relation(self._session, rows).coalesce(1).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 
 
 def _without_holes(offsets: Offsets) -> Offsets:

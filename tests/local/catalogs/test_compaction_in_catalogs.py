@@ -39,6 +39,9 @@ from lakebound.tables.table import open_table
 
 TABLE = "shop.orders"
 BATCHES = 8
+KINDS = ["postgresql on s3", "rest"]
+"""Both catalogs, a bucket and a disk; the first test has each with each."""
+IN_EACH = pytest.mark.parametrize("installation", KINDS, indirect=True)
 
 
 @pytest.fixture
@@ -142,6 +145,7 @@ def test_small_files_become_one_with_the_same_rows_and_the_stream_goes_on(
     assert rewriter.compact(spec, compaction(spec)).files_before == 2, "the new file and the large one"
 
 
+@IN_EACH
 def test_a_stale_handle_of_the_stream_finds_the_compaction_and_lands_once(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
 ) -> None:
@@ -150,6 +154,7 @@ def test_a_stale_handle_of_the_stream_finds_the_compaction_and_lands_once(
     assert installation.offsets(TABLE) == list(range(3 * BATCHES + 3))
 
 
+@IN_EACH
 def test_each_partition_becomes_one_file_and_small_files_alone_are_taken(
     installation: Installation, by_city: TableSpec, rewriter: FileRewriter
 ) -> None:
@@ -167,6 +172,7 @@ def test_each_partition_becomes_one_file_and_small_files_alone_are_taken(
     assert installation.offsets(TABLE) == list(range(3 * BATCHES))
 
 
+@IN_EACH
 def test_what_is_large_takes_several_files_and_commits(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +184,7 @@ def test_what_is_large_takes_several_files_and_commits(
     assert installation.offsets(TABLE) == list(range(3 * BATCHES))
 
 
+@IN_EACH
 def test_rows_are_sorted_where_the_step_says_so(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
 ) -> None:
@@ -189,6 +196,7 @@ def test_rows_are_sorted_where_the_step_says_so(
 
 
 @pytest.mark.parametrize("partition_by", [(), ("hour(at)",), ("truncate(5, city)", "month(at)")])
+@IN_EACH
 def test_a_column_that_was_added_meanwhile_is_null_in_old_rows(
     installation: Installation, rewriter: FileRewriter, partition_by: tuple[str, ...]
 ) -> None:
@@ -206,6 +214,7 @@ def test_a_column_that_was_added_meanwhile_is_null_in_old_rows(
     assert said(plain(installation)) == counts(plain(installation))
 
 
+@IN_EACH
 def test_a_commit_of_the_stream_meanwhile_is_not_stepped_over(
     installation: Installation,
     app: Lander,
@@ -231,6 +240,7 @@ def test_a_commit_of_the_stream_meanwhile_is_not_stepped_over(
     assert installation.offsets(TABLE) == list(range(3 * BATCHES + 9))
 
 
+@IN_EACH
 def test_of_two_compactions_at_once_one_is_lost_and_leaves_no_file(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +259,7 @@ def test_of_two_compactions_at_once_one_is_lost_and_leaves_no_file(
     assert installation.offsets(TABLE) == list(range(3 * BATCHES))
 
 
+@IN_EACH
 def test_a_rewind_meanwhile_is_left_as_it_is(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,11 +281,11 @@ def test_a_rewind_meanwhile_is_left_as_it_is(
 
 @pytest.mark.parametrize("status", [0, 409, 500, 503, 504])
 @pytest.mark.parametrize("takes_effect", [False, True])
+@pytest.mark.parametrize("installation", ["rest"], indirect=True)
 def test_a_commit_without_a_right_answer_replaces_once(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, status: int, takes_effect: bool
 ) -> None:
-    if installation.rest is None:
-        pytest.skip("a REST catalog's faults")
+    assert installation.rest is not None
     installation.rest.faults.append(Fault("POST", "/tables/orders", status, takes_effect))
     done = rewriter.compact(spec, compaction(spec))
     assert not installation.rest.faults and (done.files_before, done.commits) == (BATCHES, 1)
@@ -284,6 +295,7 @@ def test_a_commit_without_a_right_answer_replaces_once(
     assert installation.offsets(TABLE) == list(range(3 * BATCHES + 3))
 
 
+@IN_EACH
 def test_a_catalog_that_is_away_loses_nothing(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,6 +314,7 @@ def test_a_catalog_that_is_away_loses_nothing(
     assert lander(spec, installation.at).table.read_ledger().entry is not None
 
 
+@IN_EACH
 def test_expiry_then_deletes_the_small_files(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
 ) -> None:
@@ -318,6 +331,7 @@ def test_expiry_then_deletes_the_small_files(
     assert installation.offsets(TABLE) == list(range(3 * BATCHES + 6))
 
 
+@IN_EACH
 def test_a_stream_that_commits_without_a_pause_lets_it_through(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
 ) -> None:
@@ -346,6 +360,7 @@ def test_a_stream_that_commits_without_a_pause_lets_it_through(
 NULLS = [None, [], [{"sku": None, "quantity": None}], [{"sku": "a", "quantity": 1}], [None]]
 
 
+@IN_EACH
 def test_a_null_stays_a_null_wherever_it_is(installation: Installation, spec: TableSpec, rewriter: FileRewriter) -> None:
     make_table(spec, installation.at)
     app = lander(spec, installation.at)
@@ -360,6 +375,7 @@ def test_a_null_stays_a_null_wherever_it_is(installation: Installation, spec: Ta
 
 
 @pytest.mark.parametrize("meanwhile", ["delete files", "format version 3", "removed again"])
+@IN_EACH
 def test_files_that_an_unheard_commit_named_are_never_deleted(
     installation: Installation,
     app: Lander,
@@ -395,6 +411,7 @@ def test_files_that_an_unheard_commit_named_are_never_deleted(
     assert all(installation.at.file_at(path).exists() for path in named)
 
 
+@IN_EACH
 def test_a_file_that_the_table_names_and_that_is_missing_is_said(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
 ) -> None:
@@ -404,6 +421,7 @@ def test_a_file_that_the_table_names_and_that_is_missing_is_said(
         rewriter.compact(spec, compaction(spec))
 
 
+@IN_EACH
 def test_an_upload_that_fails_is_said_and_leaves_no_file(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,12 +436,14 @@ def test_an_upload_that_fails_is_said_and_leaves_no_file(
     assert installation.offsets(TABLE) == list(range(3 * BATCHES))
 
 
+@IN_EACH
 def test_a_table_that_is_not_there_is_gone(installation: Installation, spec: TableSpec, rewriter: FileRewriter) -> None:
     make_table(TableSpec(format="iceberg", name="shop.others"), installation.at)
     with pytest.raises(TableGoneError):
         rewriter.compact(spec, compaction(spec))
 
 
+@IN_EACH
 def test_a_table_with_delete_files_is_left_to_others(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
 ) -> None:
@@ -434,6 +454,7 @@ def test_a_table_with_delete_files_is_left_to_others(
     assert [len(paths) for paths in files.values()] == [BATCHES]
 
 
+@IN_EACH
 def test_delete_files_that_come_meanwhile_keep_their_data_files(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

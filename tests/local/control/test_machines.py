@@ -145,7 +145,7 @@ def test_without_its_state_an_application_ends_and_nothing_is_lost(world: World,
     for method in ("GET", "PUT"):
         s3_server.faults.add(Fault("status", methods=(method,), key=STATE, count=None))
     # The tables' part of the store answers: only the state is away.
-    wait_until(lambda: "written down" in log.read_text(), 90, "its end, of which nobody can be told")
+    wait_until(lambda: "the end cannot be recorded yet" in log.read_text(), 90, "its end, of which nobody can be told")
     assert "StateAwayError" in log.read_text()
     s3_server.faults.clear()
     assert app.wait(90) == 1

@@ -129,7 +129,7 @@ def test_a_rewind_to_what_expires_meanwhile_is_refused(moment: str, at: Places, 
     lander(SPEC, at).land(4, 5)
     before, (_, old, *_) = content(SPEC, at), snapshot_ids(at)
     name = "snapshot" if moment == "before its manifests" else "commit_table"
-    owner: Any = iceberg_append._Append if name == "snapshot" else LedgerCatalog
+    owner: Any = iceberg_append.SnapshotWriter if name == "snapshot" else LedgerCatalog
     real = getattr(owner, name)
 
     def expired_first(*args: Any) -> Any:

@@ -140,7 +140,7 @@ def test_an_error_that_would_come_again_is_no_outage(app: Lander, monkeypatch: p
         raise ValueError("a bug")
 
     monkeypatch.setattr(app.table, "commit", fail)
-    with pytest.raises(CommitFailedError, match=r"failed 2 times \(ValueError; .*log has the whole.*runbook commit-failed"):
+    with pytest.raises(CommitFailedError, match=r"failed 2 times \(ValueError; .*log has the full.*runbook commit-failed"):
         commit_entry(
             app.table,
             app.view,

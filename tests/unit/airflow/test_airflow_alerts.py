@@ -8,6 +8,7 @@ import pytest
 from tests.support.streams.stand_ins import ORDERS, settings_fixture  # noqa: F401
 
 from lakebound.alerts.round import watch_folder
+from lakebound.control.airflow_health import AirflowHealth
 from lakebound.control.findings import Finding, Findings, Severity, read_source
 from lakebound.control.folder import ControlFolder
 from lakebound.settings import Settings
@@ -52,14 +53,31 @@ def test_a_pipelines_file_that_was_corrected_after_the_watch_ended_is_no_finding
 
 @pytest.mark.parametrize(("minutes_ago", "stand"), [(5, True), (16, False)])
 def test_what_the_watch_found_of_airflow_is_looked_at_again_when_the_watch_is_gone(
-    settings: Settings, minutes_ago: float, stand: bool
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, minutes_ago: float, stand: bool
 ) -> None:
     control, everything = ControlFolder(settings.home, ORDERS["pipeline"]), watch_folder(settings)
     found_by_the_watch(control, "dag-paused", minutes_ago=minutes_ago)
     found_by_the_watch(everything, "unreachable", minutes_ago=minutes_ago)
+    healthy = AirflowHealth("http://airflow", paused={})
+    monkeypatch.setattr("lakebound_airflow.watch.looks.airflow_health", lambda _: healthy)
     AlertsOperator(task_id="round").execute({})
     assert causes(control, "airflow") == ["dag-paused"] * stand
     assert causes(everything, "airflow") == ["unreachable"] * stand
+
+
+@pytest.mark.parametrize("health", [None, AirflowHealth("http://airflow", problem="no route to host")])
+def test_where_airflow_cannot_be_asked_only_what_this_very_task_disproves_is_taken_back(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, health: AirflowHealth | None
+) -> None:
+    control, everything = ControlFolder(settings.home, ORDERS["pipeline"]), watch_folder(settings)
+    found_by_the_watch(control, "dag-paused", minutes_ago=16)
+    found_by_the_watch(everything, "triggerer", minutes_ago=16)
+    monkeypatch.setattr("lakebound_airflow.watch.looks.airflow_health", lambda _: health)
+    AlertsOperator(task_id="round").execute({})
+    assert causes(control, "airflow") == ["dag-paused"] and causes(everything, "airflow") == ["triggerer"]
+    found_by_the_watch(everything, "unreachable", minutes_ago=16)
+    AlertsOperator(task_id="round").execute({})
+    assert causes(everything, "airflow") == []
 
 
 def test_airflow_is_not_asked_where_the_watch_found_nothing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,10 @@ def test_state_that_cannot_be_read_for_a_moment_is_asked_again_and_told_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
     monkeypatch.setattr(asking, "_AGAIN_SECONDS", 0.01)
-    control, answers = orders(settings).control, iter([error, error, "read"])
+    # An object store's error says how long the request took.
+    texts = [f"{error} (GET in {milliseconds}ms)" for milliseconds in (3, 5.5)]
+    errors = [type(error)(text) if isinstance(error, ObjectStoreRefusedError) else error for text in texts]
+    control, answers = orders(settings).control, iter([*errors, "read"])
 
     def ask(what: str) -> str:
         answer = next(answers)

@@ -47,7 +47,9 @@ def refuse(constant: str) -> None:
 def test_text_keeps_letters_and_lines_and_loses_what_moves_the_cursor() -> None:
     assert printable(HOSTILE) == ESCAPED
     assert printable("für 東京\u3000\u00a0\n  next") == "für 東京\u3000\u00a0\n  next"
-    assert printable("one\ntwo", lines=False) == r"one\ntwo"
+    assert printable("one\ntwo\tthree", lines=False) == r"one\ntwo\tthree"
+    assert printable("java.lang.Error\n\tat org.apache.spark") == "java.lang.Error\n\tat org.apache.spark"
+    assert printable("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645") == "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
     assert printable("half \ud83d") == r"half \ud83d"
 
 

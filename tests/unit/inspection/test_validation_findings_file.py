@@ -85,7 +85,10 @@ def test_an_unchanged_record_is_not_read_where_nothing_is_wrong(
 ) -> None:
     validated(control, time.time() - 60, bad=0)
     os.utime(history_file(control), (time.time() - 60, time.time() - 60))
+    later = time.time() + 60
+    monkeypatch.setattr(time, "time", lambda: later)  # the file of expectations is as old as this test
     tell(control, settings)
+    monkeypatch.setattr(time, "time", lambda: later + 1)
     before = read_source(control, SOURCE)
     monkeypatch.delattr("lakebound.inspection.validation.findings_file.read_history")
     assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == []
@@ -128,6 +131,27 @@ def test_without_a_file_nothing_that_validation_said_stands(
     assert look_at(spec_of("orders", settings), settings) == []
     after = read_source(control, SOURCE)
     assert before is not None and after is not None and after.at >= before.at, "the source still looks, so its alerts end"
+
+
+def test_a_file_that_was_away_for_a_moment_brings_its_findings_back(
+    control: ControlFolder, settings: Settings, expectations: Path
+) -> None:
+    validated(control, time.time(), bad=2)
+    tell(control, settings)
+    os.utime(history_file(control), (1, 1))
+    aside = expectations.rename(expectations.with_suffix(".aside"))
+    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == []
+    aside.rename(expectations)
+    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == ["delta:lake.orders totals"]
+
+
+def test_a_machine_without_the_folder_of_expectations_takes_nothing_back(
+    control: ControlFolder, settings: Settings, expectations: Path
+) -> None:
+    validated(control, time.time(), bad=2)
+    tell(control, settings)
+    expectations.parent.rename(expectations.parent.with_name("elsewhere"))
+    assert look_at(spec_of("orders", settings), settings) == [] and wrong(control) == ["delta:lake.orders totals"]
 
 
 def test_a_run_that_could_not_begin_is_over_without_a_file_and_a_record(

@@ -101,6 +101,8 @@ class Info:
     ("facts", "named"),
     [
         (LOGGED | FULL, "OOM: its memory is full (maxmemory 100 bytes)"),
+        # Of keys that do not expire none may go.
+        (LOGGED | FULL | {"maxmemory_policy": "volatile-ttl"}, "OOM: its memory is full (maxmemory 100 bytes)"),
         (LOGGED | {"aof_last_write_status": "err"}, "MISCONF: it cannot write its log"),
         (LOGGED | {"role": "slave"}, "the server is a replica"),
     ],
@@ -117,10 +119,9 @@ def test_a_redis_that_takes_no_writes_is_named_before_anything_is_written(facts:
     [
         LOGGED | FULL | {"used_memory": 110},
         LOGGED | FULL | {"maxmemory": 0},
-        LOGGED | FULL | {"maxmemory_policy": "volatile-ttl"},
         LOGGED,
     ],
-    ids=["not counted", "unbounded", "evicts", "empty"],
+    ids=["not counted", "unbounded", "empty"],
 )
 def test_a_redis_that_has_room_is_not_called_full(facts: dict[str, Any]) -> None:
     found = redis_store()

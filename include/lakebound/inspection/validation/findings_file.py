@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lakebound.control.findings import found_before, read_source, replace_findings, write_findings
 from lakebound.control.folder import ControlFolder
-from lakebound.inspection.validation.expectation_files import InvalidExpectationsError, load_expectations
+from lakebound.inspection.validation.expectation_files import InvalidExpectationsError, expectations_path, load_expectations
 from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.inspection.validation.history import history_file, read_history
 from lakebound.inspection.validation.open_findings import RUN, failed_run, open_findings
@@ -51,8 +51,9 @@ def add_failed_run(control: ControlFolder, problem: str) -> None:
 def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -> None:
     """Write what stands now, between runs: without new data no run says that something is over.
 
-    Of a pipeline without a file of expectations nothing stands; as it has no runs any more, none says so. The record may be
-    long, so it is read only when it has changed, or when something stands that may be over.
+    Of a pipeline without a file of expectations nothing stands; as it has no runs any more, none says so. A machine without
+    the folder of expectations knows nothing of them. The record may be long, so it is read only when it or the file has
+    changed, or when something stands that may be over.
 
     Args:
         control: State folder of the pipeline; its findings of validation are replaced.
@@ -62,10 +63,13 @@ def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -
     before = read_source(control, SOURCE)
     try:
         file = load_expectations(spec, settings)
+        expected = expectations_path(spec.pipeline, settings)
         if file is None:
-            replace_findings(control, SOURCE, ())
+            if expected.parent.is_dir():
+                replace_findings(control, SOURCE, ())
             return
-        changed_at = history_file(control).stat().st_mtime
+        # A file that was away for a moment has a new ctime: meanwhile its findings were taken back.
+        changed_at = max(history_file(control).stat().st_mtime, expected.stat().st_ctime)
     except (FileNotFoundError, InvalidExpectationsError):
         return
     standing = before.findings if before is not None else ()

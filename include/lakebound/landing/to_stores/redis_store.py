@@ -227,10 +227,11 @@ class RedisStore:
 
 def _takes_no_writes(facts: dict[str, Any]) -> str | None:
     """Return why a server answers reads alone, as its INFO says it; begins as its answer to a write would."""
-    policy, most = str(facts.get("maxmemory_policy", "noeviction")), int(facts.get("maxmemory", 0))
-    # The server does not count its buffers for replicas and its log, either.
+    most = int(facts.get("maxmemory", 0))
+    # Before it answers, a server evicts what its policy lets it: where it is still too full, no key may go.
+    # It does not count its buffers for replicas and its log, either.
     used = int(facts.get("used_memory", 0)) - int(facts.get("mem_not_counted_for_evict", 0))
-    if most and policy == "noeviction" and used > most:
+    if most and used > most:
         return f"OOM: its memory is full (maxmemory {most:,} bytes), and it takes no writes until it has more or keys go"
     if facts.get("aof_enabled") and facts.get("aof_last_write_status", "ok") != "ok":
         return "MISCONF: it cannot write its log (a full or broken disk), and takes no writes until it can"
