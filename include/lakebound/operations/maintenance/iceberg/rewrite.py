@@ -24,6 +24,7 @@ from lakebound.operations.maintenance.engines import StepLostError, TableGoneErr
 from lakebound.operations.maintenance.iceberg.rows import NotRewritableError, RowReader
 from lakebound.operations.maintenance.packing import even_bins, iceberg_files_written
 from lakebound.operations.maintenance.steps import Compact, StepEffect
+from lakebound.redaction import redacted
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import delete_all
 from lakebound.tables.datafiles import DataFileWriter, wait_stored
@@ -85,7 +86,7 @@ class FileRewriter:
                 if not done.commits:
                     raise
                 conflicts = exc.conflicts if isinstance(exc, StepLostError) else 0
-                return done.plus(StepEffect(conflicts=conflicts), note=str(exc))
+                return done.plus(StepEffect(conflicts=conflicts), note=redacted(exc))
         return done
 
     def _handle(self, table: TableSpec) -> Handle:
