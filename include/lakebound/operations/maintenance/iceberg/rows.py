@@ -90,6 +90,9 @@ class RowReader:
 
     def _in_columns(self, rows: pa.Table) -> pa.Table:
         held = set(rows.column_names)
+        sources = {self._handle.schema().find_column_name(field.source_id) for field in self._handle.spec().fields}
+        if sources - held:
+            raise NotRewritableError(self._table, "files of another engine lack columns that it is partitioned by")
         found = [
             rows[field.name].cast(field.type) if field.name in held else pa.nulls(rows.num_rows, field.type)
             for field in self._columns
