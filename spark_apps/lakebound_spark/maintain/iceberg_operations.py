@@ -24,15 +24,12 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.graft import replacement
 from lakebound.tables.iceberg.local_files import local_path, sync_locations
-from lakebound.tables.iceberg.manifests import AvroFields
+from lakebound.tables.iceberg.manifests import FILE_PATHS, AvroFields
 from lakebound.tables.iceberg.metadata import metadata_location, next_location, swap
 from lakebound.tables.prepared import ManifestReplacement, to_text
 
 _MANIFESTS = AvroFields(ids=(500, 503))
 """Of a manifest list: each manifest's path, and the snapshot that added it."""
-
-_FILES = AvroFields(ids=(0, 2), nested={2: AvroFields(ids=(100,))})
-"""Of a manifest: each entry's status, and the file's path."""
 
 _ADDED = 1
 
@@ -229,7 +226,7 @@ def _new_files(base: Any, metadata: Any) -> Iterator[str]:
         for manifest in _rows(_MANIFESTS, listed):
             if manifest[1] == snapshot.snapshotId():
                 yield manifest[0]
-                yield from (entry[1][0] for entry in _rows(_FILES, manifest[0]) if entry[0] == _ADDED)
+                yield from (entry[1][0] for entry in _rows(FILE_PATHS, manifest[0]) if entry[0] == _ADDED)
 
 
 def _rows(fields: AvroFields, location: str) -> Iterator[Any]:

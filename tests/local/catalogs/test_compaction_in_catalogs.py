@@ -19,6 +19,7 @@ from tests.support.catalogs.rest_server import Fault
 from tests.support.tables.local_tables import PIPELINE, SCHEMA, Lander, landed_offsets, lander, make_table, rows
 
 from lakebound.control.folder import ControlFolder
+from lakebound.control.turns import AskForTurn
 from lakebound.errors import CatalogUnavailableError
 from lakebound.ledger.entry import ENTRY_KEY, carried, encode
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError
@@ -90,6 +91,18 @@ def compact(rewriter: FileRewriter, spec: TableSpec, installation: Installation,
     for partition in facts.partitions:
         done = done.plus(rewriter.compact(spec, compaction(spec, partition=partition.values, **changes)))
     return done
+
+
+def before_first_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have something happen after the files were rewritten, before they are committed for the first time."""
+
+    def late(self: IcebergTable, *arguments: Any) -> str:
+        monkeypatch.setattr(IcebergTable, "replace_files", replace)
+        act()
+        return replace(self, *arguments)
+
+    replace: Callable[..., str] = IcebergTable.replace_files
+    monkeypatch.setattr(IcebergTable, "replace_files", late)
 
 
 def plain(installation: Installation) -> Table:
@@ -244,13 +257,7 @@ def test_a_commit_of_the_stream_meanwhile_is_not_stepped_over(
 def test_of_two_compactions_at_once_one_is_lost_and_leaves_no_file(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def second(self: IcebergTable, *arguments: Any) -> str:
-        monkeypatch.setattr(IcebergTable, "replace_files", replace)
-        rewriter.compact(spec, compaction(spec))
-        return replace(self, *arguments)
-
-    replace: Callable[..., str] = IcebergTable.replace_files
-    monkeypatch.setattr(IcebergTable, "replace_files", second)
+    before_first_commit(monkeypatch, lambda: rewriter.compact(spec, compaction(spec)))
     with pytest.raises(StepLostError, match="removed by somebody else"):
         rewriter.compact(spec, compaction(spec))
     live = {path.rpartition("/")[2] for paths in data_files(plain(installation)).values() for path in paths}
@@ -265,15 +272,10 @@ def test_a_rewind_meanwhile_is_left_as_it_is(
 ) -> None:
     version = list(app.table.versions())[3].version
 
-    def late(self: IcebergTable, *arguments: Any) -> str:
-        monkeypatch.setattr(IcebergTable, "replace_files", replace)
-        entry = app.view.entry
-        assert entry is not None
-        open_table(spec, installation.at).restore(version, entry.model_copy(update={"kind": "open"}))
-        return replace(self, *arguments)
-
-    replace: Callable[..., str] = IcebergTable.replace_files
-    monkeypatch.setattr(IcebergTable, "replace_files", late)
+    entry = app.view.entry
+    assert entry is not None
+    back = entry.model_copy(update={"kind": "open"})
+    before_first_commit(monkeypatch, lambda: open_table(spec, installation.at).restore(version, back))
     with pytest.raises(StepLostError, match="3 of the rewritten files were removed"):
         rewriter.compact(spec, compaction(spec))
     assert installation.offsets(TABLE) == list(range(3 * (BATCHES - 3)))
@@ -324,7 +326,7 @@ def test_expiry_then_deletes_the_small_files(
     app.land(3 * BATCHES, 3 * BATCHES + 3)
     old = [one.snapshot_id for one in plain(installation).snapshots()][:-1]
     step = ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=tuple(old))
-    expire(spec, step, installation.at, _NoTurn())  # type: ignore[arg-type]
+    expire(spec, step, installation.at, AskForTurn(ControlFolder(installation.at.home, PIPELINE), spec.id))
     assert not any(installation.at.file_at(path).exists() for path in small)
     assert installation.offsets(TABLE) == list(range(3 * BATCHES + 3))
     app.land(3 * BATCHES + 3, 3 * BATCHES + 6)
@@ -355,6 +357,23 @@ def test_a_stream_that_commits_without_a_pause_lets_it_through(
         thread.join()
     assert done.commits >= 1
     assert installation.offsets(TABLE) == list(range(ended[0]))
+
+
+@pytest.mark.parametrize("whose", ["a column of it was renamed", "another engine has written"])
+@IN_EACH
+def test_what_a_name_does_not_tell_is_left_to_others(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, whose: str
+) -> None:
+    table = plain(installation)
+    if "renamed" in whose:
+        with table.update_schema() as change:
+            change.rename_column("city", "town")
+    else:
+        table.append(table.scan().to_arrow())
+    held, files = content(plain(installation)), data_files(plain(installation))
+    with pytest.raises(NotRewritableError, match=whose):
+        rewriter.compact(spec, compaction(spec))
+    assert content(plain(installation)) == held and data_files(plain(installation)) == files
 
 
 NULLS = [None, [], [{"sku": None, "quantity": None}], [{"sku": "a", "quantity": 1}], [None]]
@@ -458,13 +477,7 @@ def test_a_table_with_delete_files_is_left_to_others(
 def test_delete_files_that_come_meanwhile_keep_their_data_files(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def late(self: IcebergTable, *arguments: Any) -> str:
-        monkeypatch.setattr(IcebergTable, "replace_files", replace)
-        add_delete_file(installation, app, spec)
-        return replace(self, *arguments)
-
-    replace: Callable[..., str] = IcebergTable.replace_files
-    monkeypatch.setattr(IcebergTable, "replace_files", late)
+    before_first_commit(monkeypatch, lambda: add_delete_file(installation, app, spec))
     before = plain(installation).current_snapshot()
     with pytest.raises(StepLostError, match="delete files meanwhile"):
         rewriter.compact(spec, compaction(spec))
@@ -491,14 +504,3 @@ class _Deleting(SnapshotWriter):
         (manifest,) = super()._added(files)
         manifest._data[3] = ManifestContent.DELETES
         return [manifest]
-
-
-class _NoTurn:
-    def __enter__(self) -> _NoTurn:
-        return self
-
-    def __exit__(self, *arguments: object) -> None:
-        pass
-
-    def __call__(self) -> None:
-        pass

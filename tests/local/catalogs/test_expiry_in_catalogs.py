@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 from tests.support.catalogs.installations import Installation
-from tests.support.tables.local_tables import Lander, landed_offsets, lander
+from tests.support.tables.local_tables import PIPELINE, Lander, landed_offsets, lander
 from tests.support.tables.restoring import three_batches
 
+from lakebound.control.folder import ControlFolder
+from lakebound.control.turns import AskForTurn
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.iceberg.versions import read_snapshots
 from lakebound.operations.maintenance.steps import ExpireSnapshots
@@ -18,17 +20,6 @@ from lakebound.tables.iceberg.rest import RestLedgerCatalog
 from lakebound.tables.table import open_table
 
 TABLE = "shop.orders"
-
-
-class _NoTurn:
-    def __enter__(self) -> _NoTurn:
-        return self
-
-    def __exit__(self, *arguments: object) -> None:
-        pass
-
-    def __call__(self) -> None:
-        pass
 
 
 @pytest.fixture
@@ -45,9 +36,8 @@ def test_old_snapshots_expire_and_their_lists_are_deleted(installation: Installa
     doomed = oldest(installation, 2)
     lists = [one.manifest_list for one in plain.snapshots()[:2]]
     assert all(installation.at.file_at(one).exists() for one in lists)
-    done = expire(
-        spec, ExpireSnapshots(table=spec.id, reason="they are old", snapshot_ids=tuple(doomed)), installation.at, _NoTurn()
-    )  # type: ignore[arg-type]
+    step = ExpireSnapshots(table=spec.id, reason="they are old", snapshot_ids=tuple(doomed))
+    done = expire(spec, step, installation.at, AskForTurn(ControlFolder(installation.at.home, PIPELINE), spec.id))
     assert (done.commits, done.files_before, done.files_after) == (1, 4, 2)
     kept = installation.plain().load_table(TABLE)
     assert [one.snapshot_id for one in kept.snapshots()] == [one.snapshot_id for one in plain.snapshots()[2:]]

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Table
 
 from lakebound.tables.iceberg.append import holding
 from lakebound.tables.iceberg.health import partition_texts
-from lakebound.tables.iceberg.manifests import AvroFields
+from lakebound.tables.iceberg.manifests import FILE_PATHS, AvroFields
 
-_FILES = AvroFields(ids=(0, 3, 2), nested={2: AvroFields(ids=(100, 101, 102, 103, 104))})
-"""Of a manifest: each entry's status and sequence number, and the file's path, format, partition, rows and bytes."""
-_PATHS = AvroFields(ids=(0, 2), nested={2: AvroFields(ids=(100,))})
-"""Of a manifest: each entry's status, and the file's path."""
-_DELETED = 2
+_FILES = AvroFields(ids=(0, 3, 2), nested={2: AvroFields(ids=(100, 102, 103, 104))})
+"""Of a manifest: each entry's status and sequence number, and the file's path, partition, rows and bytes."""
 
 Partition = Mapping[str, str | None]
 
@@ -28,7 +25,6 @@ class LiveFile:
 
     Attributes:
         path: As its manifest names it.
-        format: As its manifest names it, such as ``PARQUET``.
         partition: Partition field to value, as in ``lakebound.tables.health.PartitionFacts``.
         rows: How many it holds.
         size_bytes: Its size.
@@ -36,7 +32,6 @@ class LiveFile:
     """
 
     path: str
-    format: str
     partition: Partition
     rows: int
     size_bytes: int
@@ -64,9 +59,9 @@ class LiveFiles:
 
     def _read(self, manifest: ManifestFile, table: Table) -> Iterator[LiveFile]:
         for status, sequence_number, file in _rows(_FILES, manifest, table, 3):
-            if status != _DELETED:
+            if status != ManifestEntryStatus.DELETED:
                 own = manifest.sequence_number or 0 if sequence_number is None else sequence_number
-                yield LiveFile(file[0], file[1], self._partition(manifest, file[2], table), file[3], file[4], own)
+                yield LiveFile(file[0], self._partition(manifest, file[1], table), file[2], file[3], own)
 
     def _partition(self, manifest: ManifestFile, partition: Any, table: Table) -> Partition:
         key = manifest.partition_spec_id, tuple(partition[number] for number in range(len(partition)))
@@ -85,8 +80,9 @@ class KnownManifests:
     def paths(self, manifest: ManifestFile, table: Table) -> frozenset[str]:
         """Return the paths of the files that a manifest holds."""
         if manifest.manifest_path not in self._paths:
-            rows = _rows(_PATHS, manifest, table, 2)
-            self._paths[manifest.manifest_path] = frozenset(file[0] for status, file in rows if status != _DELETED)
+            rows = _rows(FILE_PATHS, manifest, table, 2)
+            live = (file[0] for status, file in rows if status != ManifestEntryStatus.DELETED)
+            self._paths[manifest.manifest_path] = frozenset(live)
         return self._paths[manifest.manifest_path]
 
     def entries(self, manifest: ManifestFile, table: Table) -> list[ManifestEntry]:

@@ -95,3 +95,6 @@ MANIFESTS = AvroFields(ids=(500, 501, 502, 503, 517))
 
 ENTRIES = AvroFields(ids=(0, 1, 2), nested={2: AvroFields(ids=(134, 102, 103, 104))})
 """Of a manifest: status, snapshot id, data file (content, partition, records, bytes)."""
+
+FILE_PATHS = AvroFields(ids=(0, 2), nested={2: AvroFields(ids=(100,))})
+"""Of a manifest: each entry's status, and the data or delete file's path."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from lakebound.ledger.entry import Entry
+from lakebound.tables.iceberg.schema import arrow_columns
 from lakebound.tables.outages import tells_nothing
-from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import PastVersion, VersionGoneError
 
 
@@ -74,7 +73,7 @@ def look_back(metadata: TableMetadata, snapshot: Snapshot, entry: Entry | None, 
         entry=entry,
         rows=sum(file.record_count for file in files if file.content == DataFileContent.DATA),
         # A snapshot is read by the table's columns of today: a rewind leaves them as they are.
-        schema=normalise_schema(schema_to_pyarrow(metadata.schema(), include_field_ids=False)),
+        schema=arrow_columns(metadata.schema()),
         missing_files=tuple(file.file_path for file in files if not io.new_input(file.file_path).exists()),
     )
 

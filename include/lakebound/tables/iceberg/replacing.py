@@ -59,7 +59,7 @@ def replace_files(
         NotReplaceableError: A file that goes is not live, or the table has delete files now.
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
     """
-    replacing = _Replacing(table, frozenset(removed), name, known)
+    replacing = _Replacing(table, frozenset(removed), frozenset(file.file_path for file in added), name, known)
     snapshot = replacing.snapshot(added, properties)
     sync_locations((file.file_path for file in added), table.location())
     sync_contents(replacing.written)
@@ -70,23 +70,14 @@ def replace_files(
 
 
 class _Replacing(SnapshotWriter):
-    def __init__(self, table: Table, removed: frozenset[str], name: str, known: KnownManifests) -> None:
+    def __init__(self, table: Table, removed: frozenset[str], added: frozenset[str], name: str, known: KnownManifests) -> None:
         super().__init__(table, table.current_snapshot(), EncodedEntries())
         self._table = table
         self._read = known
-        self._removed = removed
+        self._removed_paths = removed
+        self._added_paths = added
         self._name = name
-        self._added_paths: frozenset[str] = frozenset()
         self._gone: list[ManifestEntry] = []
-
-    def snapshot(self, files: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
-        """Write manifests and their list, and return the snapshot that is still to be committed.
-
-        Raises:
-            NotReplaceableError: A file that goes is not live, or the table has delete files now.
-        """
-        self._added_paths = frozenset(file.file_path for file in files)
-        return super().snapshot(files, properties)
 
     def _of_parent(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """Return the parent's manifests; of those that hold a file which goes, the others' entries in a new one."""
@@ -100,15 +91,15 @@ class _Replacing(SnapshotWriter):
             raise NotReplaceableError(self._name, f"it has format version {self._metadata.format_version} now")
         if len(data) < len(held):
             raise NotReplaceableError(self._name, "another engine has added delete files meanwhile")
-        touched = [one for one in data if paths[one.manifest_path] & self._removed]
+        touched = [one for one in data if paths[one.manifest_path] & self._removed_paths]
         if any(one.partition_spec_id != self._metadata.default_spec_id for one in touched):
             raise NotReplaceableError(self._name, "its partitioning was changed meanwhile")
-        untouched = [one for one in data if not paths[one.manifest_path] & self._removed]
+        untouched = [one for one in data if not paths[one.manifest_path] & self._removed_paths]
         stay: list[ManifestEntry] = []
         for manifest in touched:
             for entry in self._read.entries(manifest, self._table):
-                (self._gone if entry.data_file.file_path in self._removed else stay).append(entry)
-        missing = len(self._removed) - len(self._gone)
+                (self._gone if entry.data_file.file_path in self._removed_paths else stay).append(entry)
+        missing = len(self._removed_paths) - len(self._gone)
         if missing:
             raise NotReplaceableError(self._name, f"{missing} of the rewritten files were removed by somebody else meanwhile")
         parts = [stay[first : first + _ENTRIES_PER_MANIFEST] for first in range(0, len(stay), _ENTRIES_PER_MANIFEST)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationError
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -11,6 +12,12 @@ from pyiceberg.types import IcebergType, PrimitiveType
 
 from lakebound.errors import CommitRefusedError, TableMismatchError
 from lakebound.tables.schema_change import SchemaPlan
+from lakebound.tables.schemas import normalise_schema
+
+
+def arrow_columns(schema: Schema) -> pa.Schema:
+    """Return a table's columns as Arrow has them, without Iceberg's ids."""
+    return normalise_schema(schema_to_pyarrow(schema, include_field_ids=False))
 
 
 def check_column_ids(metadata: TableMetadata, table: str) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationError
-from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import validate_partition_name
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table as PyIcebergTable
@@ -36,7 +35,7 @@ from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catal
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
 from lakebound.tables.iceberg.replacing import replace_files
-from lakebound.tables.iceberg.schema import change, check_column_ids
+from lakebound.tables.iceberg.schema import arrow_columns, change, check_column_ids
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places
 from lakebound.tables.prepared import DeltaReplacement, Prepared, SnapshotExpiry, StalePreparedError
@@ -141,7 +140,7 @@ class IcebergTable:
 
     def schema(self) -> pa.Schema:
         """The table's columns, ``_kafka`` included."""
-        return normalise_schema(schema_to_pyarrow(self._table().schema(), include_field_ids=False))
+        return arrow_columns(self._table().schema())
 
     def set_properties(self, properties: Mapping[str, str], entry: Entry | None) -> None:
         """Set properties. It makes no snapshot, so the entry that counts stays where it is."""

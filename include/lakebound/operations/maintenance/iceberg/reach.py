@@ -10,15 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lakebound.errors import LakeboundError
-from lakebound.tables.iceberg.manifests import AvroFields
+from lakebound.tables.iceberg.manifests import FILE_PATHS, AvroFields
 from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.places import Places
 
 _PATHS = AvroFields(ids=(500,))
 """Of a manifest list: each manifest's path."""
-
-_FILES = AvroFields(ids=(0, 2), nested={2: AvroFields(ids=(100,))})
-"""Of a manifest: each entry's status, and the data or delete file's path."""
 
 _DELETED = 2
 _STATISTICS = ("statistics", "partition-statistics")
@@ -71,7 +68,7 @@ def manifests_of(snapshot: Snapshot, places: Places) -> list[str]:
 
 def content_of(manifest: str, places: Places) -> list[str]:
     """Return the locations of the live files in a manifest."""
-    return [entry[1][0] for entry in _rows(_FILES, manifest, places) if entry[0] != _DELETED]
+    return [entry[1][0] for entry in _rows(FILE_PATHS, manifest, places) if entry[0] != _DELETED]
 
 
 def needed(body: Body, places: Places) -> Iterator[str]:

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import Table as Handle
 
 from lakebound.control.folder import ControlFolder
@@ -34,7 +33,6 @@ from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.iceberg.replacing import FORMAT, NotReplaceableError
 from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.places import Places
-from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import DataFile
 
 _COMMIT_ATTEMPTS = 60
@@ -77,9 +75,7 @@ class FileRewriter:
         """
         handle = self._handle(table)
         _check_rewritable(handle, table)
-        # Of one reading with the name mapping: a column that is renamed this moment would become null.
-        columns = normalise_schema(schema_to_pyarrow(handle.schema(), include_field_ids=False))
-        reader = RowReader(handle, columns, table.id, self._places)
+        reader = RowReader(handle, table.id, self._places)
         done, began = StepEffect(), time.monotonic()
         for bins in _commits(_chosen(self._live_files.of(handle), step), step):
             if done.commits and time.monotonic() - began > _STEP_SECONDS:
