@@ -73,7 +73,7 @@ $(STAMP): requirements.lock pyproject.toml
 jars: install ## Download the JVM jars and check their SHA-256 sums; correct jars are kept
 	@python -m lakebound.local.jars
 
-class-archive: jars ## Create the JVM class archive once, so that applications start faster (about a minute)
+class-archive: jars ## Create the JVM class archives and missing bytecode once, so that applications and the broker start faster (about a minute)
 	@python -m lakebound.local.training_run
 
 ##@ Test

@@ -1,7 +1,8 @@
-"""The class archive of this environment: what the JVM of an application maps instead of loading 15,000 classes again.
+"""The class archives of this environment: what a JVM maps instead of loading its classes again, 15,000 of an application.
 
-Most of an application's start is the loading of classes. An archive (https://openjdk.org/jeps/350) changes nothing but that
-time: a JVM ignores one that does not fit its class path. ``make class-archive`` makes it (`lakebound.local.training_run`).
+Most of a start is the loading of classes. An archive (https://openjdk.org/jeps/350) changes nothing but that
+time: a JVM ignores one that does not fit its class path. Applications have one, and so has the embedded broker.
+``make class-archive`` makes them (`lakebound.local.training_run`).
 """
 
 from __future__ import annotations
@@ -17,20 +18,32 @@ from lakebound.landing.java import java_command
 
 
 def class_archive(jars: Path) -> Path:
-    """Return where the archive of this Python environment, this Java and these jars is, or would be."""
-    java = os.path.realpath(shutil.which(java_command()) or java_command())
-    own = sorted((jars / "spark").glob("*.jar"))
-    facts = [java, str(jars), *(_fact(file) for file in (Path(java), *pyspark_jars(), *own))]
-    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
-    # In the environment, whose pyspark it belongs to: it goes when that goes.
-    return Path(sys.prefix) / "class-archive" / f"{digest}.jsa"
+    """Return where the applications' archive of this Python environment, this Java and these jars is, or would be."""
+    return _archive(jars, [*pyspark_jars(), *sorted((jars / "spark").glob("*.jar"))])
+
+
+def broker_archive(jars: Path) -> Path:
+    """Return where the embedded broker's archive of this Java and these jars is, or would be."""
+    return _archive(jars, sorted((jars / "broker").glob("*.jar")))
 
 
 def class_archive_option(jars: Path) -> str:
-    """Return the JVM option that maps the archive; empty while there is none."""
-    archive = class_archive(jars)
+    """Return the JVM options that map the applications' archive; empty while there is none."""
+    return " ".join(archive_options(class_archive(jars)))
+
+
+def archive_options(archive: Path) -> list[str]:
+    """Return the JVM options that map an archive; none while there is none."""
     # A JVM that cannot use it says so on its standard output, which is no news to anybody: it starts slower, that is all.
-    return f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off" if archive.exists() else ""
+    return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if archive.exists() else []
+
+
+def _archive(jars: Path, class_path: list[Path]) -> Path:
+    java = os.path.realpath(shutil.which(java_command()) or java_command())
+    facts = [java, str(jars), *(_fact(file) for file in (Path(java), *class_path))]
+    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+    # In the environment, whose pyspark it belongs to: it goes when that goes.
+    return Path(sys.prefix) / "class-archive" / f"{digest}.jsa"
 
 
 def pyspark_jars() -> list[Path]:

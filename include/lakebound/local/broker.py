@@ -12,6 +12,7 @@ from lakebound.control import processes
 from lakebound.control.ports import LOOPBACK, free_port, is_free, is_open
 from lakebound.control.private_files import make_private_folder
 from lakebound.errors import ServiceError
+from lakebound.landing.class_archive import archive_options, broker_archive
 from lakebound.landing.java import check_java, java_command
 from lakebound.landing.kafka_clients import make_admin
 from lakebound.local.broker_config import BrokerPorts, SaslUser, log4j2_properties, server_properties
@@ -244,6 +245,7 @@ def format_command(jars: Path, folder: Path) -> list[str]:
 def _java(jars: Path, folder: Path) -> list[str]:
     return [
         java_command(),
+        *archive_options(broker_archive(jars)),
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties",
         "-cp",

@@ -22,7 +22,7 @@ from lakebound.tables.delta.open import open_delta
 from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.schemas import normalise_schema
-from lakebound_spark.reference import csv_files, postgres
+from lakebound_spark.reference import csv_files
 from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size
 from lakebound_spark.reference.rules import ReferenceFacts, key_problem, problem_in, size_problem
 
@@ -87,6 +87,8 @@ def make_source(name: str, spec: ReferenceSpec, places: Places) -> Source:
     if spec.format == "iceberg":
         return Source(name, spec, lambda: _iceberg(spec, places)[1], lambda: _load_iceberg(spec, places))
     if spec.format == "postgres":
+        from lakebound_spark.reference import postgres  # few pipelines have it, and its client takes 0.2 s to import
+
         return Source(name, spec, lambda: postgres.look(name, spec), lambda: postgres.load(name, spec))
     return Source(name, spec, lambda: _files_version(_files(spec, places)), lambda: _load_files(spec, places))
 

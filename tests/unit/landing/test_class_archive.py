@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lakebound.landing.class_archive import class_archive, class_archive_option
+from lakebound.landing.class_archive import archive_options, broker_archive, class_archive, class_archive_option
+from lakebound.local.broker import broker_command, format_command
 
 
 @pytest.fixture
@@ -15,8 +16,9 @@ def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
     (tmp_path / "environment" / "class-archive").mkdir(parents=True)
     folder = tmp_path / "jars"
-    (folder / "spark").mkdir(parents=True)
-    (folder / "spark" / "a.jar").write_bytes(b"jar")
+    for kind in ("spark", "broker"):
+        (folder / kind).mkdir(parents=True)
+        (folder / kind / "a.jar").write_bytes(b"jar")
     return folder
 
 
@@ -33,3 +35,14 @@ def test_other_jars_have_another_archive(jars: Path) -> None:
     class_archive(jars).touch()
     (jars / "spark" / "a.jar").write_bytes(b"newer")
     assert class_archive_option(jars) == ""
+
+
+def test_the_broker_has_an_archive_of_its_own(jars: Path) -> None:
+    class_archive(jars).touch()
+    assert f"-XX:SharedArchiveFile={class_archive(jars)}" not in broker_command(jars, jars, 512)
+    archive = broker_archive(jars)
+    archive.touch()
+    for command in (broker_command(jars, jars, 512), format_command(jars, jars)):
+        assert command[1 : 1 + len(archive_options(archive))] == archive_options(archive)
+    (jars / "broker" / "a.jar").write_bytes(b"newer")
+    assert not any(str(archive) in part for part in broker_command(jars, jars, 512))
