@@ -1,7 +1,8 @@
 """The rows of an Iceberg table's data files in the table's columns, for a rewrite: not one value may become another.
 
 The stream's own files name columns, and hold no field ids. They are read as they are: a column that came later is null, one
-that was widened is cast. Other files, and a table in which a column was renamed, are refused: PyIceberg (0.12), which knows
+that was widened, as Iceberg widens columns, is cast. Files with other types are refused: a column was dropped, and another one
+added under its name. Other files, and a table in which a column was renamed, are refused: PyIceberg (0.12), which knows
 ids, makes empty lists and maps of those that are null where they hold structs.
 """
 
@@ -19,6 +20,7 @@ from lakebound.errors import LakeboundError
 from lakebound.tables.iceberg.live_files import LiveFile
 from lakebound.tables.iceberg.schema import arrow_columns
 from lakebound.tables.places import Places
+from lakebound.tables.schemas import normalise_type
 
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -65,7 +67,7 @@ class RowReader:
         """Yield the rows of a file, a row group at a time.
 
         Raises:
-            NotRewritableError: Another engine has written it.
+            NotRewritableError: Another engine has written it, or a column of it cannot become the table's.
             FileNotFoundError: It is not there.
         """
         file = self._places.file_at(one.path)
@@ -74,8 +76,17 @@ class RowReader:
             own = parquet.schema_arrow
             if _has_ids(own) or self._partitioned_by - {*own.names}:
                 raise NotRewritableError(self._table, f"another engine has written {one.path.rpartition('/')[2]}")
+            self._check_types(own, one)
             for number in range(parquet.num_row_groups):
                 yield self._in_columns(parquet.read_row_group(number))
+
+    def _check_types(self, own: pa.Schema, one: LiveFile) -> None:
+        for name in {*own.names} & {*self._columns.names}:
+            held, wanted = own.field(name).type, self._columns.field(name).type
+            if not widens(held, wanted):
+                raise NotRewritableError(
+                    self._table, f"the column {name} of {one.path.rpartition('/')[2]} is {held}, and of the table {wanted}"
+                )
 
     def _in_columns(self, rows: pa.Table) -> pa.Table:
         held = set(rows.column_names)
@@ -84,6 +95,31 @@ class RowReader:
             for field in self._columns
         ]
         return pa.table(found, schema=self._columns)
+
+
+def widens(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a file's column are those of the table's, by Iceberg's rules for a change of a type. Pure.
+
+    Rules: https://iceberg.apache.org/spec/#schema-evolution. Format 2 widens int, float and the precision of a decimal.
+
+    Args:
+        held: Type in the file.
+        wanted: Type in the table, as ``lakebound.tables.schemas.normalise_type`` returns it.
+    """
+    held, types = normalise_type(held), pa.types
+    if types.is_struct(held) and types.is_struct(wanted):
+        names = {field.name for field in held} & {field.name for field in wanted}
+        return all(widens(held.field(name).type, wanted.field(name).type) for name in names)
+    if types.is_list(held) and types.is_list(wanted):
+        return widens(held.value_type, wanted.value_type)
+    if types.is_map(held) and types.is_map(wanted):
+        return widens(held.key_type, wanted.key_type) and widens(held.item_type, wanted.item_type)
+    if types.is_decimal(held) and types.is_decimal(wanted):
+        return bool(held.scale == wanted.scale and held.precision <= wanted.precision)
+    for is_kind in (types.is_signed_integer, types.is_floating):
+        if is_kind(held) and is_kind(wanted):
+            return bool(held.bit_width <= wanted.bit_width)
+    return bool(held == wanted)
 
 
 def _has_ids(schema: pa.Schema) -> bool:
