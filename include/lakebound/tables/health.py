@@ -17,10 +17,12 @@ class FileFacts(Frozen):
         size_bytes: Its size.
         added_at_ms: When it came into the table: Delta's modification time; Iceberg: the time of the snapshot that added it, or
             of the oldest kept one where that has expired.
+        is_of_older_spec: Iceberg: it was written for a partitioning that the table no longer has.
     """
 
     size_bytes: int
     added_at_ms: int
+    is_of_older_spec: bool = False
 
 
 class PartitionFacts(Frozen):

@@ -431,6 +431,20 @@ def test_files_that_an_unheard_commit_named_are_never_deleted(
 
 
 @IN_EACH
+def test_files_of_an_older_partitioning_are_known(installation: Installation, app: Lander, spec: TableSpec) -> None:
+    with plain(installation).update_spec() as change:
+        change.add_identity("city")
+    facts = read_facts(spec, installation.at, 0)
+    assert facts is not None and [file.is_of_older_spec for one in facts.partitions for file in one.files] == [True] * BATCHES
+    other = lander(spec, installation.at)
+    other.land(3 * BATCHES, 3 * BATCHES + 3)
+    facts = read_facts(spec, installation.at, 0)
+    assert facts is not None
+    found = {one.name: {file.is_of_older_spec for file in one.files} for one in facts.partitions}
+    assert found == {"": {True}, **{f"city=city {number}": {False} for number in range(3)}}
+
+
+@IN_EACH
 def test_a_file_that_the_table_names_and_that_is_missing_is_said(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
 ) -> None:

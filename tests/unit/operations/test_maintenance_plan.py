@@ -281,6 +281,26 @@ def test_small_files_are_compacted_wherever_a_table_lies() -> None:
     assert kinds(found) == ["compact"] and found.left == (f"{ICEBERG}: not rewritten",)
 
 
+def test_files_of_an_older_partitioning_are_planned_for_spark_alone() -> None:
+    """Without Spark they would be planned at each run, and no run would rewrite them."""
+    newer, older = situation(ICEBERG, 50), situation(ICEBERG, 60)
+    of_older = [file.model_copy(update={"is_of_older_spec": True}) for file in older.partitions[0].files]
+    both = (newer.partitions[0].model_copy(update={"files": (*newer.partitions[0].files, *of_older)}),)
+    only = (newer.partitions[0].model_copy(update={"files": tuple(of_older)}),)
+    for partitions, taken in ((both, 50), (only, 0)):
+        facts = newer.model_copy(update={"partitions": partitions})
+        one = TableSituation(ICEBERG, facts, past(ICEBERG, 100), NOTHING_DUE)
+        without = replace(one, refusals=Refusals(sparks=f"{ICEBERG}: not rewritten"))
+        found = plan("", [without], POLICY, NOW_MS)
+        assert [step.reason.partition(" small")[0] for step in found.steps] == ([str(taken)] if taken else [])
+        assert found.left == (
+            f"{ICEBERG}: 60 small files of an older partitioning are not rewritten, as only Spark could: rewrite them with "
+            f"your own engine",
+        )
+        (step,) = plan("", [one], POLICY, NOW_MS).steps
+        assert step.reason.startswith(f"{60 + taken} small")
+
+
 def test_what_is_refused_depends_on_catalog_and_store() -> None:
     lake = WarehouseSpec(location="s3://bucket/lake", catalog=RestCatalogSpec(type="rest", uri="https://catalog.example.com"))
     stored, here = Places(home=Path("/home"), warehouse=lake), local_places(Path("/home"), Path("/lake"))

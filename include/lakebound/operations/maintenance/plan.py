@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lakebound.operations.maintenance.compaction import Candidate, candidates, take
 from lakebound.operations.maintenance.history import PastRun, TablePast
 from lakebound.operations.maintenance.keep import clean_before, expirable, vacuum_retention_seconds
+from lakebound.operations.maintenance.packing import small_below
 from lakebound.operations.maintenance.property_warnings import property_warnings
 from lakebound.operations.maintenance.refusals import NOTHING_REFUSED, Refusals
 from lakebound.operations.maintenance.steps import (
@@ -81,7 +82,8 @@ def plan(pipeline: str, tables: Sequence[TableSituation], policy: MaintenanceSpe
     left: list[str] = []
     for one in tables:
         if one.facts is not None and not _why_not(one) and not _is_sparks(one.refusals, one.facts):
-            found, others = candidates(one.facts, one.runs, policy, now_ms)
+            facts = _rewritable(one.facts) if one.refusals.sparks else one.facts
+            found, others = candidates(facts, one.runs, policy, now_ms)
             due += found
             left += others
     compactions, beyond = take(due, policy.compaction.max_bytes_per_run)
@@ -125,6 +127,22 @@ def _refused(
         yield one.refusals.sparks
     if any(_is_refused(step, one.refusals) for step in looking):
         yield one.refusals.moves
+    older = [file for partition in facts.partitions for file in partition.files if file.is_of_older_spec]
+    count = sum(file.size_bytes < small_below(policy.compaction) for file in older)
+    if one.refusals.sparks and count > 1:
+        yield (
+            f"{one.table}: {count_words(count, 'small file')} of an older partitioning are not rewritten, as only Spark could: "
+            f"rewrite them with your own engine"
+        )
+
+
+def _rewritable(facts: TableFacts) -> TableFacts:
+    """Return a table's facts without the files that only Spark rewrites: those of an older partitioning."""
+    kept = [
+        partition.model_copy(update={"files": tuple(file for file in partition.files if not file.is_of_older_spec)})
+        for partition in facts.partitions
+    ]
+    return facts.model_copy(update={"partitions": tuple(partition for partition in kept if partition.files)})
 
 
 def _is_sparks(refusals: Refusals, facts: TableFacts) -> bool:

@@ -131,7 +131,8 @@ def _read_files(standing: _Standing, places: Places) -> _Files:
             files.rows += file[2]
             # An entry without a snapshot inherits the one that added its manifest.
             at_ms = times.get(added_by if entry[1] is None else entry[1], oldest_ms)
-            files.data_files[key].append(FileFacts(size_bytes=file[3], added_at_ms=at_ms))
+            is_older = spec_id != standing.metadata.default_spec_id
+            files.data_files[key].append(FileFacts(size_bytes=file[3], added_at_ms=at_ms, is_of_older_spec=is_older))
     return files
 
 
