@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import StringType
@@ -23,13 +23,14 @@ from lakebound.control.turns import AskForTurn
 from lakebound.errors import CatalogUnavailableError
 from lakebound.ledger.entry import ENTRY_KEY, carried, encode
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError
-from lakebound.operations.maintenance.iceberg import rewrite
+from lakebound.operations.maintenance.iceberg import groups, replacement, rewrite
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.iceberg.rewrite import FileRewriter
 from lakebound.operations.maintenance.iceberg.rows import NotRewritableError
 from lakebound.operations.maintenance.steps import Compact, ExpireSnapshots, StepEffect
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.iceberg import live_files
 from lakebound.tables.iceberg.append import SnapshotWriter, commit_snapshot
 from lakebound.tables.iceberg.files import describe
 from lakebound.tables.iceberg.health import read_facts
@@ -133,6 +134,33 @@ def said(table: Table) -> tuple[int, int, int]:
     return tuple(int(summary[f"total-{name}"]) for name in ("records", "data-files", "files-size"))  # type: ignore[index,return-value]
 
 
+def entries(table: Table, status: int | None = None) -> dict[str, dict[str, Any]]:
+    """Return what the current snapshot says of each file that is live, or whose entry has a status, by its path."""
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    found = {}
+    for manifest in snapshot.manifests(table.io):
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+            if entry.status != ManifestEntryStatus.DELETED if status is None else entry.status == status:
+                numbers = {"snapshot": entry.snapshot_id, "of": (entry.sequence_number, entry.file_sequence_number)}
+                found[entry.data_file.file_path] = {**numbers, "file": list(entry.data_file._data)}
+    return found
+
+
+def left_over(installation: Installation, spec: TableSpec) -> set[str]:
+    """Return the names of compacted files, manifests and their lists in the table's folder that no snapshot names."""
+    table, named = plain(installation), set()
+    for snapshot in table.snapshots():
+        named.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            named.add(manifest.manifest_path)
+            held = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+            named |= {entry.data_file.file_path for entry in held}
+    names = {path.rpartition("/")[2] for path in named}
+    found = {file.name for file, _ in open_table(spec, installation.at).layout().folder.parent.list()}
+    return {name for name in found - names if name.startswith("compacted") or name.endswith(".avro")}
+
+
 def test_small_files_become_one_with_the_same_rows_and_the_stream_goes_on(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
 ) -> None:
@@ -189,7 +217,7 @@ def test_each_partition_becomes_one_file_and_small_files_alone_are_taken(
 def test_what_is_large_takes_several_files_and_commits(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewrite, "_FILES_PER_COMMIT", 2)
+    monkeypatch.setattr(groups, "FILES_PER_COMMIT", 2)
     size = max(task.file.file_size_in_bytes for task in plain(installation).scan().plan_files())
     done = rewriter.compact(spec, compaction(spec, target_file_bytes=2 * size + 100))
     assert (done.files_before, done.files_after, done.commits) == (BATCHES, 4, 2)
@@ -247,6 +275,7 @@ def test_a_commit_of_the_stream_meanwhile_is_not_stepped_over(
     monkeypatch.setattr(IcebergTable, "replace_files", late)
     done = rewriter.compact(spec, compaction(spec))
     assert (done.files_before, done.files_after, done.commits, done.conflicts) == (BATCHES, 1, 1, 2)
+    assert left_over(installation, spec) == set(), "of the attempts that were refused"
     assert installation.offsets(TABLE) == list(range(3 * BATCHES + 6))
     assert said(plain(installation)) == counts(plain(installation))
     app.land(3 * BATCHES + 6, 3 * BATCHES + 9)
@@ -260,9 +289,7 @@ def test_of_two_compactions_at_once_one_is_lost_and_leaves_no_file(
     before_first_commit(monkeypatch, lambda: rewriter.compact(spec, compaction(spec)))
     with pytest.raises(StepLostError, match="removed by somebody else"):
         rewriter.compact(spec, compaction(spec))
-    live = {path.rpartition("/")[2] for paths in data_files(plain(installation)).values() for path in paths}
-    folder = open_table(spec, installation.at).layout().folder
-    assert {file.name for file, _ in folder.list() if file.name.startswith("compacted")} == live
+    assert left_over(installation, spec) == set()
     assert installation.offsets(TABLE) == list(range(3 * BATCHES))
 
 
@@ -291,6 +318,7 @@ def test_a_commit_without_a_right_answer_replaces_once(
     installation.rest.faults.append(Fault("POST", "/tables/orders", status, takes_effect))
     done = rewriter.compact(spec, compaction(spec))
     assert not installation.rest.faults and (done.files_before, done.commits) == (BATCHES, 1)
+    assert left_over(installation, spec) == set()
     assert [len(paths) for paths in data_files(plain(installation)).values()] == [1]
     assert installation.offsets(TABLE) == list(range(3 * BATCHES))
     app.land(3 * BATCHES, 3 * BATCHES + 3)
@@ -301,7 +329,7 @@ def test_a_commit_without_a_right_answer_replaces_once(
 def test_a_catalog_that_is_away_loses_nothing(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewrite, "_UNKNOWN_OUTCOMES", 1)
+    monkeypatch.setattr(replacement, "_UNKNOWN_OUTCOMES", 1)
 
     def away(self: IcebergTable, *arguments: Any) -> str:
         with installation.away():
@@ -431,20 +459,6 @@ def test_files_that_an_unheard_commit_named_are_never_deleted(
 
 
 @IN_EACH
-def test_files_of_an_older_partitioning_are_known(installation: Installation, app: Lander, spec: TableSpec) -> None:
-    with plain(installation).update_spec() as change:
-        change.add_identity("city")
-    facts = read_facts(spec, installation.at, 0)
-    assert facts is not None and [file.is_of_older_spec for one in facts.partitions for file in one.files] == [True] * BATCHES
-    other = lander(spec, installation.at)
-    other.land(3 * BATCHES, 3 * BATCHES + 3)
-    facts = read_facts(spec, installation.at, 0)
-    assert facts is not None
-    found = {one.name: {file.is_of_older_spec for file in one.files} for one in facts.partitions}
-    assert found == {"": {True}, **{f"city=city {number}": {False} for number in range(3)}}
-
-
-@IN_EACH
 def test_a_file_that_the_table_names_and_that_is_missing_is_said(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter
 ) -> None:
@@ -464,9 +478,95 @@ def test_an_upload_that_fails_is_said_and_leaves_no_file(
     monkeypatch.setattr(rewrite, "wait_stored", refused)
     with pytest.raises(OSError, match="the bucket is full"):
         rewriter.compact(spec, compaction(spec))
-    folder = open_table(spec, installation.at).layout().folder
-    assert not [file for file, _ in folder.list() if file.name.startswith("compacted")]
+    assert left_over(installation, spec) == set()
     assert installation.offsets(TABLE) == list(range(3 * BATCHES))
+
+
+@IN_EACH
+def test_manifests_that_cannot_be_stored_are_said_and_leave_no_file(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(self: SnapshotWriter) -> None:
+        put_drafts(self)
+        raise OSError("the bucket is full")
+
+    put_drafts = SnapshotWriter.put_drafts
+    monkeypatch.setattr(SnapshotWriter, "put_drafts", put)
+    with pytest.raises(OSError, match="the bucket is full"):
+        rewriter.compact(spec, compaction(spec))
+    assert left_over(installation, spec) == set()
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES))
+
+
+@pytest.mark.parametrize("installation", ["rest", "rest on s3"], indirect=True)
+def test_an_unheard_commit_whose_snapshot_has_expired_keeps_its_files(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog answers nothing any more to the rewriter; the stream has committed on top, and the snapshot expires."""
+    is_first = iter([True])
+
+    def unheard(self: IcebergTable, *arguments: Any) -> str:
+        if next(is_first, False):
+            own = int(replace(self, *arguments))
+            app.land(3 * BATCHES, 3 * BATCHES + 3)
+            assert installation.rest is not None
+            installation.rest.expire(("shop", "orders"), {own})
+        raise CatalogUnavailableError("http://catalog", "no answer")
+
+    replace: Callable[..., str] = IcebergTable.replace_files
+    monkeypatch.setattr(IcebergTable, "replace_files", unheard)
+    with pytest.raises(CatalogUnavailableError):
+        rewriter.compact(spec, compaction(spec))
+    assert any("compacted" in path for paths in data_files(plain(installation)).values() for path in paths)
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES + 3))
+
+
+@IN_EACH
+def test_manifests_are_read_once_for_all_commits_of_a_step(
+    installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "FILES_PER_COMMIT", 1)
+    size = max(task.file.file_size_in_bytes for task in plain(installation).scan().plan_files())
+    read: list[str] = []
+
+    def counted(writer: Any, manifest: ManifestFile, files: Any) -> Any:
+        read.append(manifest.manifest_path)
+        return read_existing(writer, manifest, files)
+
+    read_existing = live_files.read_existing
+    monkeypatch.setattr(live_files, "read_existing", counted)
+    before = {one.manifest_path for one in plain(installation).current_snapshot().manifests(plain(installation).io)}  # type: ignore[union-attr]
+    done = rewriter.compact(spec, compaction(spec, target_file_bytes=2 * size + 100))
+    assert done.commits == 4 and len(read) == len(set(read)) and set(read) <= before
+
+
+@IN_EACH
+def test_what_goes_is_told_as_gone_in_the_snapshot_that_replaced_it(
+    installation: Installation, by_city: TableSpec, rewriter: FileRewriter
+) -> None:
+    landed(by_city, installation)
+    before = entries(plain(installation))
+    rewriter.compact(by_city, compaction(by_city, partition={"city": "city 1"}))
+    after, snapshot = entries(plain(installation)), plain(installation).current_snapshot()
+    assert snapshot is not None
+    gone = {path: told for path, told in before.items() if path not in after}
+    assert len(gone) == BATCHES and all(told == before[path] for path, told in after.items() if path in before)
+    deleted = entries(plain(installation), ManifestEntryStatus.DELETED)
+    assert deleted == {path: {**told, "snapshot": snapshot.snapshot_id} for path, told in gone.items()}
+
+
+@IN_EACH
+def test_files_of_an_older_partitioning_are_known(installation: Installation, app: Lander, spec: TableSpec) -> None:
+    with plain(installation).update_spec() as change:
+        change.add_identity("city")
+    facts = read_facts(spec, installation.at, 0)
+    assert facts is not None and [file.is_of_older_spec for one in facts.partitions for file in one.files] == [True] * BATCHES
+    other = lander(spec, installation.at)
+    other.land(3 * BATCHES, 3 * BATCHES + 3)
+    facts = read_facts(spec, installation.at, 0)
+    assert facts is not None
+    found = {one.name: {file.is_of_older_spec for file in one.files} for one in facts.partitions}
+    assert found == {"": {True}, **{f"city=city {number}": {False} for number in range(3)}}
 
 
 @IN_EACH
@@ -501,16 +601,31 @@ def test_delete_files_that_come_meanwhile_keep_their_data_files(
 
 def add_delete_file(installation: Installation, app: Lander, spec: TableSpec) -> None:
     """Commit a file of position deletes, as another engine does that merges on read. No reader opens it here."""
+    add(installation, app, spec, writer=_Deleting)
+
+
+def add(
+    installation: Installation,
+    app: Lander,
+    spec: TableSpec,
+    *,
+    of_city: str = "",
+    writer: type[SnapshotWriter] = SnapshotWriter,
+) -> None:
+    """Commit a file as another engine may: a delete file, or one whose partition it tells wrongly."""
     handle = open_catalog(installation.at).load_table(("shop", "orders"))
     files = describe(app.write(900, 901), handle.metadata, spec.id)
     for file in files:
-        file._data[0] = DataFileContent.POSITION_DELETES
-    writer = _Deleting(handle, handle.current_snapshot(), EncodedEntries())
+        if of_city:
+            file.partition[0] = of_city
+        else:
+            file._data[0] = DataFileContent.POSITION_DELETES
+    writing = writer(handle, handle.current_snapshot(), EncodedEntries())
     entry = open_table(spec, installation.at).read_ledger().entry
     assert entry is not None
-    snapshot = writer.snapshot(files, {ENTRY_KEY: encode(carried(entry))})
-    writer.put_drafts()
-    commit_snapshot(handle, snapshot, writer.written)
+    snapshot = writing.snapshot(files, {ENTRY_KEY: encode(carried(entry))})
+    writing.put_drafts()
+    commit_snapshot(handle, snapshot, writing.written)
 
 
 class _Deleting(SnapshotWriter):

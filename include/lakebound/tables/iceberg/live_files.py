@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.manifest import ManifestContent, ManifestEntryStatus, ManifestFile, ManifestWriter
 from pyiceberg.table import Table
 
 from lakebound.tables.iceberg.append import holding
 from lakebound.tables.iceberg.health import partition_texts
 from lakebound.tables.iceberg.manifests import FILE_PATHS, AvroFields
+from lakebound.tables.iceberg.merging import Encoded, read_existing
 
 _FILES = AvroFields(ids=(0, 3, 2), nested={2: AvroFields(ids=(100, 102, 103, 104))})
 """Of a manifest: each entry's status and sequence number, and the file's path, partition, rows and bytes."""
@@ -75,7 +76,21 @@ class KnownManifests:
 
     def __init__(self) -> None:
         self._paths: dict[str, frozenset[str]] = {}
-        self._entries: dict[str, list[ManifestEntry]] = {}
+        self._entries: dict[str, list[Encoded]] = {}
+        self._kind: tuple[int, ...] = ()
+
+    def keep(self, manifests: Iterable[ManifestFile], kind: tuple[int, ...]) -> None:
+        """Forget all but the manifests of a snapshot.
+
+        Args:
+            manifests: Those of the snapshot.
+            kind: Ids by which entries are of one form (``EncodedEntries``); those of another form are forgotten, too.
+        """
+        paths = {one.manifest_path for one in manifests}
+        entries = self._entries if kind == self._kind else {}
+        self._paths = {path: found for path, found in self._paths.items() if path in paths}
+        self._entries = {path: found for path, found in entries.items() if path in paths}
+        self._kind = kind
 
     def paths(self, manifest: ManifestFile, table: Table) -> frozenset[str]:
         """Return the paths of the files that a manifest holds."""
@@ -85,11 +100,22 @@ class KnownManifests:
             self._paths[manifest.manifest_path] = frozenset(live)
         return self._paths[manifest.manifest_path]
 
-    def entries(self, manifest: ManifestFile, table: Table) -> list[ManifestEntry]:
-        """Return the entries of the files that a manifest holds."""
+    def entries(self, manifest: ManifestFile, table: Table, writer: ManifestWriter) -> list[Encoded]:
+        """Return the entries of the files that a manifest holds, as other manifests hold them.
+
+        Args:
+            manifest: The manifest.
+            table: Reads it.
+            writer: Of a manifest of the same partition spec; nothing is written.
+        """
         if manifest.manifest_path not in self._entries:
-            self._entries[manifest.manifest_path] = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+            self._entries[manifest.manifest_path] = read_existing(writer, manifest, table.io)
         return self._entries[manifest.manifest_path]
+
+    def add(self, manifest: ManifestFile, entries: list[Encoded]) -> None:
+        """Note what a manifest holds that was written here."""
+        self._paths[manifest.manifest_path] = frozenset(one.path for one in entries)
+        self._entries[manifest.manifest_path] = entries
 
 
 def has_deletes(table: Table) -> bool:

@@ -23,12 +23,21 @@ LARGEST_MERGED = 1000
 
 @dataclass(frozen=True)
 class Encoded:
-    """An entry as a merged manifest holds it, and what the manifest says in sum."""
+    """An entry as a merged manifest holds it, and what the manifest says in sum.
+
+    Attributes:
+        rest_at: Where in ``content`` that begins which does not tell how the entry came into its manifest.
+        path: Of its file.
+        size_bytes: Of its file.
+    """
 
     content: bytes
+    rest_at: int
     partition: Record
     rows: int
     sequence_number: int
+    path: str
+    size_bytes: int
 
 
 @dataclass
@@ -79,9 +88,24 @@ def encode_existing(
         file_sequence_number=file_sequence_number,
         data_file=entry.data_file,
     )
-    buffer = io.BytesIO()
+    buffer, file = io.BytesIO(), entry.data_file
     writer._writer.writer.write(BinaryEncoder(buffer), writer.prepare_entry(existing))
-    return Encoded(buffer.getvalue(), entry.data_file.partition, entry.data_file.record_count, sequence_number)
+    content, start = buffer.getvalue(), _start(ManifestEntryStatus.EXISTING, snapshot_id)
+    if not content.startswith(start):
+        raise ValueError("a manifest's entry does not begin with its status and its snapshot's id")
+    return Encoded(
+        content, len(start), file.partition, file.record_count, sequence_number, file.file_path, file.file_size_in_bytes
+    )
+
+
+def _start(status: ManifestEntryStatus, snapshot_id: int) -> bytes:
+    """Return the bytes with which an entry begins: its first fields (https://iceberg.apache.org/spec/#manifests)."""
+    buffer = io.BytesIO()
+    encoder = BinaryEncoder(buffer)
+    encoder.write_int(status)
+    encoder.write_int(1)  # of a field that may be null: it is not
+    encoder.write_int(snapshot_id)
+    return buffer.getvalue()
 
 
 def read_existing(writer: ManifestWriter, manifest: ManifestFile, files: FileIO) -> list[Encoded]:
@@ -105,11 +129,23 @@ def write_existing(writer: ManifestWriter, entries: Sequence[Encoded]) -> None:
     writer._existing_rows += sum(entry.rows for entry in entries)
     writer._partitions.extend(entry.partition for entry in entries)
     writer._min_sequence_number = min(entry.sequence_number for entry in entries)
+    _write_block(writer, len(entries), b"".join(entry.content for entry in entries))
+
+
+def write_deleted(writer: ManifestWriter, entries: Sequence[Encoded]) -> None:
+    """Write encoded entries as one block, as ``ManifestWriter.delete`` would write them one by one."""
+    writer._deleted_files += len(entries)
+    writer._deleted_rows += sum(entry.rows for entry in entries)
+    writer._partitions.extend(entry.partition for entry in entries)
+    start = _start(ManifestEntryStatus.DELETED, writer._snapshot_id)
+    _write_block(writer, len(entries), b"".join(start + entry.content[entry.rest_at :] for entry in entries))
+
+
+def _write_block(writer: ManifestWriter, count: int, content: bytes) -> None:
     file = writer._writer
-    content = b"".join(entry.content for entry in entries)
     if codec := file.compression_codec():
         content, _ = codec.compress(content)
-    file.encoder.write_int(len(entries))
+    file.encoder.write_int(count)
     file.encoder.write_int(len(content))
     file.encoder.write(content)
     file.encoder.write(file.sync_bytes)

@@ -6,17 +6,21 @@ that are live in it. The remaining files of the manifests that held them move to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
-from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 
 from lakebound.errors import LakeboundError
 from lakebound.tables.iceberg.append import SnapshotWriter, commit_snapshot, holding
+from lakebound.tables.iceberg.attempts import Attempts
+from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.live_files import KnownManifests
 from lakebound.tables.iceberg.local_files import sync_contents, sync_locations
-from lakebound.tables.iceberg.merging import EncodedEntries
+from lakebound.tables.iceberg.merging import Encoded, EncodedEntries, write_deleted, write_existing
 
 FORMAT = 2
 """A table of version 3 also numbers its rows, and a rewrite would have to keep the numbers."""
@@ -42,7 +46,7 @@ def replace_files(
     properties: Mapping[str, str],
     name: str,
     known: KnownManifests,
-    before_commit: Callable[[Snapshot], None],
+    attempts: Attempts,
 ) -> Snapshot:
     """Commit new files in place of others as a child of the table's current snapshot; the handle then stands at it.
 
@@ -53,19 +57,31 @@ def replace_files(
         properties: Of the snapshot.
         name: Id of the table, for messages.
         known: What was read for earlier attempts.
-        before_commit: Is told of the snapshot before the catalog is.
+        attempts: Earlier attempts; this one is added before the catalog is asked, and stays unless its refusal is certain.
 
     Raises:
         NotReplaceableError: A file that goes is not live, or the table has delete files now.
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
     """
     replacing = _Replacing(table, frozenset(removed), frozenset(file.file_path for file in added), name, known)
-    snapshot = replacing.snapshot(added, properties)
-    sync_locations((file.file_path for file in added), table.location())
-    sync_contents(replacing.written)
-    replacing.put_drafts()
-    before_commit(snapshot)
-    commit_snapshot(table, snapshot, replacing.written)
+    try:
+        snapshot = replacing.snapshot(added, properties)
+        sync_locations((file.file_path for file in added), table.location())
+        sync_contents(replacing.written)
+        replacing.put_drafts()
+    except BaseException:
+        # No catalog was asked to commit it.
+        for address in replacing.written:
+            with suppress(Exception):
+                table.io.delete(address)
+        raise
+    attempts.begin(table.metadata.table_uuid, snapshot, replacing.written)
+    try:
+        commit_snapshot(table, snapshot, replacing.written)
+    except CommitFailedException:
+        if isinstance(table.catalog, LedgerCatalog):
+            attempts.end_refused()
+        raise
     return snapshot
 
 
@@ -77,12 +93,13 @@ class _Replacing(SnapshotWriter):
         self._removed_paths = removed
         self._added_paths = added
         self._name = name
-        self._gone: list[ManifestEntry] = []
+        self._gone: list[Encoded] = []
 
     def _of_parent(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """Return the parent's manifests; of those that hold a file which goes, the others' entries in a new one."""
         held = holding(manifests)
         data = [one for one in held if one.content == ManifestContent.DATA]
+        self._read.keep(data, self.kind)
         paths = {one.manifest_path: self._read.paths(one, self._table) for one in data}
         # First of all: whatever else has come since, what an earlier attempt committed is in the table.
         if any(self._added_paths & found for found in paths.values()):
@@ -91,36 +108,52 @@ class _Replacing(SnapshotWriter):
             raise NotReplaceableError(self._name, f"it has format version {self._metadata.format_version} now")
         if len(data) < len(held):
             raise NotReplaceableError(self._name, "another engine has added delete files meanwhile")
-        touched = [one for one in data if paths[one.manifest_path] & self._removed_paths]
+        hit = {path for path, found in paths.items() if not found.isdisjoint(self._removed_paths)}
+        touched = [one for one in data if one.manifest_path in hit]
         if any(one.partition_spec_id != self._metadata.default_spec_id for one in touched):
             raise NotReplaceableError(self._name, "its partitioning was changed meanwhile")
-        untouched = [one for one in data if not paths[one.manifest_path] & self._removed_paths]
-        stay: list[ManifestEntry] = []
-        for manifest in touched:
-            for entry in self._read.entries(manifest, self._table):
-                (self._gone if entry.data_file.file_path in self._removed_paths else stay).append(entry)
-        missing = len(self._removed_paths) - len(self._gone)
+        missing = len(self._removed_paths.difference(*(paths[one.manifest_path] for one in touched)))
         if missing:
             raise NotReplaceableError(self._name, f"{missing} of the rewritten files were removed by somebody else meanwhile")
-        parts = [stay[first : first + _ENTRIES_PER_MANIFEST] for first in range(0, len(stay), _ENTRIES_PER_MANIFEST)]
-        existing = [self._manifest_of(part, deleted=False) for part in parts]
-        return [self._manifest_of(self._gone, deleted=True), *existing, *untouched]
+        return [*self._rewritten(touched), *(one for one in data if one.manifest_path not in hit)]
 
-    def _manifest_of(self, entries: Sequence[ManifestEntry], *, deleted: bool) -> ManifestFile:
+    def _rewritten(self, touched: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """Return the manifests in the place of those that hold files which go."""
+        stay: list[Encoded] = []
         with self._new_manifest(self._metadata.default_spec_id) as writer:
-            for entry in entries:
-                _ = writer.delete(entry) if deleted else writer.existing(entry)
-        return writer.to_manifest_file()
+            for manifest in touched:
+                for entry in self._read.entries(manifest, self._table, writer):
+                    (self._gone if entry.path in self._removed_paths else stay).append(entry)
+            write_deleted(writer, self._gone)
+        parts = [stay[first : first + _ENTRIES_PER_MANIFEST] for first in range(0, len(stay), _ENTRIES_PER_MANIFEST)]
+        return [writer.to_manifest_file(), *map(self._existing, parts)]
+
+    def _existing(self, entries: list[Encoded]) -> ManifestFile:
+        with self._new_manifest(self._metadata.default_spec_id) as writer:
+            write_existing(writer, entries)
+        manifest = writer.to_manifest_file()
+        self._read.add(manifest, entries)
+        return manifest
 
     def _summary(self, files: Sequence[DataFile], properties: Mapping[str, str], parent: Snapshot | None) -> Summary:
         collector, schema, spec = SnapshotSummaryCollector(), self._metadata.schema(), self._metadata.spec()
         for file in files:
             collector.add_file(file, schema, spec)
         for entry in self._gone:
-            collector.remove_file(entry.data_file, schema, spec)
+            collector.remove_file(_counted(entry), schema, spec)
         # PyIceberg sums up no replacement; an overwrite has the same sums.
         summed = update_snapshot_summaries(
             summary=Summary(operation=Operation.OVERWRITE, **collector.build(), **properties),
             previous_summary=parent.summary if parent is not None else None,
         )
         return Summary(operation=Operation.REPLACE, **summed.additional_properties)
+
+
+def _counted(entry: Encoded) -> DataFile:
+    """Return as much of an entry's file as sums need."""
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        partition=entry.partition,
+        record_count=entry.rows,
+        file_size_in_bytes=entry.size_bytes,
+    )

@@ -21,9 +21,11 @@ from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, T
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
+from lakebound.storage.location import delete_all
 from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.entries import counting, newest_readable, read_entry
 from lakebound.tables.iceberg.append import append
+from lakebound.tables.iceberg.attempts import Attempts
 from lakebound.tables.iceberg.catalog import LedgerCatalog, slim
 from lakebound.tables.iceberg.expirable import expire
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
@@ -75,8 +77,7 @@ class IcebergTable:
         self._epoch = 0
         self._history: TableMetadata | None = None
         self._encoded = EncodedEntries()
-        self._manifests = KnownManifests()
-        self._tried: list[Snapshot] = []
+        self._attempts = Attempts()
 
     @property
     def spec(self) -> TableSpec:
@@ -213,13 +214,16 @@ class IcebergTable:
         self._history = None
         return str(handle.metadata.current_snapshot_id)
 
-    def replace_files(self, removed: Collection[str], files: Sequence[DataFile], entry: Entry) -> str:
+    def replace_files(
+        self, removed: Collection[str], files: Sequence[DataFile], entry: Entry, known: KnownManifests | None = None
+    ) -> str:
         """Commit files in place of others with the same rows, and return the version; the entry is carried on.
 
         Args:
             removed: Paths of the files that go, as manifests name them.
             files: The files that come; they are where they belong.
             entry: The ledger's, as ``lakebound.ledger.entry.carried`` returns it.
+            known: What was read for earlier replacements.
 
         Raises:
             NotReplaceableError: The table does not hold any more what was rewritten, or holds the new files already.
@@ -229,20 +233,24 @@ class IcebergTable:
         handle = self._table()
         self._check_may_commit(entry)
         described, properties = describe(files, handle.metadata, self._spec.id), {ENTRY_KEY: encode(entry)}
+        known = known or KnownManifests()
         try:
-            snapshot = replace_files(
-                handle, removed, described, properties, self._spec.id, self._manifests, before_commit=self._tried.append
-            )
+            snapshot = replace_files(handle, removed, described, properties, self._spec.id, known, self._attempts)
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
         self._history = None
         return str(snapshot.snapshot_id)
 
-    def may_hold_tried(self) -> bool:
-        """Whether a replacement that was tried is in the table, whatever was answered, or may still come into it."""
-        metadata = self._current().metadata
-        known = {snapshot.snapshot_id for snapshot in metadata.snapshots}
-        return any(one.snapshot_id in known or one.parent_snapshot_id == metadata.current_snapshot_id for one in self._tried)
+    def delete_refused(self) -> bool:
+        """Delete the manifests of replacements that were refused, and return whether all were: the new files are nobody's then.
+
+        Where a SQL catalog did not answer, the metadata file of the attempt stays, and a catalog that is restored from a copy
+        might come to name it: so its manifests stay, too.
+        """
+        if not self._attempts.are_refused and not isinstance(self._catalog, LedgerCatalog):
+            written = self._attempts.take_refused(self._current().metadata)
+            delete_all(self._places.file_at(address) for address in written)
+        return self._attempts.are_refused
 
     def _check_may_commit(self, entry: Entry) -> None:
         if not self._is_seen:

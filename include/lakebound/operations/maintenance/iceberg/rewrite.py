@@ -6,9 +6,9 @@ then.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,35 +17,45 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table as Handle
 
 from lakebound.control.folder import ControlFolder
-from lakebound.control.turns import AskForTurn
-from lakebound.errors import CommitRefusedError, TableMismatchError
-from lakebound.ledger.entry import carried
-from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, UnknownLedgerError
+from lakebound.errors import CommitRefusedError
+from lakebound.operations.maintenance.engines import StepLostError, TableGoneError
+from lakebound.operations.maintenance.iceberg.groups import groups
+from lakebound.operations.maintenance.iceberg.replacement import Replacement, replace
 from lakebound.operations.maintenance.iceberg.rows import NotRewritableError, RowReader
-from lakebound.operations.maintenance.packing import even_bins, iceberg_files_written
 from lakebound.operations.maintenance.steps import Compact, StepEffect
 from lakebound.redaction import redacted
 from lakebound.spec.table import TableSpec
-from lakebound.storage.location import delete_all
 from lakebound.tables.datafiles import DataFileWriter, wait_stored
-from lakebound.tables.iceberg.live_files import LiveFile, LiveFiles, has_deletes
+from lakebound.tables.iceberg.live_files import KnownManifests, LiveFile, LiveFiles, has_deletes
 from lakebound.tables.iceberg.open import open_catalog
-from lakebound.tables.iceberg.replacing import FORMAT, NotReplaceableError
+from lakebound.tables.iceberg.replacing import FORMAT
 from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile
 
-_COMMIT_ATTEMPTS = 60
-_UNKNOWN_OUTCOMES = 3
-_LONGEST_WAIT_SECONDS = 0.2
-"""A turn that was asked for is short."""
-_FILES_PER_COMMIT = 8
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 """In memory."""
 _SORTED_BYTES = 256 * 1024 * 1024
 """As much as is sorted at once, in memory."""
 _STEP_SECONDS = 600.0
 """After the commit in which it has worked for so long, a step ends: a repair waits for its run, and the next run goes on."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A step, and what all of its commits use.
+
+    Attributes:
+        handle: The table, as it was when the files were chosen.
+        ends_at: When it ends after a commit, by the monotonic clock.
+    """
+
+    table: TableSpec
+    step: Compact
+    handle: Handle
+    reader: RowReader
+    known: KnownManifests
+    ends_at: float
 
 
 class FileRewriter:
@@ -76,12 +86,13 @@ class FileRewriter:
         handle = self._handle(table)
         _check_rewritable(handle, table)
         reader = RowReader(handle, table.id, self._places)
-        done, began = StepEffect(), time.monotonic()
-        for bins in _commits(_chosen(self._live_files.of(handle), step), step):
-            if done.commits and time.monotonic() - began > _STEP_SECONDS:
+        work = _Work(table, step, handle, reader, KnownManifests(), time.monotonic() + _STEP_SECONDS)
+        done = StepEffect()
+        for bins in groups(self._live_files.of(handle), step):
+            if done.commits and time.monotonic() > work.ends_at:
                 return done.plus(StepEffect(), note="it has worked for ten minutes; the next run goes on")
             try:
-                done = done.plus(self._rewrite(reader, table, bins, step))
+                done = done.plus(self._rewrite(work, bins))
             except Exception as exc:
                 if not done.commits:
                     raise
@@ -95,12 +106,13 @@ class FileRewriter:
         except NoSuchTableError as exc:
             raise TableGoneError(table.id) from exc
 
-    def _rewrite(self, reader: RowReader, table: TableSpec, bins: Sequence[Sequence[LiveFile]], step: Compact) -> StepEffect:
-        opened, inputs = IcebergTable(table, self._places), [one for files in bins for one in files]
+    def _rewrite(self, work: _Work, bins: Sequence[Sequence[LiveFile]]) -> StepEffect:
+        table, inputs = work.table, [one for files in bins for one in files]
+        opened = IcebergTable(table, self._places)
         writer = DataFileWriter(opened.layout(), "compacted")
         try:
             for files in bins:
-                for rows in _in_row_groups(reader, files, step.order_by):
+                for rows in _in_row_groups(work.reader, files, work.step.order_by):
                     writer.write(rows)
                 writer.end_files()
             written = writer.close()
@@ -113,14 +125,13 @@ class FileRewriter:
         except BaseException:
             writer.discard()
             raise
-        with AskForTurn(self._control, table.id) as turn:
-            conflicts = _commit(opened, {one.path for one in inputs}, written, turn)
+        replacement = Replacement({one.path for one in inputs}, written, work.ends_at)
         return StepEffect(
             files_before=len(inputs),
             files_after=len(written),
             bytes_rewritten=sum(one.size_bytes for one in inputs),
             commits=1,
-            conflicts=conflicts,
+            conflicts=replace(opened, replacement, work.known, self._control),
         )
 
     def _check_not_missing(self, table: TableSpec, inputs: Sequence[LiveFile]) -> None:
@@ -140,20 +151,6 @@ def _check_rewritable(handle: Handle, table: TableSpec) -> None:
         raise NotRewritableError(table.id, f"it has format version {handle.metadata.format_version}")
     if has_deletes(handle):
         raise NotRewritableError(table.id, "it has delete files")
-
-
-def _chosen(files: Sequence[LiveFile], step: Compact) -> list[LiveFile]:
-    found = [one for one in files if dict(one.partition) == step.partition]
-    return [one for one in found if one.size_bytes < step.below_bytes]
-
-
-def _commits(files: Sequence[LiveFile], step: Compact) -> Iterator[list[list[LiveFile]]]:
-    """Yield the files in groups: what one commit replaces, by the file that takes their place. Pure."""
-    sizes = [one.size_bytes for one in files]
-    written = iceberg_files_written(sum(sizes), step.below_bytes, step.target_file_bytes) if sizes else 0
-    bins = [[files[number] for number in joined] for joined in even_bins(sizes, written)] if written else []
-    for first in range(0, len(bins), _FILES_PER_COMMIT):
-        yield bins[first : first + _FILES_PER_COMMIT]
 
 
 def _in_row_groups(reader: RowReader, files: Sequence[LiveFile], order_by: Sequence[str]) -> Iterator[pa.Table]:
@@ -196,48 +193,3 @@ def _check_rows(table: TableSpec, inputs: Sequence[LiveFile], files: Sequence[Da
     read, written = sum(one.rows for one in inputs), sum(one.rows for one in files)
     if read != written:
         raise NotRewritableError(table.id, f"its files should hold {read:,} rows, and {written:,} were read from them")
-
-
-def _commit(opened: IcebergTable, removed: set[str], files: Sequence[DataFile], turn: AskForTurn) -> int:
-    """Commit the replacement, and return how often somebody else was faster.
-
-    The new files are deleted only where no snapshot names them; else they are left to the look for orphans.
-    """
-    unknown = 0
-    for attempt in range(_COMMIT_ATTEMPTS):
-        try:
-            entry = opened.read_ledger().entry
-            if entry is None:
-                raise UnknownLedgerError(opened.spec.id)
-            _check_there(opened, files)
-            opened.replace_files(removed, files, carried(entry))
-            return attempt
-        except NotReplaceableError as exc:
-            if exc.is_replaced:
-                return attempt
-            _discard(opened, files)
-            raise StepLostError(opened.spec.id, str(exc), attempt) from exc
-        except (UnknownLedgerError, StepLostError, TableMismatchError):
-            _discard(opened, files)
-            raise
-        except CommitRefusedError:
-            turn()
-        except Exception:
-            unknown += 1
-            if unknown == _UNKNOWN_OUTCOMES:
-                raise
-        time.sleep(random.uniform(0, min(0.02 * 2**attempt, _LONGEST_WAIT_SECONDS)))
-    _discard(opened, files)
-    raise StepLostError(opened.spec.id, f"its commit was refused {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS)
-
-
-def _discard(opened: IcebergTable, files: Sequence[DataFile]) -> None:
-    if not opened.may_hold_tried():
-        delete_all(file.path for file in files)
-
-
-def _check_there(opened: IcebergTable, files: Sequence[DataFile]) -> None:
-    """Check that nobody has taken the new files for orphans, as happens to a process that was suspended for days."""
-    gone = [file.path.name for file in files if not file.path.exists()]
-    if gone:
-        raise StepLostError(opened.spec.id, f"its new files were removed before they were committed ({', '.join(gone)})")
