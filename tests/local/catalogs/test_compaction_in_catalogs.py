@@ -522,6 +522,32 @@ def test_an_unheard_commit_whose_snapshot_has_expired_keeps_its_files(
 
 
 @IN_EACH
+def test_a_failure_after_the_first_of_several_commits_fails_the_step(
+    installation: Installation,
+    app: Lander,
+    spec: TableSpec,
+    rewriter: FileRewriter,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(groups, "FILES_PER_COMMIT", 1)
+    size = max(task.file.file_size_in_bytes for task in plain(installation).scan().plan_files())
+    stored = iter([rewrite.wait_stored])
+
+    def failing(files: Any) -> None:
+        found = next(stored, None)
+        if found is None:
+            raise RuntimeError("a bug")
+        found(files)
+
+    monkeypatch.setattr(rewrite, "wait_stored", failing)
+    done = rewriter.compact(spec, compaction(spec, target_file_bytes=2 * size + 100))
+    assert done.commits == 1 and "RuntimeError" in done.problem and "a bug" in caplog.text
+    assert left_over(installation, spec) == set()
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES))
+
+
+@IN_EACH
 def test_manifests_are_read_once_for_all_commits_of_a_step(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,13 @@ def test_a_step_that_fails_stops_no_other(control: ControlFolder) -> None:
     assert [step.problem for step in report.steps[:2]] == ["it is refused, do this", f"RuntimeError; {WHERE_THE_REST_IS}"]
 
 
+def test_a_step_that_fails_after_a_part_of_its_work_is_a_failed_one_with_what_it_did(control: ControlFolder) -> None:
+    part = StepEffect(files_before=9, files_after=1, commits=1, conflicts=2, problem="the rest is refused, do this")
+    (step,) = run(control, FakeEngine(orders=[part]), vacuum(ORDERS))[0].steps
+    assert (step.outcome, step.problem) == ("failed", "the rest is refused, do this")
+    assert (step.files_before, step.files_after, step.commits, step.conflicts) == (9, 1, 1, 2)
+
+
 def test_a_failure_is_logged_where_it_happened_without_the_values_of_variables(
     control: ControlFolder, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

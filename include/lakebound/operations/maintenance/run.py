@@ -140,7 +140,7 @@ def _run(
         _log.exception("%s: %s failed", step.table, step.kind)
         return _report(step, "failed", started, problem=redacted(exc))
     found = done.model_dump(exclude={"conflicts"})
-    outcome = "nothing" if done.is_nothing else "done"
+    outcome = "failed" if done.problem else "nothing" if done.is_nothing else "done"
     return _report(step, outcome, started, conflicts=done.conflicts + refused[0], **found)
 
 

@@ -136,7 +136,13 @@ class _Counts(Frozen):
 
 
 class StepEffect(_Counts):
-    """What an engine did in one attempt of a step."""
+    """What an engine did in one attempt of a step.
+
+    Attributes:
+        problem: Why it failed after a part of its work; empty: it did not.
+    """
+
+    problem: str = ""
 
     @property
     def is_nothing(self) -> bool:

@@ -6,6 +6,7 @@ then.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table as Handle
 
 from lakebound.control.folder import ControlFolder
-from lakebound.errors import CommitRefusedError
+from lakebound.errors import CommitRefusedError, LakeboundError
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError
 from lakebound.operations.maintenance.iceberg.groups import groups
 from lakebound.operations.maintenance.iceberg.replacement import Replacement, replace
@@ -39,6 +40,8 @@ _SORTED_BYTES = 256 * 1024 * 1024
 """As much as is sorted at once, in memory."""
 _STEP_SECONDS = 600.0
 """After the commit in which it has worked for so long, a step ends: a repair waits for its run, and the next run goes on."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,16 @@ class FileRewriter:
                 return done.plus(StepEffect(), note="it has worked for ten minutes; the next run goes on")
             try:
                 done = done.plus(self._rewrite(work, bins))
+            except StepLostError as exc:
+                if not done.commits:
+                    raise
+                return done.plus(StepEffect(conflicts=exc.conflicts), note=str(exc))
             except Exception as exc:
                 if not done.commits:
                     raise
-                conflicts = exc.conflicts if isinstance(exc, StepLostError) else 0
-                return done.plus(StepEffect(conflicts=conflicts), note=redacted(exc))
+                if not isinstance(exc, LakeboundError):
+                    _log.exception("%s: compact failed after %d commits", table.id, done.commits)
+                return done.model_copy(update={"problem": redacted(exc)})
         return done
 
     def _handle(self, table: TableSpec) -> Handle:
