@@ -582,6 +582,18 @@ def test_what_goes_is_told_as_gone_in_the_snapshot_that_replaced_it(
 
 
 @IN_EACH
+def test_a_file_whose_rows_are_of_another_partition_is_left_to_others(
+    installation: Installation, by_city: TableSpec, rewriter: FileRewriter
+) -> None:
+    app = landed(by_city, installation)
+    add(installation, app, by_city, of_city="city 1")
+    held = content(plain(installation))
+    with pytest.raises(NotRewritableError, match="rows of a partition have other values than it, in city"):
+        rewriter.compact(by_city, compaction(by_city, partition={"city": "city 1"}))
+    assert content(plain(installation)) == held and left_over(installation, by_city) == set()
+
+
+@IN_EACH
 def test_files_of_an_older_partitioning_are_known(installation: Installation, app: Lander, spec: TableSpec) -> None:
     with plain(installation).update_spec() as change:
         change.add_identity("city")

@@ -27,6 +27,8 @@ from lakebound.operations.maintenance.steps import Compact, StepEffect
 from lakebound.redaction import redacted
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import DataFileWriter, wait_stored
+from lakebound.tables.iceberg.files import describe
+from lakebound.tables.iceberg.health import partition_texts
 from lakebound.tables.iceberg.live_files import KnownManifests, LiveFile, LiveFiles, has_deletes
 from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.iceberg.replacing import FORMAT
@@ -125,6 +127,7 @@ class FileRewriter:
                 writer.end_files()
             written = writer.close()
             _check_rows(table, inputs, written)
+            _check_partition(work, written)
             wait_stored(written)
         except (FileNotFoundError, CommitRefusedError) as exc:
             writer.discard()
@@ -201,3 +204,15 @@ def _check_rows(table: TableSpec, inputs: Sequence[LiveFile], files: Sequence[Da
     read, written = sum(one.rows for one in inputs), sum(one.rows for one in files)
     if read != written:
         raise NotRewritableError(table.id, f"its files should hold {read:,} rows, and {written:,} were read from them")
+
+
+def _check_partition(work: _Work, files: Sequence[DataFile]) -> None:
+    """Check that no row changes its partition: another engine may have told the table a wrong one of a file."""
+    metadata = work.handle.metadata
+    for one in describe(files, metadata, work.table.id):
+        found = partition_texts(metadata, metadata.default_spec_id, tuple(one.partition._data))
+        unlike = [name for name, value in found.items() if value != work.step.partition[name]]
+        if unlike:
+            raise NotRewritableError(
+                work.table.id, f"rows of a partition have other values than it, in {', '.join(unlike)}: they would change it"
+            )
