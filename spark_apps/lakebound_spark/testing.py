@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from lakebound.landing.direct_read import RecordColumns
 from lakebound.landing.sampling import TopicSample
-from lakebound.landing.spark_command import QUICK_START
+from lakebound.landing.spark_command import METASPACE, QUICK_START
 from lakebound.settings import load_settings
 from lakebound.spec.load import load_file as load_file
 from lakebound.spec.pipeline import PipelineSpec
@@ -28,7 +28,7 @@ RECORD_TIME_MS = 1_767_225_600_000
 
 _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.driver.extraJavaOptions": f"{QUICK_START} {METASPACE}",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",

@@ -11,6 +11,7 @@ are judged by the oracle: each row is there once, whatever runs beside them.
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -120,8 +121,9 @@ def test_killed_in_real_time_goes_on_in_batches_and_in_real_time_again(scene: Sc
 def test_the_freshness_changes_forth_and_back_under_load(scene: Scene, starter: Applications) -> None:
     with Load(scene.producer, scene.source, PER_SECOND):
         killed = killed_in_real_time(scene, starter)
-        resumed = starter.start(scene.alone)
-        wait_batch(resumed, 1)
+        resumed = starter.start(with_long_epochs(scene.alone))
+        wait_batch(resumed, 5)  # The last short one.
+        wait_batch(resumed, 0, at_most=0)
         assert diagnose(read_pipeline_facts(scene.alone.spec, scene.alone.settings)).verdict == "healthy", resumed
         assert resumed.stop().verdict == "stopped", resumed
         before = doubles(scene.received())
@@ -139,8 +141,8 @@ def test_killed_between_the_entries_of_two_topics_each_goes_on_from_its_own(
     both = (*scene.pipeline.spec.to_topics, ToTopicSpec(topic=topic("second")))
     scene = replace(scene, pipeline=changed(scene.alone, to_topics=both))
     with Load(scene.producer, scene.source, PER_SECOND):
-        killed = starter.start(scene.pipeline, faults="kill@before_commit/topic#4")
-        killed.wait_killed("after the second epoch's entry of one topic, before that of the other")
+        killed = starter.start(with_long_epochs(scene.pipeline), faults="kill@before_commit/topic#4")
+        killed.wait_killed("after the second epoch's entry of one topic, before that of the other, before the long ones")
     noted = [marks(scene.pipeline, number) for number in range(len(both))]
     assert noted[0] != noted[1], "the topics do not differ: nothing was tested"
     run_to_the_end(scene, starter, scene.pipeline)
@@ -192,14 +194,21 @@ def judge(scene: Scene, killed: Killed, before: set[str], deliveries: list[str |
     assert (of_topic.missing.count, of_topic.problems) == (0, ()), of_topic
 
 
-def wait_batch(application: RunningApplication, number: int) -> None:
-    """Return when a batch, or an epoch, of this number has landed rows."""
+def wait_batch(application: RunningApplication, number: int, at_most: int = sys.maxsize) -> None:
+    """Return when a batch, or an epoch, of this number, or of a higher one, has landed rows."""
 
     def has_landed() -> bool:
         progress = application.progress
-        return progress is not None and progress.batch is not None and progress.batch >= number and bool(progress.tables)
+        if progress is None or progress.batch is None:
+            return False
+        return number <= progress.batch <= at_most and bool(progress.tables)
 
     application.wait_for(has_landed, LANDING_SECONDS, f"batch {number}")
+
+
+def with_long_epochs(pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline with epochs so long that some short ones come before the first."""
+    return changed(pipeline, real_time=pipeline.spec.real_time.model_copy(update={"epoch": "1m"}))
 
 
 def changed(pipeline: Pipeline, **keys: Any) -> Pipeline:

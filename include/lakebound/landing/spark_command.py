@@ -25,6 +25,13 @@ fails with "Out of space in CodeCache".
 Source: https://docs.oracle.com/en/java/javase/17/docs/specs/man/java.html, ``ReservedCodeCacheSize``.
 """
 
+METASPACE = "-XX:MetaspaceSize=256m"
+"""At 21 MB of classes, and at each step from there, the JVM would stop for a full collection: twice for half a second (seen).
+
+This reserves nothing; it only says from where on the JVM collects for the sake of classes.
+Source: https://docs.oracle.com/en/java/javase/17/gctuning/other-considerations.html, "Class Metadata".
+"""
+
 LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of the JVM that only puts the application's command line together (``spark-class``): it lives for half a second."""
 
@@ -120,7 +127,7 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
         "spark.driver.extraJavaOptions": driver_java_options(settings, "-XX:+UseParallelGC", local=local),
         # A batch near this costs four times as much of the heap while it is handed over (seen: 230 MB end a JVM with 1 GB).
         "spark.driver.maxResultSize": "128m",
-        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError",
+        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError {METASPACE}",
         # A task that got no buffer for its rows fails, and the batch takes the other lane: no reason to end the JVM, which
         # on one machine is the driver's. A full heap does end it, by the option above.
         "spark.executor.killOnFatalError.depth": "0",
@@ -158,6 +165,7 @@ def driver_java_options(settings: Settings, collector: str, *, local: bool) -> s
         "-Duser.timezone=UTC",
         collector,
         "-XX:+ExitOnOutOfMemoryError",
+        METASPACE,
         f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
         class_archive_option(settings.jars) if local else "",
         settings.jvm_options,

@@ -1,7 +1,9 @@
-"""One query in real time: rows go on as they come, and the ledger is told at each epoch's end what was sent.
+"""Rows in real time: they go on as they come, and the ledger is told at each epoch's end what was sent.
 
 The ledger is the checkpoint here, too: a start begins where the newest entry ends, in a fresh checkpoint folder of Spark's. The
 entry comes after the rows, so what was sent since the newest one is sent again.
+
+Before long epochs come some short ones, in a query of their own (``real_time/warm_up.py``).
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound_spark.batch.batch import range_between
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.real_time.epochs import Epoch, epoch_of
+from lakebound_spark.real_time.warm_up import LEAST_EPOCH, Stretch, stretches
 from lakebound_spark.stream.epoch_end import ended_epochs, stop_after_epoch
 from lakebound_spark.stream.real_time_opening import Opened
 from lakebound_spark.stream.reporting import TargetsReport
@@ -48,7 +51,7 @@ REASON = "bad_record"
 
 
 class RealTimeStream:
-    """Runs one query until it fails, or until an epoch ends after the stop signal was set."""
+    """Runs until a query fails, or until an epoch ends after the stop signal was set."""
 
     def __init__(
         self,
@@ -89,31 +92,38 @@ class RealTimeStream:
         self.landed_batches = 0
 
     def run(self, start: NextOffsets, checkpoint: Path) -> None:
-        """Run the query in a fresh checkpoint folder; return when it ended gracefully.
+        """Run the queries in fresh checkpoint folders; return when the last one ended gracefully.
 
         Args:
             start: Next offset to read, of every partition that there is.
             checkpoint: Folder for Spark's files, which nothing is read from later.
 
         Raises:
-            Exception: What Spark says ended the query, or what noting an epoch raised.
+            Exception: What Spark says ended a query, or what noting an epoch raised.
         """
-        self._position, self._next_epoch = start, 0
-        make_private_folder(checkpoint.parent)
-        query = self._started(self._opened.rows_from(start), checkpoint)
-        self._board.wait_no_more("running")
+        self._position = start
+        make_private_folder(checkpoint)
         self._landed.begin(IN_REAL_TIME, start)
+        for number, stretch in enumerate(stretches(self._run.spec.real_time.epoch_seconds)):
+            if not number or not self._stop.is_set():
+                self._run_stretch(stretch, checkpoint / str(number))
+
+    def _run_stretch(self, stretch: Stretch, checkpoint: Path) -> None:
+        self._next_epoch = 0
+        query = self._started(self._opened.rows_from(self._position), stretch, checkpoint)
+        self._board.wait_no_more("running")
         try:
-            self._watch(query)
+            self._watch(query, stretch)
         finally:
             query.stop()
 
-    def _started(self, rows: DataFrame, checkpoint: Path) -> StreamingQuery:
+    def _started(self, rows: DataFrame, stretch: Stretch, checkpoint: Path) -> StreamingQuery:
         writer = rows.writeStream.format("kafka").outputMode("update").queryName(f"{self._run.spec.pipeline} in {IN_REAL_TIME}")
         writer = writer.option("checkpointLocation", f"file://{checkpoint}").options(**self._sink_options())
+        self._session.conf.set(LEAST_EPOCH, stretch.epoch_ms)
         jvm: Any = self._session._jvm
         # PySpark has this trigger from 4.2 on.
-        trigger = jvm.org.apache.spark.sql.streaming.Trigger.RealTime(self._run.spec.real_time.epoch_seconds * 1000)
+        trigger = jvm.org.apache.spark.sql.streaming.Trigger.RealTime(stretch.epoch_ms)
         writer._jwrite = writer._jwrite.trigger(trigger)
         return writer.start()
 
@@ -126,9 +136,9 @@ class RealTimeStream:
             "kafka.max.request.size": str(_LARGEST_BYTES),
         }
 
-    def _watch(self, query: StreamingQuery) -> None:
+    def _watch(self, query: StreamingQuery, stretch: Stretch) -> None:
         next_care = time.monotonic() + _KEEP_CHEAP_SECONDS
-        while not self._stop.wait(_POLL_SECONDS):
+        while not stretch.is_over(self._next_epoch) and not self._stop.wait(_POLL_SECONDS):
             self._note_ended(query)
             self._raise_end(query)
             if self._recorder is not None:
@@ -138,7 +148,7 @@ class RealTimeStream:
                     target.table.keep_cheap()
                 next_care = time.monotonic() + _KEEP_CHEAP_SECONDS
         request = self._stop.request
-        if request is not None and request.verdict != "superseded":
+        if request is None or request.verdict != "superseded":
             self._end_epoch(query)
 
     def _end_epoch(self, query: StreamingQuery) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lakebound.landing.class_archive import class_archive_option
-from lakebound.landing.spark_command import QUICK_START
+from lakebound.landing.spark_command import METASPACE, QUICK_START
 from tests.support.tables.local_tables import places
 
 
@@ -25,7 +25,7 @@ def session_conf(jars: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         # As our applications do: with this class path the JVM maps the class archive.
         "spark.driver.extraClassPath": f"{jars}/spark/*",
-        "spark.driver.extraJavaOptions": f"{QUICK_START} {class_archive_option(jars)}",
+        "spark.driver.extraJavaOptions": f"{QUICK_START} {METASPACE} {class_archive_option(jars)}",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",

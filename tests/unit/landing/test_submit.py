@@ -81,6 +81,12 @@ def test_the_log_configuration_is_there(tmp_path: Path) -> None:
     assert "rootLogger.level" in Path(file).read_text()
 
 
+@pytest.mark.parametrize("process", ["driver", "executor"])
+def test_the_jvm_does_not_stop_to_collect_classes_at_its_start(tmp_path: Path, process: str) -> None:
+    conf = confs(spark_submit_command(run_spec(tmp_path), settings(tmp_path, "spark://m:7077")))
+    assert "-XX:MetaspaceSize=256m" in conf[f"spark.{process}.extraJavaOptions"].split()
+
+
 def test_further_jvm_options_follow_the_applications_own(tmp_path: Path) -> None:
     environ = {"LAKEBOUND_HOME": str(tmp_path), "LAKEBOUND_JVM_OPTIONS": "-XX:TieredStopAtLevel=1 -Dx=y"}
     wanted = load_settings(environ)
