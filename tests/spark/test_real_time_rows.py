@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -97,6 +98,16 @@ TRANSFORMS: dict[str, Callable[[DataFrame], DataFrame]] = {
     "filters and an explode": lambda f: explode(f.where("value < 30"), "tags", "tag").where("tag <> 'q'"),
     "nothing is left": lambda f: f.where("value < 0"),
 }
+
+
+def test_what_a_transform_makes_is_looked_at_and_what_it_passes_on_is_not(session: SparkSession, records: DataFrame) -> None:
+    spec = SPEC.model_copy(update={"transform": "transforms.encode.clean"})
+    made = "CASE WHEN event_id LIKE '%5' THEN CAST(X'FF' AS STRING) ELSE device END AS odd"
+    rows = real_time_rows(session, spec, records, make_decoder(SPEC, {"events": "id"}), lambda f: f.selectExpr("*", made), ())
+    analysed = rows._jdf.queryExecution().analyzed().toString()
+    assert sorted(set(re.findall(r"is_valid_utf8\((\w+)#", analysed))) == ["odd"]
+    reasons = {header(message, "lakebound_reason") for message in rows.collect() if message.topic == "quarantine.events"}
+    assert "transform\todd: text that is not UTF-8" in reasons
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)

@@ -137,11 +137,13 @@ class LandableCheck:
         has_transform: Whether a transform made them: its text need not be UTF-8, and its dates may be of any year.
         truncations: Of the tables' partitioning.
         bounds: Of target topics and stores.
+        passed_on: Columns that the transform passes on as the decoder made them.
     """
 
     has_transform: bool
     truncations: tuple[Truncation, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    passed_on: frozenset[str] = frozenset()
 
     @property
     def is_needed(self) -> bool:
@@ -156,7 +158,7 @@ class LandableCheck:
             problem = F.when(output[one.column] < F.lit(one.least), F.lit(reason)).otherwise(problem)
         for bound in self.bounds:
             problem = F.when(bound.is_exceeded(output), F.lit(f"does_not_fit\t{bound.told}")).otherwise(problem)
-        own = (KAFKA_COLUMN, JSON_COLUMN)
+        own = (KAFKA_COLUMN, JSON_COLUMN, *self.passed_on)
         made = [field for field in output.schema.fields if field.name not in own] if self.has_transform else []
         for field in made:
             for test, words in ((outside_years, "outside of the years 1 to 9999"), (not_text, "text that is not UTF-8")):
@@ -180,7 +182,7 @@ class LandableCheck:
                 return False
         if not all(bound.holds(rows) for bound in self.bounds):
             return False
-        own = (KAFKA_COLUMN, JSON_COLUMN)
+        own = (KAFKA_COLUMN, JSON_COLUMN, *self.passed_on)
         return not self.has_transform or all(_is_landable(rows[name]) for name in rows.column_names if name not in own)
 
 

@@ -17,6 +17,7 @@ from lakebound.spec.to_topics import ToTopicSpec
 from lakebound_spark.batch.decode import PROBLEM, VALUE, Decoder, is_skipped
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.message_bounds import MessageBound, topic_bounds
+from lakebound_spark.batch.spark_objects import items_of
 from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.real_time.bypass import PROBLEM_FIELD, transform_with_bypass
@@ -54,12 +55,21 @@ def real_time_rows(
     """
     held = held or {}
     decoded = decoder.decode(records).observe(READ, *_counts_read(held)).where(~is_skipped())
-    rows = transform_with_bypass(session, with_json(transform), _input(decoded))
-    check = LandableCheck(spec.transform is not None, bounds=tuple(topic_bounds(bounds)))
+    source = _input(decoded)
+    rows = transform_with_bypass(session, with_json(transform), source)
+    has_transform, of_topics = spec.transform is not None, tuple(topic_bounds(bounds))
+    check = LandableCheck(has_transform, bounds=of_topics, passed_on=_passed_on(source, rows))
     problem = F.coalesce(F.col(f"{KAFKA_COLUMN}.{PROBLEM_FIELD}"), check.problem(rows))
     judged = rows.withColumn(PROBLEM, problem)
     sent = judged.observe(SENT, *_counts_sent(held))
     return sent.select(_messages(spec, judged, held).alias("message")).select("message.*")
+
+
+def _passed_on(source: DataFrame, rows: DataFrame) -> frozenset[str]:
+    """Return the columns of rows that are columns of their source: whoever computes one gives it a new id."""
+    known = {int(column.exprId().id()) for column in items_of(source._jdf.queryExecution().analyzed().output())}
+    output = items_of(rows._jdf.queryExecution().analyzed().output())
+    return frozenset(str(column.name()) for column in output if int(column.exprId().id()) in known)
 
 
 def _input(decoded: DataFrame) -> DataFrame:

@@ -86,10 +86,12 @@ class RealTimeStream:
         self._landed = report
         self._stop = stop
         self._recorder = recorder
+        self._is_warm = False
         self._position: NextOffsets = {}
         self._next_epoch = 0
         self._recent = RecentWindow(window_seconds(run.spec.objectives))
         self.landed_batches = 0
+        """Epochs of the wanted length. Short ones always end: they do not tell that the stream gets on."""
 
     def run(self, start: NextOffsets, checkpoint: Path) -> None:
         """Run the queries in fresh checkpoint folders; return when the last one ended gracefully.
@@ -109,7 +111,7 @@ class RealTimeStream:
                 self._run_stretch(stretch, checkpoint / str(number))
 
     def _run_stretch(self, stretch: Stretch, checkpoint: Path) -> None:
-        self._next_epoch = 0
+        self._next_epoch, self._is_warm = 0, stretch.epochs is None
         query = self._started(self._opened.rows_from(self._position), stretch, checkpoint)
         self._board.wait_no_more("running")
         try:
@@ -150,11 +152,13 @@ class RealTimeStream:
         request = self._stop.request
         if request is None or request.verdict != "superseded":
             self._end_epoch(query)
+        if request is None and (failure := query.exception()) is not None:
+            raise failure
 
     def _end_epoch(self, query: StreamingQuery) -> None:
         """Stop the query at the end of the epoch, and note what was sent."""
         limit = self._run.spec.limits.stop_timeout_seconds
-        if not stop_after_epoch(query, limit):
+        if not stop_after_epoch(query, limit) and query.exception() is None:
             log.warning("stopped within an epoch, after %.0f s (limits.stop_timeout_seconds): its rows are sent again", limit)
         self._note_ended(query)
 
@@ -177,7 +181,7 @@ class RealTimeStream:
                 self._commit(target, missing(sent, target.coverage), epoch)
             faults.reach("epoch_noted")
         self._position = {topic: {**self._position.get(topic, {}), **ends} for topic, ends in epoch.end.items()}
-        self.landed_batches += 1
+        self.landed_batches += self._is_warm
         self._report(epoch)
 
     def _commit(self, target: Target, lacking: Offsets, epoch: Epoch) -> None:
