@@ -68,7 +68,7 @@ def _freshness(spec: ObjectivesSpec, facts: ObjectiveFacts, now: float) -> Itera
         yield Finding(
             cause="freshness",
             severity=Severity.WARNING,
-            what=f"1 of 100 records is older than {p99:g} s when it lands; the objective is {allowed:g} s",
+            what=f"the p99 of freshness is {p99:g} s; the objective is {allowed:g} s",
             since=now,
             evidence={"freshness_p99_seconds": p99, "objective_seconds": allowed, "app_id": progress.app_id},
             runbook="freshness",

@@ -38,9 +38,9 @@ class CatalogNotSharedError(LakeboundError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f"table {table}: its manifests and delete files are not rewritten, nor data files while it has delete files: Spark "
-            f"is given the embedded catalog alone, and this table is in another one. Small files are still compacted, and "
-            f"snapshots still expire; do the rest with your own engine"
+            f"table {table}: Spark cannot maintain it, because it is not in the embedded catalog. Manifests and delete "
+            f"files are not rewritten; data files are rewritten only if the table has no delete files. Snapshots still expire. "
+            f"Use another engine for the rest"
         )
 
 

@@ -36,8 +36,8 @@ def few_slots(partitions: int, slots: int | None, *, beside_batches: bool = Fals
         return None
     more = ", and the batches of the tables need one more" if beside_batches else ""
     return (
-        f"its topics have {partitions} partitions, and Spark runs {slots} tasks at the same time: each partition needs one "
-        f"for itself{more}, as LAKEBOUND_SPARK_MASTER=local[{needed}] gives"
+        f"its topics have {partitions} partitions, but Spark runs only {slots} tasks at the same time: each partition needs "
+        f"one task{more}; set LAKEBOUND_SPARK_MASTER=local[{needed}]"
     )
 
 

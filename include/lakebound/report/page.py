@@ -13,11 +13,11 @@ _MOST_IN_MESSAGE = 30
 _MOST_INCIDENTS = 50
 
 _NOTES = """\
-A day is one of UTC. Rows are those that the stream landed; a replay or a release is not among them. Freshness is the age of
-records as they landed; each counts as old as the oldest one of its batch. The objective is promised of each five minutes; here
-it is compared with the whole day. Files and bytes are those of the day's last reading of the table's health. Seconds in batches
-are time on the clock. CPU seconds are those of the applications on their machines, with Spark's JVM and their starts; executors
-on other machines, maintenance and validation are not among them.
+Days are in UTC. Rows landed by a replay or a release are not counted. Freshness is the age of records when they landed; each
+record counts as old as the oldest one of its batch. The objective applies to periods of five minutes; here it is compared with
+the whole day. Files and bytes are from the day's last look at the table's health. Seconds in batches are elapsed time. CPU
+seconds are those of the applications on their machines, including Spark's JVM and their starts. Executors on other machines,
+maintenance and validation are not included.
 """
 
 

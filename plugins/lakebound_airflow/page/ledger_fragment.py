@@ -92,7 +92,7 @@ def _bars(rows: Sequence[CoverageRow], noted_at: float) -> str:
     )
     caption = (
         "Next offset to land, and Kafka's end when the application last looked. A bar begins at the first offset that the "
-        f"tables are known to hold; what is blank was read after {noted}{more}."
+        f"tables are known to hold; blank parts were read after {noted}{more}."
     )
     heads = ("Topic", "#Partition", "#Next offset", "#End", "#Lag", "Missing", "Landed")
     return f'<ul class="key">{key}</ul>{table(caption, heads, lines, "bars")}'

@@ -22,14 +22,20 @@ def samples_fragment(
     """
     unread = told(problems)
     if topic is not None and not samples:
-        return f'{unread}<p class="quiet">In real time none are kept: bad records are in the topic {escape(topic)}.</p>'
+        return (
+            f'{unread}<p class="quiet">No samples are kept with <code>freshness: real_time</code>; bad records are in the '
+            f"topic {escape(topic)}.</p>"
+        )
     if not kept:
         return (
-            f'{unread}<p class="quiet">None are kept: the values of records stay in the tables. To see some here, set '
+            f'{unread}<p class="quiet">No samples are kept, so no record value leaves the tables. To see some here, set '
             "<code>quarantine_samples</code> in the pipeline's YAML; lakebound quarantine shows them on the command line.</p>"
         )
     if not samples:
-        return f'{unread}<p class="quiet">No record has gone to quarantine in the last seven days since samples are kept.</p>'
+        return (
+            f'{unread}<p class="quiet">No record went to quarantine in the last seven days (or since samples were switched '
+            "on).</p>"
+        )
     reasons = list(dict.fromkeys(one.reason for one in samples))
     ordered = (one for reason in reasons for one in samples if one.reason == reason)
     caption = (

@@ -42,8 +42,8 @@ def _history(view: TableView, now: float) -> str:
     history = view.history
     if history is None:
         return (
-            '<p class="quiet">Maintenance has not looked at this table yet, or is switched off: it writes its history down. '
-            "lakebound rewind --plan asks the table itself.</p>"
+            '<p class="quiet">Maintenance has not read this table\'s history yet, or is switched off. '
+            "<code>lakebound rewind --plan</code> reads the table directly.</p>"
         )
     targets = [one for one in history.targets if one.until is None or one.until > now]
     key = "".join(f'<li class="{kind}">{escape(words)}</li>' for kind, words in _KEY)
@@ -62,11 +62,11 @@ def _sentence(history: TableHistory, targets: list[RewindTarget], now: float) ->
 
 def _how(view: TableView) -> str:
     if view.is_quarantine:
-        return "<p>The quarantine goes back together with the tables of its pipeline, and not alone.</p>"
+        return "<p>The quarantine can only be rewound together with the tables of its pipeline.</p>"
     command = f"lakebound rewind {view.pipeline} --to TIME --table {view.table}"
     return (
-        f"<p>Plan it, nothing is written: <code>{escape(command)}</code>. Any time goes back to the version that was the table "
-        "then; without <code>--table</code>, all tables of the pipeline go back together.</p>"
+        f"<p>To see a plan (nothing is written): <code>{escape(command)}</code>. For a given time, the version that was "
+        "current at that time is restored. Without <code>--table</code>, all tables of the pipeline are rewound.</p>"
     )
 
 

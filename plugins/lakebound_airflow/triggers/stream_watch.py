@@ -52,7 +52,7 @@ class ApplicationElsewhereError(LakeboundError):
 
     def __init__(self, app_id: str, host: str | None) -> None:
         super().__init__(
-            f"{app_id} is a process of another container or machine ({host or 'unknown'}) than Airflow's triggerer: it ends "
+            f"{app_id} runs in another container or on another machine ({host or 'unknown'}) than Airflow's triggerer: it ends "
             f"when that container ends, and the triggerer cannot end it when it stalls. Let applications run on a cluster "
             f"(backend standalone, whose drivers run on the cluster's workers), or run Airflow's workers and its triggerer on "
             f"one machine with one PID namespace; see docs/how-to/backends.md"

@@ -55,7 +55,7 @@ def real_time_refusal(session: SparkSession, spec: PipelineSpec, transform: Tran
     try:
         rows = real_time_rows(session, spec, nothing, make_decoder(spec, {}), transform, ())
     except BypassError as exc:
-        return f"the transform {exc}, behind which a bad record would get lost"
+        return f"the transform {exc}; a bad record could then get lost"
     return next(_refused(_operators(rows)), None)
 
 
@@ -74,7 +74,7 @@ def _refused(names: Iterator[str]) -> Iterator[str]:
         if name in _ALLOWED:
             continue
         if "Python" in name or "Arrow" in name or "Pandas" in name:
-            yield f"the transform uses a function in Python ({name}), which holds rows back until there are many"
+            yield f"the transform uses a function in Python ({name}), which delays rows until a batch is full"
         elif "Join" in name:
             yield f"the transform joins in a way that Spark refuses there ({name}); put the other table into broadcast(...)"
         elif name == "InMemoryTableScanExec":

@@ -588,7 +588,7 @@ def test_a_file_whose_rows_are_of_another_partition_is_left_to_others(
     app = landed(by_city, installation)
     add(installation, app, by_city, of_city="city 1")
     held = content(plain(installation))
-    with pytest.raises(NotRewritableError, match="rows of a partition have other values than it, in city"):
+    with pytest.raises(NotRewritableError, match="in city, rows have values that do not belong to their partition"):
         rewriter.compact(by_city, compaction(by_city, partition={"city": "city 1"}))
     assert content(plain(installation)) == held and left_over(installation, by_city) == set()
 

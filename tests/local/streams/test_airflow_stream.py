@@ -303,7 +303,7 @@ def test_an_application_that_the_triggerer_cannot_see_is_stopped_with_the_way_ou
     assert seen["event"] == "elsewhere"
     ti = FakeTi()
     with pytest.raises(
-        AirflowFailException, match=r"another container or machine \(airflow-worker-0\).*backend standalone"
+        AirflowFailException, match=r"another container or on another machine \(airflow-worker-0\).*backend standalone"
     ) as caught:
         operator.resume(context(ti), seen)
     assert sent == [("refused", str(caught.value))]

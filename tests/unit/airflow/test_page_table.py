@@ -84,7 +84,7 @@ def test_the_quarantine_is_a_table_of_its_pipeline_that_goes_back_with_the_other
     write_table_history(control, {"delta:quarantine.orders": HISTORY})
     assert tables_of(None, control) == ["delta:quarantine.orders"]
     text = table_fragment(read_table_view(control, "delta:quarantine.orders", SPEC), NOW)
-    assert "not alone" in text and "lakebound rewind" not in text
+    assert "only be rewound together with the tables of its pipeline" in text and "lakebound rewind" not in text
 
 
 def test_the_time_line_has_what_is_young_at_the_right() -> None:
@@ -105,7 +105,7 @@ def test_samples_are_by_reason_escaped_and_shown_only_where_they_are_wanted(cont
     assert read_kept_samples(control, 0, NOW) == ((), [])
     assert "quarantine_samples" in samples_fragment((), 0) and "No record" in samples_fragment((), 3)
     in_a_topic = samples_fragment((), 3, topic="<b>bad")
-    assert "In real time none are kept" in in_a_topic and "topic &lt;b&gt;bad" in in_a_topic
+    assert "No samples are kept with <code>freshness: real_time</code>" in in_a_topic and "topic &lt;b&gt;bad" in in_a_topic
     control.quarantine_samples.write_text('[{"value": "canary-77"}]')
     _, problems = read_kept_samples(control, 2, NOW)
     assert len(problems) == 1 and "canary" not in problems[0]

@@ -33,7 +33,7 @@ def read_again(kind: str = "land", epoch: int = 2, added: Sequence[Row] = FITTED
 def test_what_fitted_when_it_was_read_again_is_right(kind: str, epoch: int, deep: bool) -> None:
     proof = proof_of(read_again(kind, epoch).prove(deep=deep))
     assert proof.problems == () and (proof.missing.count, proof.duplicated.count) == (0, 0)
-    assert any("did not fit when they were read another time" in note and "[3, 4)" in note for note in proof.notes) == deep
+    assert any("were quarantined when they were read again" in note and "[3, 4)" in note for note in proof.notes) == deep
 
 
 def test_a_table_that_was_added_later_is_right_beside_the_first() -> None:

@@ -24,7 +24,7 @@ def rows(*places: tuple[str | None, int | None, int | None, int | None]) -> pa.T
 def test_copies_count_once_and_are_told() -> None:
     once, note = sent_at_least_once(rows(("src", 0, 1, 0), ("src", 0, 1, 0), ("src", 0, 1, 1), ("src", 1, 0, 0)), COVERAGE)
     assert sorted((r["partition"], r["offset"], r["ordinal"]) for r in once.to_pylist()) == [(0, 1, 0), (0, 1, 1), (1, 0, 0)]
-    assert note is not None and note.startswith("1 messages are there again")
+    assert note is not None and note.startswith("messages sent more than once: 1;")
 
 
 def test_rows_after_the_newest_entry_are_not_judged_and_foreign_ones_are() -> None:

@@ -21,5 +21,5 @@ def test_spark_is_told_nothing_of_a_catalog_that_it_does_not_open() -> None:
     places = orders.places.model_copy(update={"warehouse": elsewhere})
     told = batch_conf(orders.model_copy(update={"places": places}), settings)
     assert not [name for name in told if name.startswith("spark.sql.catalog")]
-    with pytest.raises(CatalogNotSharedError, match="its manifests and delete files are not rewritten"):
+    with pytest.raises(CatalogNotSharedError, match="Manifests and delete files are not rewritten"):
         check_shared("iceberg:shop.orders", places)

@@ -206,7 +206,7 @@ def test_manifests_and_the_tail_of_the_log() -> None:
 @pytest.mark.parametrize(
     ("table", "name", "value", "fix"),
     [
-        (DELTA, "delta.setTransactionRetentionDuration", "interval 6 days", "unset it"),
+        (DELTA, "delta.setTransactionRetentionDuration", "interval 6 days", "unset the property"),
         (DELTA, "delta.setTransactionRetentionDuration", "soon", "write it as 'interval 7 days'"),
         (DELTA, "delta.logRetentionDuration", "interval 23 hours", "raise it, or unset it"),
         (DELTA, "delta.deletedFileRetentionDuration", "interval 1 hour", "raise it, or unset it"),
@@ -294,8 +294,8 @@ def test_files_of_an_older_partitioning_are_planned_for_spark_alone() -> None:
         found = plan("", [without], POLICY, NOW_MS)
         assert [step.reason.partition(" small")[0] for step in found.steps] == ([str(taken)] if taken else [])
         assert found.left == (
-            f"{ICEBERG}: 60 small files of an older partitioning are not rewritten, as only Spark could: rewrite them with "
-            f"your own engine",
+            f"{ICEBERG}: 60 small files of an older partitioning are not rewritten, because only Spark can do that, "
+            f"and Lakebound's Spark does not reach this catalog. Use another engine",
         )
         (step,) = plan("", [one], POLICY, NOW_MS).steps
         assert step.reason.startswith(f"{60 + taken} small")
@@ -307,9 +307,7 @@ def test_what_is_refused_depends_on_catalog_and_store() -> None:
     delta, iceberg = (TableSpec(format=name, name="shop.orders") for name in ("delta", "iceberg"))
     assert refusals_of(delta, here) == refusals_of(iceberg, here) == Refusals()
     assert refusals_of(delta, stored).sparks == "" and "set maintenance.orphans.mode" in refusals_of(delta, stored).moves
-    assert refusals_of(iceberg, stored).sparks.startswith(
-        "iceberg:shop.orders: its manifests and delete files are not rewritten"
-    )
+    assert refusals_of(iceberg, stored).sparks.startswith("iceberg:shop.orders: Spark cannot maintain it")
     policy = MaintenanceSpec(orphans=OrphansSpec(mode="quarantine"))
     assert len(refused_settings((delta, iceberg), policy, stored)) == 2
     assert refused_settings((delta,), policy, here) == refused_settings((delta,), POLICY, stored) == []

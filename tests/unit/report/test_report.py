@@ -124,7 +124,7 @@ def test_the_page_says_what_was_missed_and_links_the_runbook(settings: Settings)
         "**5 s, missed** | 14:00 |",
         "| orders | `delta:lake.orders` | 1,040 | 3 | 25 (+15) | 25 kB (+15 kB) |",
         "[topic-recreated](https://wiki/topic-recreated)",
-        "executors\non other machines",
+        "Executors on other machines",
     ):
         assert part in page
     assert "<b>" not in page

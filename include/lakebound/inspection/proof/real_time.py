@@ -23,7 +23,7 @@ def sent_at_least_once(rows: pa.Table, coverage: Offsets) -> tuple[pa.Table, str
     told = rows.filter(pc.fill_null(_is_told(rows, coverage), True))
     once = told.select(_PLACE).group_by(_PLACE).aggregate([])
     again = told.num_rows - once.num_rows
-    note = f"{again} messages are there again: in real time each row is sent at least once" if again else None
+    note = f"messages sent more than once: {again}; this is normal in real time (at least once)" if again else None
     return once.select(_PLACE), note
 
 

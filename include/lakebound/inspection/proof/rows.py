@@ -252,14 +252,17 @@ def _from(intervals: Intervals, mark: int) -> Intervals:
 def _read_again(shared: Arrays) -> Iterator[str]:
     if size(shared):
         yield (
-            f"offsets that were landed, and are in quarantine because they did not fit when they were read another time, as "
-            f"their entries say: {found_offsets(shared)}"
+            f"offsets that were landed and were quarantined when they were read again (recorded in the ledger): "
+            f"{found_offsets(shared)}"
         )
 
 
 def _limits(covered: Spans, kafka: KafkaRows, undecided: Found) -> Iterator[str]:
     gone = below(covered, kafka.earliest)
     if gone:
-        yield f"Kafka no longer has {describe(ranges_of(gone))}: of these the entries' counts were compared with the rows"
+        yield (
+            f"Kafka no longer has {describe(ranges_of(gone))}; for these offsets only the entries' counts were compared with "
+            f"the rows"
+        )
     if undecided:
         yield f"offsets whose entries are no longer kept, filtered or lost: {undecided}"

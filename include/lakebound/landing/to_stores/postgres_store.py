@@ -139,7 +139,10 @@ class PostgresStore:
         found = cursor.fetchone()
         _, commit, epoch = found if found is not None else (0, None, 0)
         if commit != what.expected or epoch > what.epoch:
-            reason = f"its ledger holds commit {commit} of epoch {epoch}, and commit {what.expected} was read"
+            reason = (
+                f"its ledger now has commit {commit} of epoch {epoch}, but the application (epoch {what.epoch}) expected "
+                f"commit {what.expected}"
+            )
             raise CommitRefusedError(self._spec.id, reason)
 
     def _write(self, cursor: psycopg.Cursor[Any], changes: Changes) -> None:

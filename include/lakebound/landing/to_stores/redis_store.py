@@ -144,8 +144,9 @@ class RedisStore:
 
     def _not_done(self, said: str, told: list[str], what: StoreCommit) -> LakeboundError:
         if said in ("moved", "fenced"):
-            reason = f"its ledger holds commit {told[0]}" if said == "moved" else f"its ledger holds epoch {told[0]}"
-            return CommitRefusedError(self._spec.id, f"{reason}, and commit {what.expected} was read")
+            now = f"commit {told[0]}" if said == "moved" else f"epoch {told[0]}"
+            expected = f"the application (epoch {what.epoch}) expected commit {what.expected}"
+            return CommitRefusedError(self._spec.id, f"its ledger now has {now}, but {expected}")
         if said == "torn":
             return StoreTornError(self._spec.id, self._spec.place, told[0])
         # No value of a row is told: the key of a card may be one.
@@ -170,8 +171,8 @@ class RedisStore:
             return f"it evicts counters when its memory is full (maxmemory-policy {policy}); set noeviction"
         if facts and not facts.get("aof_enabled"):
             return (
-                "it writes no log (appendonly no): after a restart it is as at its last snapshot, or empty, and what it lost "
-                "is read from Kafka again, if Kafka still has it"
+                "appendonly is off: a restart loses the writes since the last snapshot, or everything if there is none. "
+                "Lakebound reads the lost records from Kafka again, if Kafka still has them"
             )
         return None
 

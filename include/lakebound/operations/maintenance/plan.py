@@ -131,8 +131,8 @@ def _refused(
     count = sum(file.size_bytes < small_below(policy.compaction) for file in older)
     if one.refusals.sparks and count > 1:
         yield (
-            f"{one.table}: {count_words(count, 'small file')} of an older partitioning are not rewritten, as only Spark could: "
-            f"rewrite them with your own engine"
+            f"{one.table}: {count_words(count, 'small file')} of an older partitioning are not rewritten, because only Spark "
+            f"can do that, and Lakebound's Spark does not reach this catalog. Use another engine"
         )
 
 

@@ -43,7 +43,7 @@ def _delta(properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator[s
         properties,
         TRANSACTIONS,
         _TRANSACTIONS_SECONDS,
-        "after this time without a commit, the table forgets which streams wrote it, this one and others: unset it",
+        "if a stream commits nothing for this time, the table forgets that stream's last transaction: unset the property",
     )
     yield from _short(
         properties,

@@ -113,7 +113,7 @@ def _deductions(
             metadata.log_files,
             _LOG_FILES,
             LOG_FILES_POINTS,
-            "{found} files in the log folder: who looks for the newest commit lists them (limit {limit})",
+            "{found} files in the log folder: each reader that looks for the newest commit lists them (limit {limit})",
         ),
     ]
     return tuple(sorted((one for one in found if one.points > 0), key=lambda one: -one.points))

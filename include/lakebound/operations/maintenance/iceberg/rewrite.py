@@ -214,5 +214,6 @@ def _check_partition(work: _Work, files: Sequence[DataFile]) -> None:
         unlike = [name for name, value in found.items() if value != work.step.partition[name]]
         if unlike:
             raise NotRewritableError(
-                work.table.id, f"rows of a partition have other values than it, in {', '.join(unlike)}: they would change it"
+                work.table.id,
+                f"in {', '.join(unlike)}, rows have values that do not belong to their partition; a rewrite would move them",
             )

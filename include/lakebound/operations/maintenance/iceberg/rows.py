@@ -30,8 +30,8 @@ class NotRewritableError(LakeboundError):
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(
-            f"table {table} is not compacted: {reason}, and Spark, which could, is given the embedded catalog alone; rewrite "
-            f"its files with your own engine"
+            f"table {table} is not compacted: {reason}. Only Spark could compact it, but Lakebound's Spark reaches only the "
+            f"embedded catalog. Compact it with another engine"
         )
 
 
