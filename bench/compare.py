@@ -1,8 +1,8 @@
 """Lakebound and its peers one after the other: same broker, same topic content, same machine, seen by the same observer.
 
 Every run is written to ``docs/benchmarks/comparison.jsonl`` as soon as it has ended, and is not made again: an interrupted
-benchmark goes on where it stopped (``--anew`` begins anew). All are made once before any is repeated, and one that was shorter
-than what is asked for is made again. ``docs/benchmarks.md`` is made of that file.
+benchmark goes on where it stopped (``--anew`` starts again from the beginning). All are made once before any is repeated, and
+one that was shorter than what is asked for is made again. ``docs/benchmarks.md`` is made of that file.
 
 After the measured time the generator ends, everything lands, and the rows of each table are compared with those that the sent
 records give (``bench/work.py``): so arms with the same work are known to have done the same.

@@ -2,7 +2,7 @@
 
 A row counts from the moment at which an outside reader sees its commit. The rate is that between the first commit and the
 last, because all start from a cold JVM; how long that took is told beside it. Runs are kept in
-``docs/benchmarks/drain.jsonl`` and not made again (``--anew`` begins anew). The page is docs/benchmarks.md.
+``docs/benchmarks/drain.jsonl`` and not made again (``--anew`` starts again from the beginning). The page is docs/benchmarks.md.
 """
 
 from __future__ import annotations
