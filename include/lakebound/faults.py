@@ -99,6 +99,10 @@ def wanted(point: str, detail: str = "") -> bool:
 def reach(point: str, detail: str = "") -> None:
     """Do what the rules ask for here; usually nothing.
 
+    Args:
+        point: Name of the point; see the module.
+        detail: What it concerns, such as a table's format, for rules that name it.
+
     Raises:
         InjectedFaultError: A rule says ``fail``.
     """

@@ -177,7 +177,13 @@ class TableSight:
 
 
 def first_look(span: Span, sight: TableSight, now_ms: int) -> TableHours:
-    """Return where the announcements of a table begin: with the present hour; of what was landed before nothing is said."""
+    """Return where the announcements of a table begin: with the present hour; of what was landed before nothing is said.
+
+    Args:
+        span: What an hour is.
+        sight: The look.
+        now_ms: Its time.
+    """
     return TableHours(next_hour=span.number_at(now_ms), commit=sight.commit, landed=sight.landed)
 
 
@@ -249,7 +255,13 @@ def with_rows(known: TableHours, span: Span, sight: TableSight, now_ms: int) -> 
 
 
 def needs_cut_off(known: TableHours, span: Span, now_ms: int) -> bool:
-    """Return whether Kafka's ends are to be asked: an hour is over, or rows came late and others may follow no longer."""
+    """Return whether Kafka's ends are to be asked: an hour is over, or rows came late and others may follow no longer.
+
+    Args:
+        known: What is known of the table.
+        span: What an hour is.
+        now_ms: The time.
+    """
     if known.cut_off is not None:
         return False
     is_late = known.touched_since_ms is not None and now_ms >= known.touched_since_ms + span.grace_ms

@@ -214,6 +214,10 @@ def _text(lease: Lease) -> str:
 def check_held(control: ControlFolder, own: Lease) -> None:
     """Raise LeaseLostError once another application has taken the lease.
 
+    Args:
+        control: The pipeline's state.
+        own: The lease that the application has taken.
+
     Raises:
         LeaseLostError: There is no lease, or its epoch is not that of ``own``.
     """

@@ -180,6 +180,10 @@ def members(record: ProcessRecord) -> list[psutil.Process]:
 def stop(record: ProcessRecord, deadline_seconds: float = 30.0) -> bool:
     """End the process: ask it (TERM), wait, ask what it left behind, and at last end all of that by force (KILL).
 
+    Args:
+        record: The process, as ``start`` returned it.
+        deadline_seconds: How long to wait for the process before it is ended by force.
+
     Returns:
         True if no force was needed; also if it did not run any more.
     """
@@ -198,6 +202,10 @@ def stop(record: ProcessRecord, deadline_seconds: float = 30.0) -> bool:
 
 def kill(record: ProcessRecord, deadline_seconds: float = 10.0) -> None:
     """End the process and everything that it left behind at once (KILL).
+
+    Args:
+        record: The process, as ``start`` returned it.
+        deadline_seconds: How long to wait until nothing of it lives.
 
     Raises:
         ServiceError: Something of it still lives after the deadline.

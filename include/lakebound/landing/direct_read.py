@@ -124,6 +124,10 @@ class DirectReader:
     def read(self, wanted: Offsets, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[RecordColumns]:
         """Yield all records of the offsets, a partition's in their order; a large range in slices.
 
+        Args:
+            wanted: The offsets: one range per partition.
+            patience_seconds: How long to wait for the next record.
+
         Raises:
             DirectReadRefusedError: For so long none came; Kafka answers with an error; the offsets are more than one range per
                 partition; a record has no timestamp.

@@ -107,6 +107,10 @@ def installation_of(settings: Settings) -> InstallationSpark:
 def with_installation(settings: Settings, further: SparkSpec) -> Settings:
     """Return settings whose installation says something further, which wins over what it said before.
 
+    Args:
+        settings: This machine's settings.
+        further: What is said in addition, such as in an Airflow connection.
+
     Raises:
         SettingError: What it said before is wrong.
         SparkSettingsError: The two cannot be together.

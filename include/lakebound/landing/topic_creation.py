@@ -56,7 +56,8 @@ def create_topics(
 
     Raises:
         TopicNotCreatedError: The broker refused one; those before it may have been created.
-        KafkaRefusalError: Kafka refuses the login, or the user may not create the topic.
+        KafkaForbiddenError: The user may not create the topic.
+        KafkaRefusalError: Kafka refuses the login.
         BrokerUnavailableError: Kafka did not answer in time.
     """
     servers = connection.bootstrap_servers

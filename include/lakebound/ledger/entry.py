@@ -210,6 +210,10 @@ def check_topic_ids(coverage: Mapping[str, TopicOffsets], topic_ids: Mapping[str
 def add(coverage: Mapping[str, TopicOffsets], landed: Mapping[str, TopicOffsets]) -> Offsets:
     """Return coverage with ``landed`` added.
 
+    Args:
+        coverage: Offsets by topic.
+        landed: Further offsets by topic.
+
     Raises:
         TopicRecreatedError: The two name different ids of one topic.
     """

@@ -133,6 +133,10 @@ def up(
 def down(settings: Settings, say: Say = print) -> None:
     """Stop Airflow, the streams and the broker, gracefully; tables and all other state stay.
 
+    Args:
+        settings: Whose home holds the services' data.
+        say: Receives lines of progress.
+
     Raises:
         DeadlineExceededError: A stream runs where this machine cannot end it.
         ServiceError: A process survived SIGKILL.
@@ -163,6 +167,10 @@ def status(settings: Settings) -> list[ServiceStatus]:
 def create_topics(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
     """Create the missing topics, each with its number of partitions, and return when all can be written to.
 
+    Args:
+        bootstrap_servers: Of the broker.
+        topics: Number of partitions by name.
+
     Raises:
         KafkaException: The broker refused one for another reason.
         DeadlineExceededError: A partition has no leader in time.
@@ -184,6 +192,10 @@ def wait_led(client: AdminClient, topics: Mapping[str, int]) -> None:
     A topic is told to be created before its broker takes records for it. Of an idempotent producer's batches in flight the
     broker may then refuse the first and take the second; the first one's retry counts as a duplicate, is acknowledged
     without an offset, and is lost.
+
+    Args:
+        client: Asks the broker.
+        topics: Number of partitions by name.
     """
     partitions = [TopicPartition(name, number) for name, count in topics.items() for number in range(count)]
 

@@ -88,6 +88,10 @@ def load_pipelines(where: Settings | Path) -> LoadedPipelines:
 def load_pipeline(pipeline: str, where: Settings | Path) -> PipelineSpec:
     """Return one pipeline as its file says now.
 
+    Args:
+        pipeline: Its name.
+        where: This machine's settings; or the folder of the YAML files alone.
+
     Raises:
         InvalidSpecError: Its YAML is wrong.
         UnknownPipelineError: No file declares it.
@@ -117,6 +121,10 @@ def choose_pipeline(pipeline: str, loaded: LoadedPipelines, folder: Path) -> Pip
 
 def load_file(path: Path, settings: Settings | None = None) -> PipelineSpec:
     """Return the pipeline that a file declares, wherever the file lies.
+
+    Args:
+        path: The file.
+        settings: This machine's settings; None: as the environment says.
 
     Raises:
         InvalidSpecError: The file is wrong.

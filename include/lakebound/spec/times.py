@@ -21,6 +21,10 @@ class BadMomentError(LakeboundError):
 def parse_past(text: str, now_ms: int) -> int:
     """Return a past moment in milliseconds since the epoch: ISO 8601, UTC where it names no zone, or so long ``ago``.
 
+    Args:
+        text: As a person has typed it.
+        now_ms: The present time.
+
     Raises:
         BadMomentError: It is neither, or lies in the future.
     """

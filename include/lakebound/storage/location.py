@@ -147,6 +147,10 @@ class Location:
     def replace(self, content: bytes, tag: str) -> str:
         """Replace a file that is still the one of the tag, and return the new tag.
 
+        Args:
+            content: The new content.
+            tag: As ``read_tagged`` or the last ``replace`` gave it.
+
         Raises:
             FileChangedError: It is another one, or is gone; in an object store the other one may be this call's own.
         """

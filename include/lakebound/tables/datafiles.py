@@ -220,6 +220,7 @@ def list_data_files(layout: FileLayout, written: Path) -> list[DataFile]:
     Raises:
         TableMismatchError: A partition folder is missing, a file holds several partition values, or it holds timestamps that
             no table format reads statistics of.
+        ValueError: ``written`` is not in the layout's folder.
     """
     if not written.is_relative_to(layout.folder.path):
         raise ValueError(f"{written} is not in {layout.folder}")

@@ -18,6 +18,10 @@ _MAX_OFFSET = 2**63 - 1
 def read_entry(text: str | None, where: str) -> Entry | None:
     """Return the entry in a commit's metadata, or None where the metadata is somebody else's.
 
+    Args:
+        text: The commit's metadata; None where it has none.
+        where: What is read, for messages.
+
     Raises:
         BadEntryError: It says it is an entry, and cannot be read or cannot be true.
     """

@@ -15,6 +15,10 @@ def rows_beyond(table: Table, view: LedgerView) -> Offsets:
     """Return the offsets of rows that the entry does not know of; looked for only where a ``carry`` has to count.
 
     Maintenance carries on the entry that it has read; a batch may have landed meanwhile, and its commit be expired since.
+
+    Args:
+        table: The table, opened.
+        view: The ledger as it was just read from it.
     """
     if view.entry is None or view.entry.kind != "carry":
         return {}

@@ -40,6 +40,10 @@ _LOADERS: Mapping[BackendName, Callable[[Settings, Target], Backend]] = {
 def backend_for(target: Target, settings: Settings) -> Backend:
     """Return the backend that submits to ``target``, with what the installation says of Spark there.
 
+    Args:
+        target: Where applications run.
+        settings: This machine's settings.
+
     Raises:
         SettingError: What the environment says of Spark is wrong.
         SparkSettingsError: That and what the connection says cannot be together.

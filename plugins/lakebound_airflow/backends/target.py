@@ -71,6 +71,10 @@ class UnknownDeployModeError(LakeboundError):
 def target_from_environment(settings: Settings, environ: Mapping[str, str] | None = None) -> Target:
     """Return the target that the environment variables name.
 
+    Args:
+        settings: This machine's settings.
+        environ: The environment; None: this process's.
+
     Raises:
         UnknownBackendError: There is no such backend.
     """

@@ -88,6 +88,10 @@ class StreamOperator(BaseOperator):
     def resume(self, context: Context, event: dict[str, str]) -> Any:
         """Act on what the trigger saw.
 
+        Args:
+            context: Of the task.
+            event: What happened (``event``), why (``reason``), and the application (``app_id``) where there is one.
+
         Raises:
             StreamStuckError: An application that must be replaced cannot be ended from here.
             StreamStalledError: The application lives and does not land.

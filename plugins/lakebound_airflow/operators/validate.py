@@ -53,6 +53,7 @@ class ValidateOperator(BatchOperator):
 
         Raises:
             AirflowSkipException: Nothing is due, or another validation of the pipeline is under way.
+            NoExpectationsError: The pipeline has no file of expectations.
             NotValidatedError: A table could not be validated.
             NotWithSharedStateError: Machines share the state in an object store, and the record of validation would not be.
         """

@@ -99,6 +99,10 @@ class QuarantineLander:
     def land(self, offsets: Offsets, bad: BadRecords) -> Counter[str]:
         """Commit the bad records of the offsets that are not in quarantine yet; return how many have which reason.
 
+        Args:
+            offsets: All offsets of the batch.
+            bad: Its bad records.
+
         Raises:
             QuarantineMismatchError: There are not as many as were counted; nothing was committed.
             ReleaseOvertakenError: Somebody else recalled or released some of these offsets meanwhile.

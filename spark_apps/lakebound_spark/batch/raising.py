@@ -99,6 +99,10 @@ class RaisingRecords:
     def wrong_with(self, session: SparkSession, rows: pa.Table) -> Raised | None:
         """Return what the transform raises on decoded records; None where it takes them.
 
+        Args:
+            session: Spark's.
+            rows: The decoded records; may be none.
+
         Raises:
             Exception: It raises something that no record is to blame for.
         """

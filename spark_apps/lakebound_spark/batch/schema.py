@@ -25,6 +25,10 @@ QUARANTINE_SCHEMA = pa.schema(
 def table_schema(output: StructType, spec: TableSpec) -> pa.Schema:
     """Return the schema of a table that takes ``output``: every column may be null, timestamps are UTC microseconds.
 
+    Args:
+        output: The transform's output.
+        spec: The table.
+
     Raises:
         TableMismatchError: A partition column is not there.
     """

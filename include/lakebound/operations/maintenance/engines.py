@@ -162,6 +162,10 @@ def carry_out(engine: Engine, table: TableSpec, step: MaintenanceStep) -> StepEf
 def carried_entry(table: TableSpec, places: Places) -> Entry:
     """Return the entry that counts, as a maintenance commit carries it on.
 
+    Args:
+        table: The table.
+        places: Where it is.
+
     Raises:
         TableGoneError: There is no such table.
         UnknownLedgerError: No entry counts yet.

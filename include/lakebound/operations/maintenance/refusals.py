@@ -45,7 +45,13 @@ def refusals_of(table: TableSpec, places: Places) -> Refusals:
 
 
 def refused_settings(tables: Sequence[TableSpec], policy: MaintenanceSpec, places: Places) -> list[str]:
-    """Return a sentence for each table of which the policy asks what is refused."""
+    """Return a sentence for each table of which the policy asks what is refused.
+
+    Args:
+        tables: The tables of a pipeline.
+        policy: What its YAML says of maintenance.
+        places: Where the tables are.
+    """
     if not policy.enabled or policy.orphans.mode != "quarantine":
         return []
     return [found.moves for table in tables if (found := refusals_of(table, places)).moves]

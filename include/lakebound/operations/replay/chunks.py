@@ -15,6 +15,10 @@ def chunks(wanted: Offsets, max_offsets: int) -> Iterator[Offsets]:
 
     A piece's intervals in a partition are read as one range and filtered, so it is the whole width of that range that counts:
     over all partitions at most ``max_offsets``, but never less than one offset of a partition.
+
+    Args:
+        wanted: The offsets.
+        max_offsets: The largest width of a piece.
     """
     places = [
         (topic, wanted[topic].topic_id, p) for topic, p, intervals in intervals_of(wanted) if any(s < e for s, e in intervals)

@@ -166,6 +166,10 @@ def announced(wanted: Offsets, coverage: Offsets) -> Offsets:
 
     Committed before the first batch, it makes all that is still to be landed a gap: a replay that was cut short is reported
     by a proof, in every table, and found by the next one.
+
+    Args:
+        wanted: Offsets that the replay will land.
+        coverage: Offsets that the table has.
     """
     result: Offsets = {}
     for topic, partition, intervals in intervals_of(wanted):

@@ -80,6 +80,10 @@ def deletable(files: Iterable[DeltaLogFile], base: int) -> tuple[DeltaLogFile, .
     """Return the files that only versions below ``base`` need, oldest first, of a version its commit last.
 
     A reader that stops at the first gap going back then still finds every commit from the gap on.
+
+    Args:
+        files: Files of the log.
+        base: The oldest version that must stay readable.
     """
     below = [file for file in files if file.version < base]
     return tuple(sorted(below, key=lambda file: (file.version, file.is_commit, file.name)))

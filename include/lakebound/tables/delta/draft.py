@@ -59,6 +59,10 @@ def write_checkpoint(folder: Location, version: int) -> None:
 
     deltalake writes the hint by which readers find a checkpoint right after it: after a power cut the hint could be there, and
     the checkpoint empty.
+
+    Args:
+        folder: The table's.
+        version: The version; its commit is in the log.
     """
     with _linked_log(folder, version, version) as scratch:
         DeltaTable(str(scratch), version=version).create_checkpoint()

@@ -48,6 +48,10 @@ def commit_file(folder: Location, version: int) -> Location:
     """Return where the log of the table in ``folder`` keeps a version.
 
     Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#delta-log-entries.
+
+    Args:
+        folder: The table's.
+        version: The version.
     """
     return folder / "_delta_log" / f"{version:020d}.json"
 

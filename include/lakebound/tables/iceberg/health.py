@@ -151,7 +151,13 @@ def _partitions(metadata: TableMetadata, files: _Files) -> tuple[PartitionFacts,
 
 
 def partition_texts(metadata: TableMetadata, spec_id: int, values: tuple[Any, ...]) -> dict[str, str | None]:
-    """Return a partition's fields and values as Iceberg writes them in a path, such as ``at_day``, ``2026-11-20``."""
+    """Return a partition's fields and values as Iceberg writes them in a path, such as ``at_day``, ``2026-11-20``.
+
+    Args:
+        metadata: Of the table.
+        spec_id: Id of the partition spec by which the file was written.
+        values: Values of the fields of that spec, in their order.
+    """
     fields = metadata.specs()[spec_id].fields
     return {
         part.name: None if value is None else part.transform.to_human_string(_type(metadata, part.source_id), value)

@@ -63,6 +63,11 @@ def read_body(file: Location) -> Body:
 def read_table(catalog: AnyCatalog, table: TableSpec, places: Places) -> tuple[str, Body] | None:
     """Return where a table's metadata is, and its JSON; None where there is no such table.
 
+    Args:
+        catalog: Of the table.
+        table: The table.
+        places: Where it is.
+
     Raises:
         FileNotFoundError: A commit removed the metadata file meanwhile: read again.
     """

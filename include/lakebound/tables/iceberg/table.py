@@ -67,7 +67,10 @@ _FORCED = {
 
 
 class IcebergTable:
-    """A ``lakebound.tables.table.Table`` in Iceberg's format, in a catalog shared with Spark."""
+    """A ``lakebound.tables.table.Table`` in Iceberg's format, in a catalog that may be shared with Spark.
+
+    Arguments, results and errors are those of ``Table``.
+    """
 
     def __init__(self, spec: TableSpec, places: Places) -> None:
         self._spec = spec
