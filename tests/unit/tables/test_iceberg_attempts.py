@@ -42,7 +42,10 @@ ON_OWN, LATER = snapshot(5, 99, 4), snapshot(6, 5, 5)
     ("metadata", "refused", "why"),
     [
         (table(FIRST, BASE), False, "its request may be under way still"),
+        (table(FIRST), False, "the same, and a cache has answered with what was before that which it was to follow"),
+        (table(FIRST, BASE, current=1), False, "the same, and somebody went back beyond what it was to follow"),
         (table(FIRST, BASE, STREAM), True, "another one took its place"),
+        (table(FIRST, BASE, STREAM, current=1), True, "another one took its place, and somebody went back beyond both"),
         (table(FIRST, BASE, STREAM, NEXT), True, "and others came after that one"),
         (table(BASE, STREAM, NEXT), True, "what came before it may have expired"),
         (table(STREAM, NEXT), True, "even the one that it was to follow"),

@@ -32,9 +32,11 @@ class Attempt:
 def is_refused(attempt: Attempt, metadata: TableMetadata) -> bool:
     """Whether an attempt has not taken effect, and cannot any more. Pure.
 
-    It could while the table is at the snapshot that it was to follow: a request may still be under way. That its snapshot is
-    not listed is not enough, as it may have expired since, and its files be those of snapshots that came after it. Then one
-    of these has a parent that is not listed, or whose id the catalog has forgotten.
+    It could until the metadata has a snapshot with its sequence number or a later one: a request may still be under way, and a
+    cache in front of the catalog may answer with metadata that is older than the attempt. From then on Iceberg refuses it for
+    its number alone. Nor is it refused while the table is at the snapshot that it was to follow. That its own is not listed is
+    not enough, as it may have expired since, and its files be those of snapshots that came after it. Then one of these has a
+    parent that is not listed, or whose id the catalog has forgotten.
 
     Args:
         attempt: The attempt.
@@ -45,8 +47,10 @@ def is_refused(attempt: Attempt, metadata: TableMetadata) -> bool:
         return False
     if own.parent_snapshot_id == metadata.current_snapshot_id:
         return False
-    later = [one for one in metadata.snapshots if (one.sequence_number or 0) > (own.sequence_number or 0)]
-    return all(one.parent_snapshot_id in known for one in later)
+    number = own.sequence_number or 0
+    if not any((one.sequence_number or 0) >= number for one in metadata.snapshots):
+        return False
+    return all(one.parent_snapshot_id in known for one in metadata.snapshots if (one.sequence_number or 0) > number)
 
 
 class Attempts:
