@@ -8,8 +8,10 @@ its life, and no commit carries thousands of manifests.
 from __future__ import annotations
 
 import itertools
+import sys
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
@@ -221,9 +223,10 @@ class SnapshotWriter:
         self.encoded[manifest.manifest_path] = encoded
         return manifest
 
-    def _new_manifest(self, spec_id: int) -> ManifestWriter:
+    @contextmanager
+    def _new_manifest(self, spec_id: int) -> Iterator[ManifestWriter]:
         location = self._new_location(f"{self._uuid}-m{next(self._numbers)}.avro")
-        return write_manifest(
+        writer = write_manifest(
             format_version=self._metadata.format_version,
             spec=self._metadata.specs()[spec_id],
             schema=self._metadata.schema(),
@@ -231,6 +234,15 @@ class SnapshotWriter:
             snapshot_id=self._id,
             avro_compression=self._compression,  # type: ignore[arg-type]
         )
+        writer.__enter__()
+        try:
+            yield writer
+        except BaseException:
+            # Not by the writer's own end: it says of an empty manifest that it is empty, in place of why it is.
+            with suppress(Exception):
+                writer._writer.__exit__(*sys.exc_info())
+            raise
+        writer.__exit__(None, None, None)
 
     def _new_location(self, name: str) -> str:
         location = self._provider.new_metadata_location(name)
