@@ -12,7 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Table
+from pyiceberg.table import update as pyiceberg_update
+from pyiceberg.table.metadata import TableMetadataV3
 from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update import UpgradeFormatVersionUpdate
+from pyiceberg.typedef import IcebergBaseModel
 from pyiceberg.types import StringType
 from tests.support.catalogs.installations import Installation
 from tests.support.catalogs.rest_server import Fault
@@ -437,8 +441,7 @@ def test_files_that_an_unheard_commit_named_are_never_deleted(
         if meanwhile == "delete files":
             add_delete_file(installation, app, spec)
         elif meanwhile == "format version 3":
-            with plain(installation).transaction() as change:
-                change.upgrade_table_version(3)
+            become_another(installation, meanwhile, monkeypatch)
         else:
             with plain(installation).transaction() as change:
                 change.delete("id >= 0")
@@ -635,6 +638,74 @@ def test_delete_files_that_come_meanwhile_keep_their_data_files(
         rewriter.compact(spec, compaction(spec))
     newest = plain(installation).current_snapshot()
     assert newest is not None and before is not None and newest.parent_snapshot_id == before.snapshot_id
+
+
+CHANGES = pytest.mark.parametrize(
+    ("change", "reason"),
+    [("format version 3", "it has format version 3 now"), ("partitioning", "its partitioning was changed meanwhile")],
+)
+
+
+def become_another(installation: Installation, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change a table so that files which were written before do not fit it."""
+    if change == "partitioning":
+        with plain(installation).update_spec() as specs:
+            specs.add_identity("city")
+    else:
+        # PyIceberg 0.12 reads version 3. Here it also upgrades to it, and catalogs tell of it.
+        monkeypatch.setattr(pyiceberg_update, "SUPPORTED_TABLE_FORMAT_VERSION", 3)
+        monkeypatch.setattr(TableMetadataV3, "model_dump_json", IcebergBaseModel.model_dump_json)
+        table, upgrade = plain(installation), UpgradeFormatVersionUpdate.model_validate({"format-version": 3})
+        table.catalog.commit_table(table, (), (upgrade,))
+        assert plain(installation).format_version == 3
+
+
+@CHANGES
+@IN_EACH
+def test_a_table_that_becomes_another_one_meanwhile_keeps_its_files(
+    installation: Installation,
+    app: Lander,
+    spec: TableSpec,
+    rewriter: FileRewriter,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+    reason: str,
+) -> None:
+    def late(files: Any) -> None:
+        wait_stored(files)
+        become_another(installation, change, monkeypatch)
+
+    wait_stored = rewrite.wait_stored
+    monkeypatch.setattr(rewrite, "wait_stored", late)
+    files = data_files(plain(installation))
+    with pytest.raises(StepLostError, match=reason):
+        rewriter.compact(spec, compaction(spec))
+    assert data_files(plain(installation)) == files and left_over(installation, spec) == set()
+
+
+@CHANGES
+@IN_EACH
+def test_an_unheard_commit_is_found_in_a_table_that_became_another_one(
+    installation: Installation,
+    app: Lander,
+    spec: TableSpec,
+    rewriter: FileRewriter,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+    reason: str,
+) -> None:
+    def unheard(self: IcebergTable, *arguments: Any) -> str:
+        monkeypatch.setattr(IcebergTable, "replace_files", replace)
+        replace(self, *arguments)
+        become_another(installation, change, monkeypatch)
+        raise CatalogUnavailableError("http://catalog", "no answer")
+
+    replace: Callable[..., str] = IcebergTable.replace_files
+    monkeypatch.setattr(IcebergTable, "replace_files", unheard)
+    done = rewriter.compact(spec, compaction(spec))
+    assert (done.files_before, done.files_after, done.commits, done.problem) == (BATCHES, 1, 1, "")
+    assert [len(paths) for paths in data_files(plain(installation)).values()] == [1], reason
+    assert installation.offsets(TABLE) == list(range(3 * BATCHES))
 
 
 def add_delete_file(installation: Installation, app: Lander, spec: TableSpec) -> None:

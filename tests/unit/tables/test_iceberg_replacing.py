@@ -1,10 +1,11 @@
-"""A replacement that fails while it reads manifests says why, and has nothing open; PyIceberg alone reads what there was."""
+"""A replacement of files that fails says why, and leaves nothing open and nothing behind."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.catalog.noop import NoopCatalog
@@ -14,17 +15,21 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableResponse, Table
-from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.table.metadata import TableMetadataV3, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import update_table_metadata
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
+from lakebound.storage.location import Location
+from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg import append, live_files
 from lakebound.tables.iceberg.attempts import Attempts
 from lakebound.tables.iceberg.live_files import KnownManifests
 from lakebound.tables.iceberg.merging import MERGED_AT_ONCE
-from lakebound.tables.iceberg.replacing import replace_files
+from lakebound.tables.iceberg.replacing import NotReplaceableError, replace_files
+from lakebound.tables.layout import FileLayout
+from lakebound.tables.table import DataFile as WrittenFile
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
@@ -121,3 +126,38 @@ def test_what_failed_first_is_said_where_the_file_cannot_be_closed_either(
     with pytest.raises(OSError, match="503") as raised:
         replace_files(table, {(tmp_path / "0.parquet").as_uri()}, [], {}, "shop.orders", KnownManifests(), Attempts())
     assert raised.value is first
+
+
+@pytest.fixture
+def rewritten(table: Table, tmp_path: Path) -> list[WrittenFile]:
+    """A file of the partitioning that the table has at first."""
+    layout = FileLayout("iceberg:shop.orders", "iceberg", Location(str(tmp_path / "data")), ())
+    return write_data_files(pa.table({"id": pa.array([1], pa.int64())}), layout, "compacted")
+
+
+def become_another(table: Table, change: str) -> None:
+    """Change a table so that files which were written before do not fit it."""
+    if change == "partitioning":
+        with table.update_spec() as specs:
+            specs.add_identity("id")
+    else:
+        # PyIceberg 0.12 reads version 3, and does not upgrade to it.
+        table.metadata = TableMetadataV3.model_validate({**table.metadata.model_dump(by_alias=True), "format-version": 3})
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [("format version 3", "it has format version 3 now"), ("partitioning", "its partitioning was changed meanwhile")],
+)
+def test_a_table_that_became_another_one_is_told_as_such_unless_it_has_the_files(
+    table: Table, tmp_path: Path, rewritten: list[WrittenFile], change: str, reason: str, is_replaced: bool
+) -> None:
+    gone, known = {(tmp_path / "0.parquet").as_uri()}, KnownManifests()
+    if is_replaced:
+        replace_files(table, gone, rewritten, {}, "shop.orders", known, Attempts())
+    become_another(table, change)
+    before = set((tmp_path / "metadata").iterdir())
+    with pytest.raises(NotReplaceableError, match="they are in it already" if is_replaced else reason) as raised:
+        replace_files(table, gone, rewritten, {}, "shop.orders", known, Attempts())
+    assert raised.value.is_replaced is is_replaced and set((tmp_path / "metadata").iterdir()) == before

@@ -152,7 +152,7 @@ class SnapshotWriter:
         """Write manifests and their list, and return the snapshot that is still to be committed."""
         metadata, parent = self._metadata, self._parent
         parent_id = parent.snapshot_id if parent else None
-        self.manifests = [*self._added(files), *self._of_parent(parent.manifests(self._io) if parent else [])]
+        self.manifests = [*self._added(files), *self._of_parent()]
         sequence_number = metadata.next_sequence_number()
         location = self._new_location(f"snap-{self._id}-0-{self._uuid}.avro")
         with write_manifest_list(
@@ -198,9 +198,9 @@ class SnapshotWriter:
                 encoded.append(encode_existing(writer, entry, (sequence_number, sequence_number), self._id))
         return [self._written_manifest(writer, encoded)]
 
-    def _of_parent(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+    def _of_parent(self) -> list[ManifestFile]:
         """Return the parent's manifests that hold files, the small ones merged where there are enough of a size."""
-        kept = holding(manifests)
+        kept = holding(self._parent.manifests(self._io) if self._parent else [])
         bound = MERGED_AT_ONCE
         while bound <= LARGEST_MERGED:
             for group in of_one_size(kept, bound // MERGED_AT_ONCE, bound):

@@ -87,6 +87,16 @@ def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> 
     return [_describe(file, plan, table) for file in files]
 
 
+def path_in(location: str, file: DataFile) -> str:
+    """Return the path of a file as manifests name it.
+
+    Args:
+        location: The table's.
+        file: The file.
+    """
+    return file.path.uri if location.startswith("file:") else file.path.address
+
+
 def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
     try:
         counts = _counts(file.metadata, file.facts, plan)
@@ -99,7 +109,7 @@ def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
     }
     return IcebergDataFile.from_args(
         content=DataFileContent.DATA,
-        file_path=file.path.uri if plan.location.startswith("file:") else file.path.address,
+        file_path=path_in(plan.location, file),
         file_format=FileFormat.PARQUET,
         partition=partition,
         record_count=file.rows,

@@ -10,17 +10,20 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestFile
+from pyiceberg.manifest import DataFile as IcebergDataFile
+from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 
 from lakebound.errors import LakeboundError
-from lakebound.tables.iceberg.append import SnapshotWriter, commit_snapshot, holding
+from lakebound.tables.iceberg.append import SnapshotWriter, commit_snapshot
 from lakebound.tables.iceberg.attempts import Attempts
 from lakebound.tables.iceberg.catalog import LedgerCatalog
-from lakebound.tables.iceberg.live_files import KnownManifests
+from lakebound.tables.iceberg.files import describe, path_in
+from lakebound.tables.iceberg.live_files import KnownManifests, manifests_of
 from lakebound.tables.iceberg.local_files import sync_contents, sync_locations
 from lakebound.tables.iceberg.merging import Encoded, EncodedEntries, write_deleted, write_existing
+from lakebound.tables.table import DataFile
 
 FORMAT = 2
 """A table of version 3 also numbers its rows, and a rewrite would have to keep the numbers."""
@@ -53,20 +56,26 @@ def replace_files(
     Args:
         table: The handle.
         removed: Paths of the files that go, as manifests name them.
-        added: The files that come, with the same rows, of the table's default partitioning; they are where they belong.
+        added: The files that come, with the same rows; they are where they belong.
         properties: Of the snapshot.
         name: Id of the table, for messages.
         known: What was read for earlier attempts.
         attempts: Earlier attempts; this one is added before the catalog is asked, and stays unless its refusal is certain.
 
     Raises:
-        NotReplaceableError: A file that goes is not live, or the table has delete files now.
+        NotReplaceableError: A file that goes is not live, the table has delete files now, or another partitioning or format;
+            or the new files are in it.
+        TableMismatchError: The new files do not fit the table any more.
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
     """
-    replacing = _Replacing(table, frozenset(removed), frozenset(file.file_path for file in added), name, known)
+    paths = frozenset(path_in(table.location(), file) for file in added)
+    replacing = _Replacing(table, frozenset(removed), paths, name, known)
+    # Before the new files are described and written, for which the table may have become another one.
+    replacing.check()
+    described = describe(added, table.metadata, name)
     try:
-        snapshot = replacing.snapshot(added, properties)
-        sync_locations((file.file_path for file in added), table.location())
+        snapshot = replacing.snapshot(described, properties)
+        sync_locations(paths, table.location())
         sync_contents(replacing.written)
         replacing.put_drafts()
     except BaseException:
@@ -94,10 +103,16 @@ class _Replacing(SnapshotWriter):
         self._added_paths = added
         self._name = name
         self._gone: list[Encoded] = []
+        self._touched: list[ManifestFile] = []
+        self._untouched: list[ManifestFile] = []
 
-    def _of_parent(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """Return the parent's manifests; of those that hold a file which goes, the others' entries in a new one."""
-        held = holding(manifests)
+    def check(self) -> None:
+        """Find which manifests of the parent, the current snapshot, hold a file that goes. Nothing is written.
+
+        Raises:
+            NotReplaceableError: The files cannot be replaced.
+        """
+        held = manifests_of(self._table)
         data = [one for one in held if one.content == ManifestContent.DATA]
         self._read.keep(data, self.kind)
         paths = {one.manifest_path: self._read.paths(one, self._table) for one in data}
@@ -109,19 +124,23 @@ class _Replacing(SnapshotWriter):
         if len(data) < len(held):
             raise NotReplaceableError(self._name, "another engine has added delete files meanwhile")
         hit = {path for path, found in paths.items() if not found.isdisjoint(self._removed_paths)}
-        touched = [one for one in data if one.manifest_path in hit]
-        if any(one.partition_spec_id != self._metadata.default_spec_id for one in touched):
+        self._touched = [one for one in data if one.manifest_path in hit]
+        self._untouched = [one for one in data if one.manifest_path not in hit]
+        if any(one.partition_spec_id != self._metadata.default_spec_id for one in self._touched):
             raise NotReplaceableError(self._name, "its partitioning was changed meanwhile")
-        missing = len(self._removed_paths.difference(*(paths[one.manifest_path] for one in touched)))
+        missing = len(self._removed_paths.difference(*(paths[one.manifest_path] for one in self._touched)))
         if missing:
             raise NotReplaceableError(self._name, f"{missing} of the rewritten files were removed by somebody else meanwhile")
-        return [*self._rewritten(touched), *(one for one in data if one.manifest_path not in hit)]
 
-    def _rewritten(self, touched: Sequence[ManifestFile]) -> list[ManifestFile]:
+    def _of_parent(self) -> list[ManifestFile]:
+        """Return the parent's manifests; of those that hold a file which goes, the others' entries in a new one."""
+        return [*self._rewritten(), *self._untouched]
+
+    def _rewritten(self) -> list[ManifestFile]:
         """Return the manifests in the place of those that hold files which go."""
         stay: list[Encoded] = []
         with self._new_manifest(self._metadata.default_spec_id) as writer:
-            for manifest in touched:
+            for manifest in self._touched:
                 for entry in self._read.entries(manifest, self._table, writer):
                     (self._gone if entry.path in self._removed_paths else stay).append(entry)
             write_deleted(writer, self._gone)
@@ -135,7 +154,7 @@ class _Replacing(SnapshotWriter):
         self._read.add(manifest, entries)
         return manifest
 
-    def _summary(self, files: Sequence[DataFile], properties: Mapping[str, str], parent: Snapshot | None) -> Summary:
+    def _summary(self, files: Sequence[IcebergDataFile], properties: Mapping[str, str], parent: Snapshot | None) -> Summary:
         collector, schema, spec = SnapshotSummaryCollector(), self._metadata.schema(), self._metadata.spec()
         for file in files:
             collector.add_file(file, schema, spec)
@@ -149,9 +168,9 @@ class _Replacing(SnapshotWriter):
         return Summary(operation=Operation.REPLACE, **summed.additional_properties)
 
 
-def _counted(entry: Encoded) -> DataFile:
+def _counted(entry: Encoded) -> IcebergDataFile:
     """Return as much of an entry's file as sums need."""
-    return DataFile.from_args(
+    return IcebergDataFile.from_args(
         content=DataFileContent.DATA,
         partition=entry.partition,
         record_count=entry.rows,

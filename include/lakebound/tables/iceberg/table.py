@@ -230,15 +230,15 @@ class IcebergTable:
 
         Raises:
             NotReplaceableError: The table does not hold any more what was rewritten, or holds the new files already.
+            TableMismatchError: The new files do not fit the table any more.
             CommitRefusedError: Somebody else was faster; of a catalog behind a network that is not certain.
             Exception: The outcome is unknown.
         """
         handle = self._table()
         self._check_may_commit(entry)
-        described, properties = describe(files, handle.metadata, self._spec.id), {ENTRY_KEY: encode(entry)}
         known = known or KnownManifests()
         try:
-            snapshot = replace_files(handle, removed, described, properties, self._spec.id, known, self._attempts)
+            snapshot = replace_files(handle, removed, files, {ENTRY_KEY: encode(entry)}, self._spec.id, known, self._attempts)
         except CommitFailedException as exc:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
         self._history = None
