@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from lakebound.cli import app
 from lakebound.errors import UnknownTableError
-from lakebound.inspection.proof import Proof, TableProof
+from lakebound.inspection.proof.result import Proof, TableProof
 from lakebound.ledger.entry import Entry, encode, new_commit_id
 from lakebound.local.broker import Broker
 from lakebound.spec.table import TableSpec

@@ -9,7 +9,7 @@ import typer
 from lakebound.cli.output import Json, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
-    from lakebound.inspection.proof import Proof, TableProof
+    from lakebound.inspection.proof.result import Proof, TableProof
 
 
 def prove(

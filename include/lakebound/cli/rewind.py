@@ -14,7 +14,7 @@ from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
     from lakebound.control.incidents import Incident
-    from lakebound.inspection.proof import Proof
+    from lakebound.inspection.proof.result import Proof
     from lakebound.operations.recovery.plan import RepairPlan
     from lakebound.operations.recovery.rewind.facts import RewindRequest
 

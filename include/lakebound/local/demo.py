@@ -23,8 +23,8 @@ from lakebound.control.ports import free_port
 from lakebound.control.processes import wait_until
 from lakebound.control.progress import readable_progress
 from lakebound.errors import LakeboundError
-from lakebound.inspection.proof import Proof
 from lakebound.inspection.proof.collect import prove
+from lakebound.inspection.proof.result import Proof
 from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_settings import client_config

@@ -13,7 +13,7 @@ from lakebound.tables.places import places_of
 from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
-    from lakebound.inspection.proof import Proof
+    from lakebound.inspection.proof.result import Proof
 
 Context = Mapping[str, Any]
 

@@ -1,1 +1,4 @@
-"""The maintenance application, and Iceberg's own Spark actions."""
+"""The maintenance application, and Iceberg's own Spark actions.
+
+Other rooms import ``application``.
+"""

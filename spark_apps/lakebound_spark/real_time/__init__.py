@@ -1,5 +1,6 @@
-"""Rows sent on one by one, by Spark's Real-Time Mode: the plan of a query, what Spark refuses of it, its epochs,
-and the short ones that come first.
+"""Rows sent on one by one, by Spark's Real-Time Mode: a query's plan, what Spark refuses of it, and its epochs.
+
+The first epochs of a start are short.
 
 Other rooms import ``epochs``, ``refusals``, ``rows`` and ``warm_up``.
 """

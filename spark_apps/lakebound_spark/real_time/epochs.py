@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lakebound.landing.checkpoint import parse_offsets
+from lakebound.landing.checkpoint.offset_log import parse_offsets
 from lakebound.ledger.marks import NextOffsets
 from lakebound_spark.batch.targets import Counts
 from lakebound_spark.real_time.rows import READ, SENT, of_target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakebound.errors import LakeboundError
-from lakebound.landing.checkpoint import parse_offsets
+from lakebound.landing.checkpoint.offset_log import parse_offsets
 from lakebound.ledger.marks import NextOffsets
 
 PROGRESS_IN_MEMORY = {

@@ -1,1 +1,4 @@
-"""The validation application: Great Expectations judges what landed."""
+"""The validation application: Great Expectations judges what landed.
+
+Other rooms import ``application``.
+"""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from lakebound.inspection.proof import Proof
 from lakebound.inspection.proof.collect import prove
+from lakebound.inspection.proof.result import Proof
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.local.broker import Broker

@@ -14,10 +14,10 @@ import pytest
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import Incident
-from lakebound.inspection.proof import Proof
 from lakebound.inspection.proof import collect as prove_module
 from lakebound.inspection.proof.collect import prove
 from lakebound.inspection.proof.facts import Readable
+from lakebound.inspection.proof.result import Proof
 from lakebound.ledger.entry import Entry, Offsets, missing, new_commit_id
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.plan import RepairPlan

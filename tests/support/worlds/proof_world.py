@@ -10,7 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from lakebound.inspection.proof import Proof, TableAsFound, TableProof, judge
+from lakebound.inspection.proof.facts import TableAsFound
+from lakebound.inspection.proof.judgement import judge
+from lakebound.inspection.proof.result import Proof, TableProof
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.topics import TopicFacts

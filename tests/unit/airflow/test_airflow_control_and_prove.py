@@ -11,8 +11,7 @@ import lakebound.inspection.proof.collect
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.requests import InvalidWishError
 from lakebound.errors import HeldError
-from lakebound.inspection.proof import Proof
-from lakebound.inspection.proof.result import TableProof
+from lakebound.inspection.proof.result import Proof, TableProof
 from lakebound.settings import Settings
 from lakebound_airflow.operators.control import ControlOperator, WishNotMetError
 from lakebound_airflow.operators.prove import NotProvedError, ProveOperator

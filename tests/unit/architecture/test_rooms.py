@@ -50,7 +50,8 @@ def room_of(module: str) -> str:
 def used_outside() -> dict[str, set[str]]:
     """Of each folder, its own modules that another room imports."""
     users = dict(FILES)
-    users.update({f"entry {file.stem}": file for base in ("spark_apps", "dags") for file in (REPOSITORY / base).glob("*.py")})
+    entries = (file for base in ("spark_apps", "dags") for file in (REPOSITORY / base).glob("*.py"))
+    users.update({f"entry {file.relative_to(REPOSITORY)}": file for file in entries})
     used = defaultdict(set)
     for user, file in users.items():
         for module in imported(file):
@@ -67,3 +68,8 @@ def test_a_folder_says_what_it_is_for_and_what_others_import_from_it(folder: str
     named = NAMED.search(said)
     names = set(re.findall(r"``(\w+)``", named.group(1))) if named else set()
     assert names == used_outside.get(folder, set()), f"{FILES[folder]} does not name what other rooms import"
+
+
+def test_a_folder_passes_no_names_on() -> None:
+    importing = [module for module in FOLDERS if imported(FILES[module])]
+    assert importing == ["lakebound.cli"], "import from the module itself; the command alone is put together in a package"

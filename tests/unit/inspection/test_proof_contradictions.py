@@ -28,8 +28,9 @@ from tests.support.worlds.proof_world import (
     proof_of,
 )
 
-from lakebound.inspection.proof import TableAsFound, judge
+from lakebound.inspection.proof.facts import TableAsFound
 from lakebound.inspection.proof.history import difference
+from lakebound.inspection.proof.judgement import judge
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.topics import TopicFacts
 from lakebound.tables.table import CommittedEntry

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.worlds.proof_world import OTHER, TARGET, Row, World, at, born, kafka_rows, proof_of
 
-from lakebound.inspection.proof import Proof
+from lakebound.inspection.proof.result import Proof
 
 BATCHES: Any = [["landed"] * 2, ["landed", "quarantined", "filtered", "quarantined", "quarantined"], ["quarantined", "landed"]]
 """Quarantined: 3, 5, 6, 7. Of these the second batch was read again: 3 and 5 fitted by then."""

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.support.worlds.proof_world import OTHER, PIPELINE, TARGET, World, at, born, offsets, proof_of
 
-from lakebound.inspection.proof import TableAsFound, TableProof
+from lakebound.inspection.proof.facts import TableAsFound
+from lakebound.inspection.proof.result import TableProof
 from lakebound.ledger.entry import Entry
 from lakebound.tables.table import CommittedEntry
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.support.worlds.proof_world import MIXED, World, kafka_rows, proof_of
 
-from lakebound.inspection.proof import TableAsFound
+from lakebound.inspection.proof.facts import TableAsFound
 from lakebound.inspection.proof.real_time import sent_at_least_once
 from lakebound.ledger.entry import Offsets, TopicOffsets
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebound.landing.checkpoint import UnreadableOffsetLogError, read_offset_log
+from lakebound.landing.checkpoint.offset_log import UnreadableOffsetLogError, read_offset_log
 
 
 def offset_log(checkpoint: Path, text: str) -> Path:

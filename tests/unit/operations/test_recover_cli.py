@@ -12,7 +12,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import read_incidents, record_incident
 from lakebound.control.person import operating_system_user
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
-from lakebound.inspection.proof import Proof, TableProof
+from lakebound.inspection.proof.result import Proof, TableProof
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery import facts as collecting

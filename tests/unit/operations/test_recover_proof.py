@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 from tests.support.worlds.proof_world import PIPELINE, TARGET, TOPIC, TOPIC_ID, World, at, born, kafka_rows, offsets, proof_of
 
-from lakebound.inspection.proof import Proof, TableAsFound, judge
+from lakebound.inspection.proof.facts import TableAsFound
+from lakebound.inspection.proof.judgement import judge
+from lakebound.inspection.proof.result import Proof
 from lakebound.ledger.entry import Entry, add
 from lakebound.ledger.topics import TopicFacts
 from lakebound.tables.table import CommittedEntry

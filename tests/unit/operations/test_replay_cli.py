@@ -17,7 +17,7 @@ from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder, write_json
 from lakebound.control.incidents import read_incidents
 from lakebound.control.submission import Submission
-from lakebound.inspection.proof import Found, Proof, TableProof
+from lakebound.inspection.proof.result import Found, Proof, TableProof
 from lakebound.ledger.entry import count
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.replay import prepare as preparing

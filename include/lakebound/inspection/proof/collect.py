@@ -15,11 +15,11 @@ from lakebound.errors import (
     OpenTransactionError,
     UnknownTableError,
 )
-from lakebound.inspection.proof import Proof, TableAsFound, judge
-from lakebound.inspection.proof.facts import Readable
-from lakebound.inspection.proof.judgement import hull
+from lakebound.inspection.proof.facts import Readable, TableAsFound
+from lakebound.inspection.proof.judgement import hull, judge
 from lakebound.inspection.proof.readable_offsets import read_offsets
 from lakebound.inspection.proof.real_time import sent_at_least_once
+from lakebound.inspection.proof.result import Proof
 from lakebound.inspection.validation.quarantine_copies import without_copies
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.to_stores.open_store import open_stores

@@ -7,9 +7,8 @@ from functools import reduce
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import readable_progress
-from lakebound.inspection.proof import TableProof
 from lakebound.inspection.proof.collect import prove
-from lakebound.inspection.proof.result import Ranges
+from lakebound.inspection.proof.result import Ranges, TableProof
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, common, count
 from lakebound.ledger.marks import NextOffsets

@@ -27,7 +27,7 @@ from lakebound.inspection.doctor.pipeline.kafka_look import look_at_topics, look
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
 from lakebound.inspection.doctor.pipeline.stores_look import look_at_stores
 from lakebound.inspection.doctor.pipeline.written_topics import look_at_written
-from lakebound.landing.checkpoint import read_offset_log
+from lakebound.landing.checkpoint.offset_log import read_offset_log
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
