@@ -1,4 +1,4 @@
 """Where applications run: one protocol, one file per backend, and the choice among them.
 
-Other rooms import ``choice`` and ``target``.
+Other rooms import ``choice`` and ``connection``.
 """

@@ -1,4 +1,4 @@
-"""How operators reach what is outside: Spark's connections, spark-submit, the state of tasks.
+"""How operators reach what is outside: keys, spark-submit, the state of tasks.
 
-Other rooms import ``connection``, ``rest_key``, ``spark_submit`` and ``task_state``.
+Other rooms import ``rest_key``, ``spark_submit`` and ``task_state``.
 """

@@ -13,7 +13,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.errors import LakeboundError
 from lakebound.settings import load_settings
 from lakebound.tables.places import places_of
-from lakebound_airflow.hooks.connection import with_connection
+from lakebound_airflow.backends.connection import with_connection
 from lakebound_airflow.operators.batch import BatchOperator, BatchRun, Context
 from lakebound_airflow.pipelines import spec_of
 

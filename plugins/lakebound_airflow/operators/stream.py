@@ -27,7 +27,7 @@ from lakebound.landing.run_spec import make_run_spec
 from lakebound.settings import Settings, load_settings
 from lakebound.tables.outages import passes
 from lakebound_airflow.backends.choice import backend_for, backend_of
-from lakebound_airflow.hooks.connection import SPARK_CONN_ID, choose_target
+from lakebound_airflow.backends.connection import SPARK_CONN_ID, choose_target
 from lakebound_airflow.hooks.task_state import dag_is_paused, state_of_owner
 from lakebound_airflow.links import SparkUiLink
 from lakebound_airflow.notifications.alerts import StreamVerdict, alert

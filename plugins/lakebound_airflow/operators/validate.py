@@ -14,7 +14,7 @@ from lakebound.redaction import TOLD_TO_ITS_CALLER, redacted
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
-from lakebound_airflow.hooks.connection import with_connection
+from lakebound_airflow.backends.connection import with_connection
 from lakebound_airflow.operators.batch import BatchOperator, BatchRun, Context
 from lakebound_airflow.pipelines import control_of, spec_of
 

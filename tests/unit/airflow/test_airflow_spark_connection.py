@@ -13,9 +13,9 @@ from lakebound.control.submission import BackendName
 from lakebound.landing.spark_resources import installation_of
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.spark import InstallationSpark, SparkSettingsError
+from lakebound_airflow.backends import connection
 from lakebound_airflow.backends.choice import backend_for
 from lakebound_airflow.backends.target import Target, UnknownDeployModeError, target_from_connection
-from lakebound_airflow.hooks import connection
 
 
 @pytest.fixture
