@@ -13,7 +13,6 @@ from fastapi import FastAPI, Request, Response, status
 from fastapi.responses import PlainTextResponse
 
 from lakebound.settings import load_settings, metrics_token_file
-from lakebound_airflow.metrics_mount import NAME
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +21,7 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="lakebound metrics"'}
 
 def make_app() -> FastAPI:
     """Return the application; it has one page, and no documentation of itself."""
-    app = FastAPI(title=NAME, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_api_route("/", page, methods=["GET"], include_in_schema=False)
     return app
 

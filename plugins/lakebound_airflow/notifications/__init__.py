@@ -1,4 +1,4 @@
 """Alerts as messages, through Airflow's own notifiers.
 
-Other rooms import ``alerts`` and ``channels``.
+Other rooms import ``alerts``, ``channels`` and ``connection_files``.
 """

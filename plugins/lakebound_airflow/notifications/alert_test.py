@@ -23,7 +23,7 @@ from lakebound.settings import load_settings
 def main(arguments: list[str]) -> int:
     """Send it by every channel, or by one; return the exit code."""
     from lakebound_airflow.notifications.channels import sender
-    from lakebound_airflow.watch.sending import ConnectionFiles
+    from lakebound_airflow.notifications.connection_files import ConnectionFiles
 
     alerts = load_alerts(alerts_file(load_settings()))
     for problem in ConnectionFiles().read(connections_of(alerts)):

@@ -28,7 +28,7 @@ from lakebound.operations.recovery.plan import PlanRefusedError
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.delta.put import read_tip
+from lakebound.tables.delta.tip import read_tip
 from lakebound.tables.table import open_table
 
 

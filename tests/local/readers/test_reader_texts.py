@@ -19,7 +19,8 @@ from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.orphan_files import _delta_names
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.delta.put import put, read_tip
+from lakebound.tables.delta.put import put
+from lakebound.tables.delta.tip import read_tip
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 

@@ -14,7 +14,7 @@ from lakebound.ledger.entry import Entry, encode
 from lakebound.storage.location import Location
 from lakebound.tables.delta.actions import CommitInfo, LogAction, add, commit_text, remove
 from lakebound.tables.delta.log import commit_file, commit_lines
-from lakebound.tables.delta.put import Tip, digest
+from lakebound.tables.delta.tip import Tip, digest
 from lakebound.tables.prepared import DeltaReplacement, StalePreparedError
 
 _MOST_COMMITS_SINCE = 500

@@ -14,7 +14,8 @@ from lakebound.ledger.entry import Entry, encode
 from lakebound.storage.location import Location
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit
 from lakebound.tables.delta.open import open_at
-from lakebound.tables.delta.put import put, read_tip
+from lakebound.tables.delta.put import put
+from lakebound.tables.delta.tip import read_tip
 from lakebound.tables.schema_change import Addition, SchemaPlan
 
 

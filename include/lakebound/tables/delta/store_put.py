@@ -18,7 +18,7 @@ from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.delta.checkpoints import log_names
 from lakebound.tables.delta.log import commit_file
 from lakebound.tables.delta.past import files_of_commit, missing
-from lakebound.tables.delta.put import Tip, check_new, digest, is_to_be_taken_back
+from lakebound.tables.delta.tip import Tip, check_new, digest, is_to_be_taken_back
 from lakebound.tables.table import DataFile
 
 

@@ -29,7 +29,8 @@ from lakebound.tables.delta.draft import forget_scratch, write_checkpoint
 from lakebound.tables.delta.durations import DELETED_FILES, explicit_ms
 from lakebound.tables.delta.log import counting_entry, last_checkpoint
 from lakebound.tables.delta.open import open_at
-from lakebound.tables.delta.put import put, read_tip
+from lakebound.tables.delta.put import put
+from lakebound.tables.delta.tip import read_tip
 from lakebound.tables.places import Places
 
 _COMMIT_ATTEMPTS = 100
