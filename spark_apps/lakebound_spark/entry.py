@@ -15,7 +15,7 @@ from lakebound.landing.batch_command import ANOTHER_RUN
 from lakebound.landing.run_spec import RunSpec
 
 if TYPE_CHECKING:
-    from lakebound.operations.replay.orders import ReplayResult
+    from lakebound.control.replay_result import ReplayResult
 
 OrdersType = TypeVar("OrdersType", bound=RunSpec)
 

@@ -37,7 +37,7 @@ def follow_guest(process: subprocess.Popen[bytes], orders: RunSpec, submission: 
         by: Who asks it to end.
     """
     from lakebound.control.desired import request_stop
-    from lakebound.operations.replay.orders import read_result
+    from lakebound.control.replay_result import read_result
 
     told = 0
 

@@ -12,7 +12,7 @@ from lakebound.cli.guest import follow_guest, start_guest
 from lakebound.cli.output import Json, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
-    from lakebound.operations.replay.orders import ReplayResult
+    from lakebound.control.replay_result import ReplayResult
     from lakebound.operations.replay.plan import ReplayPlan
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
@@ -103,10 +103,11 @@ def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResu
     from lakebound.control.desired import read_desired
     from lakebound.control.folder import ControlFolder
     from lakebound.control.person import operating_system_user
+    from lakebound.control.replay_result import ReplayResult, read_result
     from lakebound.control.submission import app_id_for
     from lakebound.errors import HeldError
     from lakebound.operations.replay.alone import take_back_alone
-    from lakebound.operations.replay.orders import APPLICATION, ReplayResult, read_result, replay_orders
+    from lakebound.operations.replay.orders import APPLICATION, replay_orders
 
     desired = read_desired(ControlFolder(settings.home, spec.pipeline))
     if desired.state == "held":

@@ -170,7 +170,7 @@ class ControlFolder:
 
     @property
     def replays(self) -> StateFile:
-        """How far replays and releases have got (``lakebound.operations.replay.orders``), one file each."""
+        """How far replays and releases have got (``lakebound.control.replay_result``), one file each."""
         return self.shared / "replays"
 
     @property

@@ -22,8 +22,8 @@ from lakebound.settings import Settings
 from lakebound.tables.declared import owned_pipelines
 from lakebound_airflow.notifications.alerts import report_last_day, tell
 from lakebound_airflow.notifications.channels import ping, sender
-from lakebound_airflow.watch.looks import look_at_airflow, look_at_files
 from lakebound_airflow.notifications.connection_files import ConnectionFiles
+from lakebound_airflow.watch.looks import look_at_airflow, look_at_files
 from lakebound_airflow.watch.sending import missing_connections, sending_from_here
 
 _POLL_SECONDS = 0.2

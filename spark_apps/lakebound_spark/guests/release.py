@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from lakebound.control.desired import read_desired
+from lakebound.control.replay_result import TableLanded, write_result
 from lakebound.errors import HeldError
 from lakebound.inspection.proof.history import spans_of
 from lakebound.inspection.proof.offset_arrays import Arrays, beyond, both, size
@@ -21,7 +22,6 @@ from lakebound.operations.release.orders import ReleaseOrders, ReleaseResult, Ve
 from lakebound.operations.release.plan import owned
 from lakebound.operations.release.reading import read_index
 from lakebound.operations.release.released import released_offsets
-from lakebound.operations.replay.orders import TableLanded, write_result
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import Table
 from lakebound_spark.batch.row_hours import hour_column_of

@@ -15,6 +15,7 @@ from functools import partial, reduce
 from pyspark.sql import SparkSession
 
 from lakebound.control.desired import read_desired
+from lakebound.control.replay_result import ReplayResult, ReplayState, TableLanded, write_result
 from lakebound.errors import HeldError, LakeboundError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_errors import refusal_in
@@ -22,7 +23,7 @@ from lakebound.landing.table_settling import check_settled, check_unmoved
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, missing
 from lakebound.operations.release.reading import read_places
 from lakebound.operations.replay.chunks import chunks
-from lakebound.operations.replay.orders import ReplayOrders, ReplayResult, ReplayState, TableLanded, write_result
+from lakebound.operations.replay.orders import ReplayOrders
 from lakebound.operations.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
 from lakebound.redaction import redacted
 from lakebound.spec.table import TableSpec

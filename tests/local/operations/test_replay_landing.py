@@ -15,9 +15,10 @@ from tests.support.tables.local_tables import SCHEMA, TOPIC, TOPIC_ID, genesis, 
 import lakebound_spark.guests.replay as replaying
 from lakebound.control.desired import change_desired, request_stop
 from lakebound.control.folder import ControlFolder
+from lakebound.control.replay_result import read_result
 from lakebound.errors import CommitUnknownError
 from lakebound.ledger.entry import Offsets, TopicOffsets, carried, intervals_of
-from lakebound.operations.replay.orders import ReplayOrders, read_result
+from lakebound.operations.replay.orders import ReplayOrders
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files

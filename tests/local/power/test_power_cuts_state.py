@@ -23,11 +23,11 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import read_incidents, record_incident
 from lakebound.control.lease import acquire, read_lease, readable_lease, release, renew
 from lakebound.control.progress import Outcome, Progress, read_outcome, readable_progress, write_outcome, write_progress
+from lakebound.control.replay_result import ReplayResult, read_result, write_result
 from lakebound.control.submission import Submission, read_submission, write_submission
 from lakebound.operations.maintenance.past_reading import read_runs, record_run
 from lakebound.operations.maintenance.steps import RunReport
 from lakebound.operations.maintenance.table_engine import staged_before_ms
-from lakebound.operations.replay.orders import ReplayResult, read_result, write_result
 from lakebound.settings import Settings
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places

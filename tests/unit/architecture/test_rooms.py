@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import cast
 
@@ -29,10 +30,12 @@ FILES = {
 FOLDERS = sorted(module for module, file in FILES.items() if file.name == "__init__.py")
 
 
-def imported(file: Path) -> set[str]:
-    """Return the modules of the project that a file imports, at its top or in a function."""
+def imported(file: Path, *, for_types: bool = True) -> set[str]:
+    """Return the modules of the project that a file imports, at its top, in a function, or for the sake of types."""
     found = set()
-    for node in nodes_of(file):
+    ifs = [node for node in nodes_of(file) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    skipped = [] if for_types else [child for node in ifs for child in node.body]
+    for node in (node for node in nodes_of(file) if node not in skipped):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -73,3 +76,19 @@ def test_a_folder_says_what_it_is_for_and_what_others_import_from_it(folder: str
 def test_a_folder_passes_no_names_on() -> None:
     importing = [module for module in FOLDERS if imported(FILES[module])]
     assert importing == ["lakebound.cli"], "import from the module itself; the command alone is put together in a package"
+
+
+@pytest.mark.parametrize("parent", ["lakebound_airflow", "lakebound_spark", "lakebound.operations"])
+def test_folders_and_modules_import_in_no_circle(parent: str) -> None:
+    uses: dict[str, set[str]] = defaultdict(set)
+    for module, file in FILES.items():
+        if module.startswith(f"{parent}."):
+            own = below(parent, module)
+            used = imported(file, for_types=False)
+            uses[own] |= {below(parent, name) for name in used if name.startswith(f"{parent}.")} - {own}
+    TopologicalSorter(uses).prepare()  # a CycleError names the circle
+
+
+def below(parent: str, module: str) -> str:
+    """Return the folder or module right below a package."""
+    return module.removeprefix(f"{parent}.").partition(".")[0]

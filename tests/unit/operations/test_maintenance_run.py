@@ -13,12 +13,12 @@ import pytest
 
 from lakebound.control.desired import change_desired
 from lakebound.control.folder import ControlFolder, write_json
+from lakebound.control.replay_result import ReplayResult, write_result
 from lakebound.errors import LakeboundError
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError
 from lakebound.operations.maintenance.run import MaintenanceRunsError, only_run, run_steps
 from lakebound.operations.maintenance.steps import CheckpointLog, MaintenancePlan, RunReport, StepEffect, Vacuum
 from lakebound.operations.maintenance.table_engine import staged_before_ms
-from lakebound.operations.replay.orders import ReplayResult, write_result
 from lakebound.redaction import WHERE_THE_REST_IS
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import local_places

@@ -30,7 +30,8 @@ from lakebound.tables.table import open_table
 # Says what the real one says; how it ends stands in behaviour.json.
 APPLICATION = """
 import json, os, signal, sys, time
-from lakebound.operations.replay.orders import ReplayOrders, ReplayResult, write_result
+from lakebound.control.replay_result import ReplayResult, write_result
+from lakebound.operations.replay.orders import ReplayOrders
 orders = ReplayOrders.model_validate_json(sys.argv[1])
 behaviour = json.loads((orders.control.folder / "behaviour.json").read_text())
 result = ReplayResult(app_id=orders.app_id, chunks=2, chunks_done=1, read=7)

@@ -12,6 +12,7 @@ from typing import Protocol
 from lakebound.control.folder import ControlFolder, files_in, modified_at
 from lakebound.control.handover import HandOver, outstanding_since_ms
 from lakebound.control.lease import lease_is_live, readable_lease
+from lakebound.control.replay_result import ReplayResult
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
 from lakebound.landing.batch_command import is_shared
@@ -31,7 +32,6 @@ from lakebound.operations.maintenance.steps import (
     StepEffect,
     Vacuum,
 )
-from lakebound.operations.replay.orders import ReplayResult
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table

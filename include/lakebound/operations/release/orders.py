@@ -8,10 +8,10 @@ from pydantic import Field
 
 from lakebound.control.desired import Desired
 from lakebound.control.folder import ControlFolder, read_json
+from lakebound.control.replay_result import ReplayResult, result_file
 from lakebound.frozen import FrozenRecord
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.operations.release.reasons import DECODER_REASONS
-from lakebound.operations.replay.orders import ReplayResult, result_file
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import AVAILABLE_NOW, PipelineSpec
 

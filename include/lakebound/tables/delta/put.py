@@ -26,6 +26,7 @@ from lakebound.tables.delta.store_put import put_in_store
 from lakebound.tables.delta.tip import Tip, check_new, digest, is_to_be_taken_back
 from lakebound.tables.table import DataFile
 
+
 def put(folder: Location, tip: Tip, text: str, table: str, files: Sequence[DataFile] = ()) -> Tip:
     """Commit as exactly the version after the tip, and return the new tip; it is then on the disk, or in the store.
 

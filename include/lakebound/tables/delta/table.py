@@ -31,10 +31,10 @@ from lakebound.tables.delta.log import (
 from lakebound.tables.delta.open import open_at, open_delta
 from lakebound.tables.delta.past import files_of_commit, kept_until_ms, look_back, missing
 from lakebound.tables.delta.put import put
-from lakebound.tables.delta.tip import NO_TABLE, Tip, has_version, read_tip
 from lakebound.tables.delta.replace import check_replaceable, replacement_text
 from lakebound.tables.delta.schema import add_columns, set_properties
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
+from lakebound.tables.delta.tip import NO_TABLE, Tip, has_version, read_tip
 from lakebound.tables.entries import counting, newest_readable
 from lakebound.tables.fence import fence_number
 from lakebound.tables.layout import FileLayout

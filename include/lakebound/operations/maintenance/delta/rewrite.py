@@ -38,9 +38,9 @@ from lakebound.tables.delta.draft import NO_HOOKS, link, scratch_folder
 from lakebound.tables.delta.log import INDEXED_COLUMNS, commit_lines, statistics_columns
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.put import put
-from lakebound.tables.delta.tip import Tip, read_tip
 from lakebound.tables.delta.replace import replacement_text
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
+from lakebound.tables.delta.tip import Tip, read_tip
 from lakebound.tables.partition_values import delta_partition_texts
 from lakebound.tables.prepared import AddedFile, DeltaReplacement, RemovedFile, to_text
 from lakebound.tables.schemas import normalise_schema
