@@ -490,6 +490,17 @@ class CatalogRefusedError(LakeboundError):
         super().__init__(f"the Iceberg catalog {catalog} refuses the request: {reason}; correct {field} in warehouses.yaml")
 
 
+class NoCatalogError(LakeboundError):
+    """A warehouse has no Iceberg catalog, and an Iceberg table was asked for."""
+
+    is_refusal = True
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"the warehouse at {location} has no catalog for Iceberg tables; name one as its catalog in warehouses.yaml"
+        )
+
+
 class CatalogBehindError(LakeboundError):
     """The Iceberg catalog names an older metadata file than the table's newest: it was restored from an older copy.
 

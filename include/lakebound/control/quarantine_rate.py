@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lakebound.control.desired import Desired
 from lakebound.control.progress import Outcome, Progress, RecentRecords
-from lakebound.errors import QuarantineFloodError
+from lakebound.errors import QuarantineFloodError, error_named
 from lakebound.spec.objectives import ObjectivesSpec, QuarantineRateSpec
 from lakebound.spec.pipeline import PipelineSpec
 
@@ -103,8 +103,6 @@ def _is_enough(spec: QuarantineRateSpec, recent: RecentRecords) -> bool:
 
 
 def _stopped_itself(desired: Desired, progress: Progress, outcome: Outcome | None) -> bool:
-    is_own_end = outcome is not None and (outcome.app_id, outcome.error_class) == (
-        progress.app_id,
-        QuarantineFloodError.__name__,
-    )
-    return is_own_end and desired.by == progress.app_id
+    if outcome is None or not outcome.app_id == progress.app_id == desired.by:
+        return False
+    return issubclass(error_named(outcome.error_class), QuarantineFloodError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from lakebound.errors import NoCatalogError
 from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import GlueCatalogSpec, RestCatalogSpec, SqlCatalogSpec
 from lakebound.storage.location import Location
@@ -80,7 +81,6 @@ def catalog_of(places: Places) -> IcebergCatalog:
     from sqlalchemy import make_url
 
     from lakebound.tables.iceberg.catalog import CATALOG_NAME
-    from lakebound.tables.iceberg.open import NoCatalogError
 
     folder = places.iceberg_folder.uri
     match places.warehouse.catalog:

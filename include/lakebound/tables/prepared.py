@@ -7,7 +7,7 @@ all that goes is still there, and carries on its own entry.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, TypeAdapter
 
@@ -88,6 +88,14 @@ Prepared = Annotated[DeltaReplacement | SnapshotExpiry | ManifestReplacement, Fi
 _PREPARED: TypeAdapter[Prepared] = TypeAdapter(Prepared)
 
 
+@runtime_checkable
+class CommitsPrepared(Protocol):
+    """A table that commits what maintenance prepared for it."""
+
+    def commit_prepared(self, prepared: Prepared, entry: Entry) -> str:
+        """Commit it with an entry that is carried on, and return the version."""
+
+
 def to_text(prepared: Prepared) -> str:
     """Return a prepared commit as text."""
     return prepared.model_dump_json()
@@ -114,7 +122,6 @@ def commit_prepared(table: LandingTarget, prepared: Prepared, entry: Entry) -> s
         StalePreparedError: The table is no longer what it was prepared for, or it is for another kind of target.
         Exception: As ``LandingTarget.commit``: the outcome is then unknown until the ledger is read again.
     """
-    commit = getattr(table, "commit_prepared", None)
-    if commit is None:
+    if not isinstance(table, CommitsPrepared):
         raise StalePreparedError(table.spec.id, f"nothing can be prepared for a {table.spec.format}")
-    return str(commit(prepared, entry))
+    return table.commit_prepared(prepared, entry)

@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -25,6 +27,9 @@ from lakebound.tables.schemas import normalise_schema
 from lakebound_spark.reference import csv_files
 from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size
 from lakebound_spark.reference.rules import ReferenceFacts, key_problem, problem_in, size_problem
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table as IcebergTable
 
 _SUFFIXES = {"parquet": ".parquet", "csv": ".csv"}
 
@@ -118,14 +123,12 @@ def types_of(schema: pa.Schema) -> dict[str, str]:
     return {field.name: str(field.type) for field in schema}
 
 
-def _delta(spec: ReferenceSpec, places: Places):  # type: ignore[no-untyped-def]
+def _delta(spec: ReferenceSpec, places: Places) -> tuple[DeltaTable, Version]:
     folder = places.folder(_table(spec)) if spec.name else Location(str(_in_folder(spec, places)))
     try:
         handle = open_delta(folder, spec.told)
-    except Exception as exc:
-        if type(exc).__name__ == "TableNotFoundError":
-            raise UnusableReferenceError(f"there is no Delta table at {folder}") from exc
-        raise
+    except TableNotFoundError as exc:
+        raise UnusableReferenceError(f"there is no Delta table at {folder}") from exc
     return handle, Version(str(handle.version()), f"{handle.metadata().id}@{handle.version()}")
 
 
@@ -136,7 +139,7 @@ def _load_delta(spec: ReferenceSpec, places: Places) -> Loaded:
     return Loaded(version, _normalised(handle.to_pyarrow_table()))
 
 
-def _iceberg(spec: ReferenceSpec, places: Places):  # type: ignore[no-untyped-def]
+def _iceberg(spec: ReferenceSpec, places: Places) -> tuple[IcebergTable, Version]:
     from pyiceberg.exceptions import NoSuchTableError
 
     table = _table(spec)

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random
 
 from lakebound.durable import make_folder
-from lakebound.errors import CatalogRefusedError, LakeboundError
+from lakebound.errors import CatalogRefusedError, NoCatalogError
 from lakebound.spec.warehouse import GlueCatalogSpec, RestCatalogSpec, SqlCatalogSpec
 from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog
 from lakebound.tables.iceberg.catalog_file import explained, say_who_locks, sqlite_file
@@ -29,17 +29,6 @@ _making = threading.Lock()
 
 AnyCatalog: TypeAlias = "LedgerCatalog | RestLedgerCatalog | GlueLedgerCatalog"
 """What ``open_catalog`` returns. A ``LedgerCatalog`` alone swaps the metadata file; the others are given updates to commit."""
-
-
-class NoCatalogError(LakeboundError):
-    """A warehouse has no Iceberg catalog, and an Iceberg table was asked for."""
-
-    is_refusal = True
-
-    def __init__(self, location: str) -> None:
-        super().__init__(
-            f"the warehouse at {location} has no catalog for Iceberg tables; name one as its catalog in warehouses.yaml"
-        )
 
 
 def open_catalog(places: Places) -> AnyCatalog:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakebound.control import situations
-from lakebound.errors import BrokerUnavailableError
+from lakebound.errors import BrokerUnavailableError, error_named
 from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.wording import needs_approval, needs_person, ranges, starting
@@ -19,7 +19,7 @@ def broker_unavailable(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The application waits until an outage ends; when it has waited too long and failed, a person is asked."""
     if facts.kafka.problem != "unavailable":
         return
-    waited = facts.outcome is not None and facts.outcome.error_class == BrokerUnavailableError.__name__
+    waited = facts.outcome is not None and issubclass(error_named(facts.outcome.error_class), BrokerUnavailableError)
     if facts.living is None and waited:
         sentence = (
             f"{facts.kafka.sentence}; the last application failed after {facts.spec.limits.outage_seconds:.0f} s of waiting"
