@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.chaos.zombies import assert_a_zombie_is_refused
 from tests.conftest import TopicMaker
 from tests.support.catalogs.installations import Installation, in_postgresql, in_rest, store_on
 from tests.support.catalogs.postgresql import PostgreSQL
@@ -22,6 +21,7 @@ from tests.support.s3.running import S3Server
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.zombies import assert_a_zombie_is_refused
 
 from lakebound.control.progress import Progress
 from lakebound.local.broker import Broker

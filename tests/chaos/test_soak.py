@@ -15,18 +15,18 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.chaos.soak_faults import (
+from tests.conftest import topic_maker
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.producing import JournalingProducer, Load
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import REPOSITORY, assert_exactly_once, make_pipeline
+from tests.support.streams.soak_faults import (
     BROKER_GONE_SECONDS,
     CATALOG_LOCKED_SECONDS,
     DISK_FULL_SECONDS,
     FAULTS,
     World,
 )
-from tests.conftest import topic_maker
-from tests.support.kafka.journal import Journal
-from tests.support.kafka.producing import JournalingProducer, Load
-from tests.support.streams.applications import applications
-from tests.support.streams.pipelines import REPOSITORY, assert_exactly_once, make_pipeline
 
 MINUTES = float(os.environ.get("LAKEBOUND_SOAK_MINUTES") or 0)
 RATE = 2000 if MINUTES else 200

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.chaos.zombies import assert_a_zombie_is_refused
 from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.producing import JournalingProducer, Load
@@ -17,6 +16,7 @@ from tests.support.s3.running import S3Server
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Lane, assert_exactly_once, make_pipeline
+from tests.support.streams.zombies import assert_a_zombie_is_refused
 from tests.support.tables.stored import stored
 
 from lakebound.local.broker import Broker

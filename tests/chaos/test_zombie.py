@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.chaos.zombies import assert_a_zombie_is_refused
 from tests.conftest import TopicMaker
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import LANES, Lane, make_pipeline
+from tests.support.streams.zombies import assert_a_zombie_is_refused
 
 from lakebound.local.broker import Broker
 

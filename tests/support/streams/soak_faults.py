@@ -16,14 +16,14 @@ from pathlib import Path
 import psutil
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
+
+from lakebound.local.broker import Broker
+from lakebound.tables.places import places_of
 from tests.support.streams.applications import Applications, RunningApplication, go_on
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import LANES, Pipeline
 from tests.support.tables.maintenance import compact_delta, expire_iceberg
 from tests.support.waiting import wait_until
-
-from lakebound.local.broker import Broker
-from lakebound.tables.places import places_of
 
 CATALOG_LOCKED_SECONDS = 120.0
 BROKER_GONE_SECONDS = 60.0
