@@ -142,7 +142,7 @@ def _consume(address: str, topic: str, count: int) -> list[bytes]:
 def _sasl_client(broker: Broker, user: SaslUser) -> AdminClient:
     return AdminClient(
         {
-            "bootstrap.servers": broker.sasl_bootstrap_servers,
+            "bootstrap.servers": f"127.0.0.1:{broker.ports.sasl}",
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.username": user.username,

@@ -41,7 +41,7 @@ def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_s
     folder, scratch = tmp_path / "pipeline", tmp_path / "scratch"
     scratch.mkdir()
     pipeline = make_pipeline(
-        folder, own.bootstrap_servers, name, connection={"bootstrap_servers": own.sasl_bootstrap_servers, "sasl": sasl}
+        folder, own.bootstrap_servers, name, connection={"bootstrap_servers": f"127.0.0.1:{own.ports.sasl}", "sasl": sasl}
     )
     with applications() as starter:
         application = starter.start(pipeline, environ={"SPARK_LOCAL_DIRS": str(scratch)})

@@ -87,11 +87,6 @@ class Broker:
         """Address of the plaintext listener."""
         return f"{LOOPBACK}:{self.ports.plaintext}"
 
-    @property
-    def sasl_bootstrap_servers(self) -> str:
-        """Address of the authenticated listener."""
-        return f"{LOOPBACK}:{self.ports.sasl}"
-
     def configuration(self, ports: BrokerPorts, sasl_host: str = LOOPBACK) -> str:
         """Return the text of its ``server.properties``."""
         return server_properties(self.folder / "data", ports, self.sasl, sasl_host)

@@ -21,7 +21,6 @@ from lakebound.operations.maintenance.orphan_files import (
     list_files,
     put_back,
     remove_orphans,
-    table_folder,
 )
 from lakebound.operations.maintenance.orphans import QUARANTINE
 from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
@@ -47,6 +46,11 @@ def look(
         }
     )
     return remove_orphans(spec, step, at, run_id, NOW_MS + DAY_MS)
+
+
+def table_folder(spec: TableSpec, at: Places) -> Path:
+    iceberg = at.iceberg_folder / spec.namespace / spec.short_name
+    return (at.folder(spec) if spec.format == "delta" else iceberg).path
 
 
 def age(root: Path, days: float) -> None:

@@ -123,16 +123,6 @@ def _path_in_store(name: str, root: Location, places: Places, table: str) -> str
     return file.relative_to(root) if file.address.startswith(f"{root.address}/") else None
 
 
-def table_folder(table: TableSpec, places: Places) -> Path:
-    """Return the folder of a table.
-
-    Raises:
-        TableGoneError: There is no such table.
-        NotOnThisMachineError: It is in an object store.
-    """
-    return _place_of(table, places).path
-
-
 def _place_of(table: TableSpec, places: Places) -> Location:
     if table.format == "delta":
         folder = places.folder(table)
