@@ -183,7 +183,7 @@ def test_a_file_of_nonsense_makes_no_error(shown: Shown) -> None:
         file.write_bytes(shown.texts[file])
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(st.data())
 def test_no_value_in_a_file_makes_an_error(shown: Shown, data: st.DataObject) -> None:
     shown.put_back()

@@ -265,7 +265,7 @@ class World:
         self.rounds.at(self.now, *self.files.values())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(STEPS)
 def test_nothing_is_said_twice_nothing_is_lost_and_everything_ends(steps: list[Step]) -> None:
     world = World()
@@ -294,7 +294,7 @@ def test_nothing_is_said_twice_nothing_is_lost_and_everything_ends(steps: list[S
     assert world.rounds.memory.alerts == ()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(STEPS, st.sampled_from(sorted(CAUSES)))
 def test_what_stands_for_long_is_open_or_follows_from_what_is_open(steps: list[Step], name: str) -> None:
     world = World()
@@ -308,7 +308,7 @@ def test_what_stands_for_long_is_open_or_follows_from_what_is_open(steps: list[S
     assert any(source in alert.named_by for alert in looks), looks
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(STEPS)
 def test_reminders_keep_their_distance(steps: list[Step]) -> None:
     world = World()

@@ -120,7 +120,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(STEPS)
 def test_no_hour_is_announced_too_early_none_is_missing_and_late_rows_are_told(steps: list[tuple[str, int, int]]) -> None:
     world = World()
@@ -130,7 +130,7 @@ def test_no_hour_is_announced_too_early_none_is_missing_and_late_rows_are_told(s
     check_to_the_end(world)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(STEPS, st.sampled_from([0.5, 2, 30, 9000]), st.booleans(), STEPS)
 @example([("append", 0, 0), ("pass", 60, 0), ("land", 0, 1), ("look", False, 0)], 9000, True, [])
 def test_a_clock_that_was_ahead_and_is_set_back_leaves_no_hour_out(

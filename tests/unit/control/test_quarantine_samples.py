@@ -176,7 +176,7 @@ def test_who_lost_the_lease_neither_writes_nor_removes(control: ControlFolder, p
     assert control.quarantine_samples.read_text() == before
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["x", "é\x00\\", "x" * 9000, "x" * MAX_BYTES])), max_size=12))
 def test_every_reason_has_its_turn_within_the_bound(
     tmp_path_factory: pytest.TempPathFactory, made: list[tuple[int, str]]

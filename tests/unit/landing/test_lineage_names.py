@@ -38,7 +38,7 @@ def test_a_topic_without_a_broker_has_no_name() -> None:
         topic_name(" , ", "orders")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(host=WORD, port=st.integers(1, 65535), others=st.lists(WORD, max_size=2), topic=WORD)
 def test_topics_are_named_as_openlineage_names_them(host: str, port: int, others: list[str], topic: str) -> None:
     servers = ",".join([f"{host}:{port}", *others])
@@ -46,14 +46,14 @@ def test_topics_are_named_as_openlineage_names_them(host: str, port: int, others
     assert topic_name(servers, topic) == (theirs.get_namespace(), theirs.get_name())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(bucket=WORD, key=PATH, login=st.sampled_from(["", "key@", "key:s3cret@"]), end=st.sampled_from(["", "/"]))
 def test_folders_in_a_bucket_are_named_as_openlineage_names_them(bucket: str, key: str, login: str, end: str) -> None:
     theirs = S3(bucket, key)
     assert folder_name(f"s3://{login}{bucket}/{key}{end}") == (theirs.get_namespace(), theirs.get_name())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(path=PATH, scheme=st.sampled_from(["", "file://", "file:"]), end=st.sampled_from(["", "/"]))
 def test_folders_of_a_machine_are_named_as_openlineage_names_them(path: str, scheme: str, end: str) -> None:
     theirs = LocalFileSystem(f"/{path}")

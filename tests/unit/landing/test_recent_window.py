@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebound.landing.recent_window import RecentWindow
@@ -36,7 +36,6 @@ def test_a_batch_without_records_is_none_and_a_clock_that_goes_back_loses_none()
     assert found is not None and found.quarantined == 2
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(1, 50), st.integers(0, 50)), max_size=200))
 def test_it_is_exact_to_a_slice(batches: list[tuple[float, int, int]]) -> None:
     window, now, added = RecentWindow(OVER), NOW, []

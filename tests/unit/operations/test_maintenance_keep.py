@@ -75,7 +75,7 @@ def test_nothing_that_is_needed_ever_expires() -> None:
     """Thousands of commits in random histories, with a run every now and then."""
     expired: list[int] = []
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(seed=st.integers(0, 2**32))
     def live(seed: int) -> None:
         chance, history = random.Random(seed), IcebergHistory()

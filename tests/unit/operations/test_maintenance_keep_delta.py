@@ -58,7 +58,7 @@ def test_what_is_promised_stays_readable(retention: str | None) -> None:
     keep_seconds = max(POLICY.history.keep_delta_seconds, (parse_ms(retention) or 0) / 1000 if retention else 0)
     gone: list[int] = []
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(seed=st.integers(0, 2**32))
     def live(seed: int) -> None:
         chance, history = random.Random(seed), DeltaHistory()

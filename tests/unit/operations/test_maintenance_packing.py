@@ -120,7 +120,7 @@ SECOND_RUN = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @example(rounds=SECOND_RUN, table="delta:shop.orders")
 @given(rounds=st.lists(st.lists(SIZES, min_size=0, max_size=60), min_size=1, max_size=25), table=st.sampled_from(FORMATS))
 def test_rounds_of_appends_and_runs(rounds: list[list[int]], table: str) -> None:

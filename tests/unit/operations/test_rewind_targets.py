@@ -51,7 +51,7 @@ class Promises:
 def test_no_snapshot_expires_before_the_time_that_was_told() -> None:
     checked: list[int] = []
 
-    @settings(max_examples=5, deadline=None)
+    @settings(max_examples=5)
     @given(seed=st.integers(0, 2**32))
     def live(seed: int) -> None:
         chance, history, promises = random.Random(seed), IcebergHistory(), Promises()
@@ -73,7 +73,7 @@ def test_no_snapshot_expires_before_the_time_that_was_told() -> None:
 def test_no_version_of_a_log_is_cut_off_before_the_time_that_was_told(properties: dict[str, str]) -> None:
     checked: list[int] = []
 
-    @settings(max_examples=5, deadline=None)
+    @settings(max_examples=5)
     @given(seed=st.integers(0, 2**32))
     def live(seed: int) -> None:
         chance, history, promises = random.Random(seed), DeltaHistory(), Promises()

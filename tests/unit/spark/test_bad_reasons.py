@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import DoubleType, MapType, StringType, StructField, StructType
 
@@ -44,7 +44,6 @@ def test_a_reason_is_short(reason: str, error: str, told: str) -> None:
     assert short_reason(reason, error, COLUMNS) == told
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["amount", "amount_eur", "m", "other"]), st.text() | st.dictionaries(st.text(), st.text()))
 )

@@ -47,7 +47,7 @@ def test_many_executors_are_found_to_be_faster_and_small_batches_stay_with_the_d
     assert play(chooser, costs, [LARGE] * 10, 0.1, 3) == ["cluster"] * 10
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     direct=st.floats(2e-6, 2e-5),
     cluster=st.floats(2e-6, 2e-5),

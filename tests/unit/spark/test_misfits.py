@@ -141,7 +141,7 @@ ANY = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from(SCHEMA.names), ANY))
 def test_it_never_raises(body: dict[str, object]) -> None:
     told = explain(json.dumps(body).encode(), SCHEMA)

@@ -33,7 +33,7 @@ VALUES = st.recursive(
 )
 
 
-@hypothesis_settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_the_files_are_right_whatever_the_records_are_like(settings: Settings, body: dict[str, Any]) -> None:
     values = [json.dumps(body).encode()] * 30

@@ -136,7 +136,7 @@ VALUES = st.recursive(
 BODIES = st.lists(st.dictionaries(NAMES, VALUES, max_size=4), min_size=1, max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(BODIES)
 def test_every_sampled_record_fits(bodies: list[dict[str, Any]]) -> None:
     values = [json.dumps(body).encode() for body in bodies]
@@ -166,7 +166,7 @@ PLAIN = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(PLAIN)
 def test_the_drivers_own_decoder_takes_records_of_plain_types(bodies: list[dict[str, Any]]) -> None:
     values = [json.dumps(body).encode() for body in bodies]
